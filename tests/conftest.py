@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.sqlite import StateFile
@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as running:
         yield running
-        assert NOTHING == {}, "whoever changed it in place has changed every record"
+        assert EMPTY_MAPPING == {}, "whoever changed it in place has changed every record"
         if isinstance(running.state, StateFile):
             assert check_file(running.state, running.registry) > 1
 

@@ -187,7 +187,7 @@ from payment_sandbox.serving.server import build
 from payment_sandbox.web.docs.references import python_reference
 
 def build_addresses():
-    rules = list(server.app.complete().url_map.iter_rules())
+    rules = list(server.app.register_deferred_faces().url_map.iter_rules())
     with server.app.test_request_context():
         while rules and begin.wait(10):
             begin.clear()

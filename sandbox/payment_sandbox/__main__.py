@@ -2,12 +2,12 @@
 
 from typing import NoReturn
 
-from payment_sandbox.interrupts import end_at_once
+from payment_sandbox.interrupts import exit_silently_on_interrupt
 
 
 def main() -> NoReturn:
     """Run a command; an interrupt during loading ends the process without a traceback."""
-    end_at_once()
+    exit_silently_on_interrupt()
     from payment_sandbox.cli.main import main as run_command
 
     run_command()

@@ -9,14 +9,14 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-COMMANDS: Final = "payment_sandbox.commands"
-DATABASES: Final = "payment_sandbox.databases"
-METRICS: Final = "payment_sandbox.metrics"
+COMMANDS_GROUP: Final = "payment_sandbox.commands"
+DATABASES_GROUP: Final = "payment_sandbox.databases"
+METRICS_GROUP: Final = "payment_sandbox.metrics"
 
-SERVER: Final = "payment-sandbox[server]"
-MCP: Final = "payment-sandbox[mcp]"
-TLS: Final = "payment-sandbox[tls]"
-COMPANY: Final = "payment-sandbox-company"
+SERVER_EXTRA: Final = "payment-sandbox[server]"
+MCP_EXTRA: Final = "payment-sandbox[mcp]"
+TLS_EXTRA: Final = "payment-sandbox[tls]"
+COMPANY_DISTRIBUTION: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
     "explore": "pytest-payment-sandbox",
@@ -29,10 +29,10 @@ COMMAND_DISTRIBUTIONS: Final = {
 class NotInstalled(Exception):
     """A distribution or an extra is missing; the message contains the installation command."""
 
-    def __init__(self, what: str, distribution: str) -> None:
-        is_of_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command
-        install = "pipx runpip payment-sandbox install" if is_of_pipx else "pip install"
-        super().__init__(f"{what} needs {distribution}: {install} '{distribution}'")
+    def __init__(self, feature: str, distribution: str) -> None:
+        is_pipx = "pipx" in Path(sys.prefix).parts  # pipx needs its own pip command
+        install = "pipx runpip payment-sandbox install" if is_pipx else "pip install"
+        super().__init__(f"{feature} needs {distribution}: {install} '{distribution}'")
 
 
 def missing_library(error: ModuleNotFoundError) -> NotInstalled:
@@ -43,24 +43,24 @@ def missing_library(error: ModuleNotFoundError) -> NotInstalled:
     """
     if error.name is None or error.name.startswith(__package__):
         raise error
-    return NotInstalled(f"this feature (the library {error.name} is missing)", SERVER)
+    return NotInstalled(f"this feature (the library {error.name} is missing)", SERVER_EXTRA)
 
 
-def installed(group: str) -> dict[str, EntryPoint]:
+def installed_entry_points(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
-def load(group: str, name: str, distribution: str, what: str) -> Any:
+def load(group: str, name: str, distribution: str, feature: str) -> Any:
     """Load the object registered by a distribution under a name.
 
     Raises:
         NotInstalled: the distribution, or one of its dependencies, is not installed.
     """
-    entry = installed(group).get(name)
+    entry = installed_entry_points(group).get(name)
     if entry is None:
-        raise NotInstalled(what, distribution)
+        raise NotInstalled(feature, distribution)
     try:
         return entry.load()
     except ImportError as missing:
-        raise NotInstalled(f"{what} ({missing})", distribution) from missing
+        raise NotInstalled(f"{feature} ({missing})", distribution) from missing

@@ -6,7 +6,7 @@ import sys
 PROGRAM = "payment-sandbox"
 
 
-def end_at_once() -> None:
+def exit_silently_on_interrupt() -> None:
     """Let an interrupt end the process without a traceback, unless a handler is installed."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -19,4 +19,4 @@ def _is_program() -> bool:
 
 
 if _is_program():
-    end_at_once()
+    exit_silently_on_interrupt()

@@ -30,7 +30,7 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
 from payment_sandbox.storage.rows import StoredProject, read_identity, resume_project
 from payment_sandbox.version import __version__
-from payment_sandbox_company.bulletin import PeerServer
+from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import Head
 from payment_sandbox_company.sharing import SharedStorage, SharedStore, flush_all
@@ -38,11 +38,11 @@ from payment_sandbox_company.sharing import SharedStorage, SharedStore, flush_al
 FOLLOW_SECONDS: Final = 0.1
 FLUSH_SECONDS: Final = 0.02
 RENEW_SECONDS: Final = 2.0
-TIDY_SECONDS: Final = 30.0
+CLEAN_UP_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
-ADOPTIONS_MAX: Final = 20  # per round
-SEEN_MAX: Final = 10_000
-JOIN_SECONDS: Final = 2.0  # per thread, at the end
+ADOPTIONS_MAX: Final = 20  # projects per round
+RELAYED_EVENTS_MAX: Final = 10_000
+JOIN_SECONDS: Final = 2.0  # for each thread, when the server stops
 
 log = logging.getLogger(__name__)
 
@@ -66,20 +66,20 @@ class ClusterRegistry(Registry):
 
     def find(self, api_key: str) -> Project | None:
         """Return the project with an API key, up to date."""
-        return self._refreshed(super().find(api_key), digest(api_key)) if api_key else None
+        return self._refresh(super().find(api_key), digest(api_key)) if api_key else None
 
     def find_by_id(self, project_id: str) -> Project | None:
         """Return the project with an id, up to date."""
-        return self._refreshed(super().find_by_id(project_id), project_id)
+        return self._refresh(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
         """Return whether a current or deleted project has this API key."""
-        hashed = digest(api_key)
-        return self.database.identity(hashed) is not None or self.database.was_deleted(hashed)
+        key_digest = digest(api_key)
+        return self.database.identity(key_digest) is not None or self.database.was_deleted(key_digest)
 
     def all(self) -> list[Project]:
         """Return all projects without their records, oldest first."""
-        return list(map(self._copy, self.database.without_records()))
+        return list(map(self._copy, self.database.projects_without_records()))
 
     def count(self) -> int:
         """Return the number of projects."""
@@ -90,7 +90,7 @@ class ClusterRegistry(Registry):
         self.record_use()
         deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
         for project_id in deleted:
-            project = self.local(project_id)
+            project = self.find_local(project_id)
             if project is not None:
                 self._forget(project)
         return deleted
@@ -98,7 +98,7 @@ class ClusterRegistry(Registry):
     def record_use(self) -> None:
         """Store the last use of the projects used since the previous call."""
         now = monotonic_seconds()
-        used = [each for each in self.loaded() if each.used_at_seconds > each.stored_use_seconds]
+        used = [each for each in self.loaded_projects() if each.used_at_seconds > each.stored_use_seconds]
         if used:
             self.database.record_use([project.project_id for project in used])
         for project in used:
@@ -106,7 +106,7 @@ class ClusterRegistry(Registry):
 
     def drop_idle(self, idle_seconds: float) -> None:
         """Evict the projects idle for this long from memory; idle projects have no claims to release."""
-        for project in self.loaded():
+        for project in self.loaded_projects():
             is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
             if project.unused_seconds() > idle_seconds and not is_busy:
                 self.drop(project)
@@ -122,20 +122,20 @@ class ClusterRegistry(Registry):
             return False
         return True
 
-    def _refreshed(self, project: Project | None, name: str) -> Project | None:
+    def _refresh(self, project: Project | None, name: str) -> Project | None:
         if project is None:
             identity = self.database.identity(name)
-            return None if identity is None else self._loaded(identity)
+            return None if identity is None else self._load(identity)
         head = self.database.head(project.project_id)
         if head is None:
             self._forget(project)
             return None
-        project.epoch.journal.expire()
+        project.epoch.journal.invalidate()
         if storage_of(project).is_current(project, head):
             return project
         return project if self.follow(project) else None
 
-    def _loaded(self, identity: Identity) -> Project | None:
+    def _load(self, identity: Identity) -> Project | None:
         """Load a project into memory.
 
         Raises:
@@ -238,15 +238,15 @@ class Cluster:
         self._url = url
         self._changed = Condition()
         self._is_stopped = False
-        self._seen: dict[int, None] = {}  # numbers of relayed events of other servers
+        self._relayed_events: dict[int, None] = {}  # numbers of relayed events of other servers
         self._threads = [
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
-                ("follower", self._follow, FOLLOW_SECONDS),
-                ("recorder", self._flush, FLUSH_SECONDS),
-                ("caretaker", self.adopt_orphaned, FOLLOW_SECONDS),
-                ("renewer", self._renew, RENEW_SECONDS),
-                ("tidier", self._tidy, TIDY_SECONDS),
+                ("project-follower", self._follow, FOLLOW_SECONDS),
+                ("history-writer", self._flush, FLUSH_SECONDS),
+                ("orphan-adopter", self.adopt_orphaned, FOLLOW_SECONDS),
+                ("claim-renewer", self._renew, RENEW_SECONDS),
+                ("cleaner", self._clean_up, CLEAN_UP_SECONDS),
             )
         ]
 
@@ -269,12 +269,12 @@ class Cluster:
         for thread in self._threads:
             start(thread)
 
-    def drain(self, noticed_seconds: float) -> None:
-        """Report the server as draining for ``noticed_seconds``, so that a load balancer notices."""
+    def drain(self, notice_seconds: float) -> None:
+        """Report the server as draining for ``notice_seconds``, so that a load balancer notices."""
         self.is_draining = True
         with suppress(NotStored):
             self._report()
-        self._wait_for_stop(noticed_seconds)
+        self._wait_for_stop(notice_seconds)
 
     def stop(self) -> None:
         """Stop, and release all claims, so that other servers can adopt the projects at once."""
@@ -306,18 +306,18 @@ class Cluster:
 
     def _follow(self) -> None:
         """Refresh the projects that a client of this server waits for or watches."""
-        loaded = self.registry.loaded()
+        loaded = self.registry.loaded_projects()
         followed = {each.project_id: each for each in loaded if _is_followed(each)}
         if not followed:
             return
         heads = self._database.heads(list(followed))
         for project_id, project in followed.items():
-            self._follow_one(project, heads.get(project_id))
+            self._refresh_project(project, heads.get(project_id))
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
             self._relay_events(watched)
 
-    def _follow_one(self, project: Project, head: Head | None) -> None:
+    def _refresh_project(self, project: Project, head: Head | None) -> None:
         storage = storage_of(project)
         if head is None or not storage.is_current(project, head):
             self.registry.follow(project)
@@ -328,12 +328,12 @@ class Cluster:
 
     def _relay_events(self, watched: Mapping[str, Project]) -> None:
         """Relay the events of other servers to the watchers on this server."""
-        for number, project_id, kind, data in self._database.newer_events(list(watched)):
-            if number not in self._seen:
-                self._seen[number] = None
+        for number, project_id, kind, data in self._database.read_newer_events(list(watched)):
+            if number not in self._relayed_events:
+                self._relayed_events[number] = None
                 watched[project_id].events.add_remote(kind, json.loads(data))
-        while len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
+        while len(self._relayed_events) > RELAYED_EVENTS_MAX:
+            del self._relayed_events[next(iter(self._relayed_events))]
 
     def _flush(self) -> None:
         flush_all(self._database)
@@ -343,34 +343,34 @@ class Cluster:
         if self.is_draining:
             return
         for project_id in self._database.claim_orphaned(ADOPTIONS_MAX):
-            project = self.registry.local(project_id) or self.registry.find_by_id(project_id)
+            project = self.registry.find_local(project_id) or self.registry.find_by_id(project_id)
             if project is not None and self.registry.follow(project, takes_over=True):
                 run_due(project)
 
     def _renew(self) -> None:
         self.registry.record_use()
-        claimed = [each for each in self.registry.loaded() if is_claimed(each)]
+        claimed = [each for each in self.registry.loaded_projects() if is_claimed(each)]
         for project in claimed:
             if storage_of(project).is_hold_stale:
                 self.registry.follow(project, takes_over=True)
         if claimed:
             self._database.renew([project.project_id for project in claimed])
-        watched = [each.project_id for each in self.registry.loaded() if each.events.watchers]
+        watched = [each.project_id for each in self.registry.loaded_projects() if each.events.watchers]
         if watched:
             self._database.watch(watched)
         self._report()
 
     def _report(self) -> None:
-        version, projects = __version__, len(self.registry.loaded())
+        version, projects = __version__, len(self.registry.loaded_projects())
         own = PeerServer(self._database.server_id, self._url, version, self.is_draining, projects)
         self._database.report(own)
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         """Delete expired projects and records, in memory and in the database."""
         self.registry.prune(None)
         self.registry.drop_idle(IDLE_SECONDS)
         self._database.purge_requests()
-        for project in self.registry.loaded():
+        for project in self.registry.loaded_projects():
             self._database.purge_history(project.project_id)
 
 

@@ -21,12 +21,12 @@ from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
 STATEMENT_SECONDS: Final = 5.0
 START_SECONDS: Final = 10  # for the first connection
 CONNECT_SECONDS: Final = 4
-POOL_SECONDS: Final = 5.0  # to get a connection
+POOL_SECONDS: Final = 5.0  # the wait for a connection of the pool
 CONNECTIONS_MAX: Final = 16
 
 Row = tuple[Any, ...]
 Values = Mapping[str, Any] | Sequence[Any]
-READ: Final[Mapping[int, Callable[[str], Any]]] = {16: "t".__eq__, 20: int, 23: int}
+CONVERTERS: Final[Mapping[int, Callable[[str], Any]]] = {16: "t".__eq__, 20: int, 23: int}
 """Converters of values by type number: booleans and integers; all other types are text."""
 
 
@@ -35,7 +35,7 @@ class Unavailable(NotStored):
 
 
 class Watchdog:
-    """Cuts connections without an answer in time.
+    """Cuts connections that do not answer in time.
 
     A timeout enforced by the database would never fire if the server hangs or the network drops packets.
     """
@@ -50,7 +50,7 @@ class Watchdog:
         self._is_stopped = False
 
     @contextmanager
-    def limited(self, connection: "Connection[Any]", seconds: float) -> Iterator[None]:
+    def limit_time(self, connection: "Connection[Any]", seconds: float) -> Iterator[None]:
         """Cut the connection if the context takes longer."""
         with self._changed:
             if self._thread is None:
@@ -114,14 +114,14 @@ class Connections:
         Raises:
             StateRefused: the database cannot be used; the message states the reason.
         """
-        self.place = without_password(address)
+        self.address = without_password(address)
         self.watchdog = Watchdog(monotonic_seconds)
         kwargs = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
         try:
-            with psycopg.connect(address, autocommit=True, connect_timeout=START_SECONDS) as first:
-                prepare(first)
+            with psycopg.connect(address, autocommit=True, connect_timeout=START_SECONDS) as connection:
+                prepare(connection)
         except (psycopg.Error, UnicodeError) as error:
-            raise StateRefused(f"{self.place} cannot be used: {reason(error)}") from error
+            raise StateRefused(f"{self.address} cannot be used: {reason(error)}") from error
         self._pool = ConnectionPool(
             address,
             kwargs=kwargs,
@@ -158,9 +158,9 @@ class Connections:
             NotStored: the database does not answer, or refuses the statement.
         """
         with (
-            self.translating_errors(),
+            self.translate_errors(),
             self._pool.connection() as connection,
-            self.watchdog.limited(connection, seconds),
+            self.watchdog.limit_time(connection, seconds),
         ):
             yield connection
 
@@ -181,31 +181,31 @@ class Connections:
         Raises:
             NotStored: the database does not answer, or refuses the statement.
         """
-        with self.translating_errors():
+        with self.translate_errors():
             return next(iter(self.execute(statements, values, seconds)), [])
 
     @contextmanager
-    def translating_errors(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translate errors of statements that have changed nothing to ``NotStored``."""
         try:
             yield
         except psycopg.Error as error:
-            raise self.not_stored(error) from error
+            raise self.convert_error(error) from error
 
-    def not_stored(self, error: psycopg.Error) -> NotStored:
+    def convert_error(self, error: psycopg.Error) -> NotStored:
         """Return the ``NotStored`` for an error that has changed nothing."""
         if isinstance(error, errors.UniqueViolation):
-            return Unavailable(self.place, "another server is executing the same request", is_full=False)
+            return Unavailable(self.address, "another server is executing the same request", is_full=False)
         if isinstance(error, errors.DiskFull):
-            return NotStored(self.place, reason(error), is_full=True)
-        return Unavailable(self.place, reason(error), is_full=False)
+            return NotStored(self.address, reason(error), is_full=True)
+        return Unavailable(self.address, reason(error), is_full=False)
 
 
 class Executor:
     """Executes statements on one connection, without the slow cursors of the driver."""
 
     def __init__(self, connections: Connections) -> None:
-        self._limited = connections.watchdog.limited
+        self._limit_time = connections.watchdog.limit_time
         self._on_close = ExitStack()
         self._connection: Connection[Any] = self._on_close.enter_context(connections.borrow())
 
@@ -217,7 +217,7 @@ class Executor:
         """
         connection, encoding = self._connection, self._connection.info.encoding
         query = ClientCursor(connection).mogrify(statements, values)
-        with self._limited(connection, seconds):
+        with self._limit_time(connection, seconds):
             connection.pgconn.send_query(query.encode(encoding))
             results = connection.wait(execute(connection.pgconn))
         for result in results:
@@ -231,11 +231,11 @@ class Executor:
 
 
 def _rows(result: PGresult, encoding: str) -> list[Row]:
-    columns = [(number, READ.get(result.ftype(number), str)) for number in range(result.nfields)]
+    columns = [(number, CONVERTERS.get(result.ftype(number), str)) for number in range(result.nfields)]
     return [
         tuple(
-            None if (value := result.get_value(row, number)) is None else read(value.decode(encoding))
-            for number, read in columns
+            None if (value := result.get_value(row, number)) is None else convert(value.decode(encoding))
+            for number, convert in columns
         )
         for row in range(result.ntuples)
     ]

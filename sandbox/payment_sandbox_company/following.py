@@ -1,4 +1,4 @@
-"""Refreshes a project's memory with other servers' changes in the database."""
+"""Refreshes a project in memory with the changes that other servers stored in the database."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import stored_settings
+from payment_sandbox.projects.settings import read_stored_settings
 from payment_sandbox.projects.store import Configuration
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
 from payment_sandbox.storage.rows import (
@@ -20,17 +20,17 @@ from payment_sandbox.storage.rows import (
     StoredProject,
     read_record,
 )
-from payment_sandbox.storage.snapshot import chosen_state, put_counters, resume
+from payment_sandbox.storage.snapshot import chosen_state, resume, set_counters
 from payment_sandbox_company.replicas import JOB, Anchor, Head, Replica, read_job
 
 
 def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> None:
-    """Refresh a project's memory from its row; ``changes`` reads the changes since a version."""
+    """Refresh a project in memory from its row; ``changes`` reads the changes since a version."""
     replica.update_claims(head)
     if head.version == replica.version:
         replica.last = head.last
         return
-    counters = _counters(head) if head.counters is not None else None
+    counters = _decode_counters(head) if head.counters is not None else None
     is_followed = replica.version > 0 and head.complete_from <= replica.version < head.version
     if not is_followed or counters is None or counters.epoch != project.epoch.number:
         read = changes(0)
@@ -46,7 +46,7 @@ def catch_up(project: Project, replica: Replica, head: Head, changes: Any) -> No
 
 def _chosen_state(head: Head, clock: Clock) -> State:
     chosen: Configuration = decode(Configuration, json.loads(head.chosen or "{}"), "chosen")
-    return chosen_state(chosen, stored_settings(chosen.settings, "settings"), clock)
+    return chosen_state(chosen, read_stored_settings(chosen.settings, "settings"), clock)
 
 
 def _reload(project: Project, replica: Replica, head: Head, rows: Sequence[Row]) -> None:
@@ -59,21 +59,21 @@ def _reload(project: Project, replica: Replica, head: Head, rows: Sequence[Row])
     records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
     stored = StoredProject.read("{}", head.chosen or "{}", head.counters or "{}", records)
     is_first = not replica.version
-    counters = _counters(head)
+    counters = _decode_counters(head)
     resume(project, {"format": FORMAT, **stored.state}, counters.real_at)
-    replica.anchor = _anchor(project.epoch.state.clock, counters)
+    replica.anchor = _create_anchor(project.epoch.state.clock, counters)
     project.epoch.timeline.move_to(counters.now)
     replica.chosen, replica.version, replica.last = head.chosen, head.version, head.last
     if not is_first:
         project.events.publish("restored")
 
 
-def _counters(head: Head) -> StoredCounters:
+def _decode_counters(head: Head) -> StoredCounters:
     counters: StoredCounters = decode(StoredCounters, json.loads(head.counters or "{}"), "counters")
     return counters
 
 
-def _anchor(clock: Clock, counters: StoredCounters) -> Anchor:
+def _create_anchor(clock: Clock, counters: StoredCounters) -> Anchor:
     assert counters.anchor is not None, "a shared store always writes the anchor"
     assert counters.real_at is not None, "a shared store always writes the real time of the anchor"
     return Anchor(clock, counters.anchor, counters.real_at)
@@ -95,12 +95,12 @@ def _apply_records(
             deleted[kind].append(item_id)
     surplus = [item_id for item_id in deleted[DELIVERY] if store.delivery(item_id) is not None]
     change = StoredRecords(**{kind: tuple(each) for kind, each in records.items()}).change()
-    change = change._replace(finished=tuple(map(int, deleted[AGENDA])), chosen=chosen)
+    change = change._replace(finished_entries=tuple(map(int, deleted[AGENDA])), chosen=chosen)
     assert isinstance(store, RowStore), "a shared store stores rows"
-    store.take_in(change, surplus)
+    store.apply_remote(change, surplus)
     for due in change.dues:
         epoch.timeline.add(due)
-    epoch.timeline.remove(change.finished)
+    epoch.timeline.remove(change.finished_entries)
     epoch.orders_created = len(store.order_ids())
 
 
@@ -114,13 +114,13 @@ def _apply_job(replica: Replica, number: int, body: str | None) -> None:
 def _apply_counters(project: Project, replica: Replica, state: State, counters: StoredCounters) -> None:
     """Apply clock and counters, and the state with the newest settings."""
     epoch, clock = project.epoch, project.epoch.state.clock
-    anchor = _anchor(clock, counters)
+    anchor = _create_anchor(clock, counters)
     is_same = replica.anchor is not None and replica.anchor[1:] == anchor[1:]
     if not is_same or (clock.mode, clock.rate) != (counters.clock_mode, counters.clock_rate):
-        passed_seconds = (project.services.real.wall_now() - anchor.real_at).total_seconds()
+        elapsed_seconds = (project.services.real.wall_now() - anchor.real_at).total_seconds()
         clock = clock.set(anchor.at, running=counters.clock_mode == RUNNING, rate=counters.clock_rate)
-        clock = clock.ahead_by(max(passed_seconds, 0.0))
+        clock = clock.advanced_by(max(elapsed_seconds, 0.0))
         replica.anchor = anchor._replace(clock=clock)
-    put_counters(epoch, state._replace(clock=clock), counters)
+    set_counters(epoch, state._replace(clock=clock), counters)
     epoch.timeline.sequence = max(epoch.timeline.sequence, counters.sequence)
     epoch.timeline.move_to(counters.now)

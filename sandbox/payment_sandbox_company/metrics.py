@@ -12,12 +12,12 @@ from payment_sandbox.web.statistics import Statistics
 
 def metrics(statistics: Statistics, registry: Registry, commit_count: int) -> bytes:
     """Format the metrics as text. An entry point of the group ``payment_sandbox.metrics``."""
-    collected = CollectorRegistry()
-    collected.register(_Figures(statistics, registry, commit_count))
-    return generate_latest(collected)
+    collector = CollectorRegistry()
+    collector.register(_MetricsCollector(statistics, registry, commit_count))
+    return generate_latest(collector)
 
 
-class _Figures:
+class _MetricsCollector:
     def __init__(self, statistics: Statistics, registry: Registry, commit_count: int) -> None:
         self._commit_count = commit_count
         self._statistics = statistics
@@ -25,17 +25,17 @@ class _Figures:
 
     def collect(self) -> Iterator[Any]:
         """Yield the current metrics."""
-        counted, loaded = self._statistics, self._registry.loaded()
+        statistics, loaded = self._statistics, self._registry.loaded_projects()
         calls = CounterMetricFamily("sandbox_calls", "Answered calls.", labels=["status"])
-        for status, count in sorted(counted.calls.items()):
+        for status, count in sorted(statistics.calls.items()):
             calls.add_metric([str(status or "cut")], count)
         webhooks = CounterMetricFamily(
             "sandbox_webhooks", "Attempts to deliver webhooks.", labels=["outcome"]
         )
-        for outcome, count in sorted(counted.webhooks.items()):
+        for outcome, count in sorted(statistics.webhooks.items()):
             webhooks.add_metric([outcome], count)
         yield from (calls, webhooks)
-        total, seconds = counted.calls.total(), counted.call_seconds
+        total, seconds = statistics.calls.total(), statistics.call_seconds
         yield SummaryMetricFamily("sandbox_call_seconds", "Duration of calls in seconds.", total, seconds)
         yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commit_count)
         yield GaugeMetricFamily("sandbox_projects", "Projects in this server's memory.", len(loaded))

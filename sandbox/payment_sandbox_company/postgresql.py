@@ -21,17 +21,24 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.dialects import (
-    CHANGE,
-    EMPTY,
+    CLEAR_PROJECT,
     POSTGRESQL,
-    PROJECTS,
+    PROJECTS_QUERY,
     RECORD_COLUMNS,
-    REPLACE,
+    REPLACE_ON_CONFLICT,
+    UPDATED_COLUMNS,
     translate,
 )
-from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
+from payment_sandbox.storage.rows import (
+    Row,
+    StoredProject,
+    encode_id_generator,
+    encode_identity,
+    read_id_generator,
+    read_identity,
+)
 from payment_sandbox_company.batches import Batches
-from payment_sandbox_company.bulletin import LATER, Bulletin, encode_rows, table_of
+from payment_sandbox_company.cluster_tables import CLAIM_END, ClusterTables, encode_rows, rows_table
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Executor, Unavailable, reason
 from payment_sandbox_company.replicas import (
     Changes,
@@ -46,70 +53,71 @@ from payment_sandbox_company.sharing import SharedStorage
 
 Result = TypeVar("Result")
 
-ATTEMPTS_MAX: Final = 3  # after broken connections
+ATTEMPTS_MAX: Final = 3  # of a query, if connections break
 USE_DELAY_SECONDS: Final = 5.0  # the longest delay until a server records the use of a project
 OUTCOME_SECONDS: Final = 4.0
 RETRY_SECONDS: Final = 0.1
-ROWS_OF_A_CALL: Final = 1000
-BROKEN: Final = (errors.OperationalError, errors.InternalError)
+SMALL_COMMIT_ROWS: Final = 1000
+CONNECTION_ERRORS: Final = (errors.OperationalError, errors.InternalError)
 TOMBSTONE_VERSIONS: Final = 500  # deleted records leave a tombstone for this many versions
 
-HEAD: Final = """
+HEAD_COLUMNS: Final = """
     version, last, complete_from,
     CASE WHEN courier_until > clock_timestamp() THEN courier END,
     CASE WHEN clock_until > clock_timestamp() THEN clock_holder END,
     coalesce(watched_until > clock_timestamp(), false)
 """
-NEWER: Final = """
+NEWER_COLUMNS: Final = """
     CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END
 """
-LOCK: Final = f"""
+LOCK_PROJECT: Final = f"""
     BEGIN; SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '10s';
-    SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
+    SELECT {HEAD_COLUMNS}, {NEWER_COLUMNS} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
 """
-ROWS: Final = f"""
+SELECT_ROWS: Final = f"""
     SELECT {RECORD_COLUMNS} FROM sandbox_record
     WHERE project = %(id)s AND version > %(known)s ORDER BY position
 """
-READ: Final = f"""
+READ_PROJECT: Final = f"""
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
-    SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s; {ROWS}; COMMIT
+    SELECT {HEAD_COLUMNS}, {NEWER_COLUMNS} FROM sandbox_project WHERE id = %(id)s; {SELECT_ROWS}; COMMIT
 """
-CLAIMS: Final = f"""
+CLAIM_ASSIGNMENTS: Final = f"""
     courier = %(courier)s,
-    courier_until = CASE WHEN %(courier)s = %(me)s THEN {LATER}
+    courier_until = CASE WHEN %(courier)s = %(me)s THEN {CLAIM_END}
         WHEN %(courier)s IS NOT NULL THEN courier_until END,
     clock_holder = %(clock_holder)s,
-    clock_until = CASE WHEN split_part(%(clock_holder)s, ':', 1) = %(me)s THEN {LATER}
+    clock_until = CASE WHEN split_part(%(clock_holder)s, ':', 1) = %(me)s THEN {CLAIM_END}
         WHEN %(clock_holder)s IS NOT NULL THEN clock_until END,
     attend_at = LEAST(
-        CASE WHEN %(courier)s IS NOT NULL OR %(clock_holder)s IS NOT NULL THEN {LATER} END,
+        CASE WHEN %(courier)s IS NOT NULL OR %(clock_holder)s IS NOT NULL THEN {CLAIM_END} END,
         clock_timestamp() + (%(due_in_seconds)s::float8 + 0.2) * interval '1 second'
     )
 """
-CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
-WRITE: Final = f"""
+WRITE_CLAIMS: Final = f"UPDATE sandbox_project SET {CLAIM_ASSIGNMENTS} WHERE id = %(id)s; COMMIT"
+WRITE_CHANGES: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            {translate(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {translate(POSTGRESQL, UPDATED_COLUMNS)}, unused_seconds_max = %(unused_seconds_max)s,
+            {CLAIM_ASSIGNMENTS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
-        FROM own, {table_of(*Row._fields)} ORDER BY new.place
-        {REPLACE}, version = excluded.version
+        FROM own, {rows_table(*Row._fields)} ORDER BY new.place
+        {REPLACE_ON_CONFLICT}, version = excluded.version
     ), asked AS (
         INSERT INTO sandbox_request (project, id, part, version, answer)
         SELECT own.id, %(request_id)s, %(part)s, own.version, %(answer)s FROM own
     )
     SELECT version FROM own
 """
-PURGE: Final = f"""
+PURGE_TOMBSTONES: Final = f"""
     DELETE FROM sandbox_record
     WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {TOMBSTONE_VERSIONS};
     UPDATE sandbox_project SET complete_from = %(version)s - {TOMBSTONE_VERSIONS} WHERE id = %(id)s
 """
-ADD: Final = """
+ADD_PROJECT: Final = """
     INSERT INTO sandbox_project (id, key_digest, identity) VALUES (%(id)s, %(key_digest)s, %(identity)s)
     ON CONFLICT DO NOTHING
 """
@@ -125,7 +133,7 @@ class PostgresSession:
         self._values = {"id": project_id, "known": known_version, "me": database.server_id}
         self._executor = Executor(database)
         try:
-            rows = self._executor.execute(LOCK, self._values)[0]
+            rows = self._executor.execute(LOCK_PROJECT, self._values)[0]
         except BaseException:
             self._executor.close()
             raise
@@ -134,8 +142,10 @@ class PostgresSession:
     def changes(self, since: int) -> Changes:
         """Read the changes after a version; no other server can write during the transaction."""
         assert self.head is not None, "the project was deleted"
-        with self._database.translating_errors():
-            rows = self._executor.execute(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
+        with self._database.translate_errors():
+            rows = self._executor.execute(
+                SELECT_ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS
+            )[0]
             head = self.head
             if not since and head.counters is None:  # omitted for a known version
                 query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
@@ -143,7 +153,7 @@ class PostgresSession:
                 head = head._replace(chosen=chosen, counters=counters)
         return Changes(head, [Row(*row) for row in rows])
 
-    def commit(self, written: SharedChanges) -> int:
+    def commit(self, row_changes: SharedChanges) -> int:
         """Write a change set, and commit.
 
         Raises:
@@ -151,29 +161,29 @@ class PostgresSession:
             UnknownOutcome: the commit may or may not have succeeded.
         """
         assert self.head is not None, "the project was deleted"
-        values = {**self._values, **written_values(written), "version": self.head.version}
-        statements = [WRITE, "COMMIT"]
-        if written.replaces_all:
-            statements.insert(0, translate(POSTGRESQL, "; ".join(EMPTY)))
+        values = {**self._values, **commit_parameters(row_changes), "version": self.head.version}
+        statements = [WRITE_CHANGES, "COMMIT"]
+        if row_changes.replaces_all:
+            statements.insert(0, translate(POSTGRESQL, "; ".join(CLEAR_PROJECT)))
         elif self.head.version % TOMBSTONE_VERSIONS == 0:
-            statements.insert(0, PURGE)
-        version = self._database.execute_commit(self._executor, "; ".join(statements), values, written)
+            statements.insert(0, PURGE_TOMBSTONES)
+        version = self._database.execute_commit(self._executor, "; ".join(statements), values, row_changes)
         if version is None:
-            raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
+            raise NotStored(self._database.address, "the row was changed without its lock", is_full=False)
         return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only the claims, and commit."""
         claims = {"courier": courier, "clock_holder": clock_holder, "due_in_seconds": due_in_seconds}
-        with self._database.translating_errors():
-            self._executor.execute(CLAIM, {**self._values, **claims})
+        with self._database.translate_errors():
+            self._executor.execute(WRITE_CLAIMS, {**self._values, **claims})
 
     def end(self) -> None:
         """Roll back an uncommitted transaction, and unlock the row."""
         self._executor.close()
 
 
-class Database(Bulletin):
+class Database(ClusterTables):
     """One server's access to the database of a company's sandbox."""
 
     def __init__(self, address: str, server_id: str, real: RealTime) -> None:
@@ -212,7 +222,7 @@ class Database(Bulletin):
 
     def heads(self, project_ids: Sequence[str]) -> dict[str, Head]:
         """Return the heads of several projects, except deleted ones."""
-        query = f"SELECT id, {HEAD} FROM sandbox_project WHERE id = ANY(%(ids)s)"
+        query = f"SELECT id, {HEAD_COLUMNS} FROM sandbox_project WHERE id = ANY(%(ids)s)"
         return {row[0]: Head(*row[1:]) for row in self.rows(query, {"ids": list(project_ids)})}
 
     def _read_heads(self, project_ids: Sequence[str]) -> Sequence[Head | None]:
@@ -222,27 +232,29 @@ class Database(Bulletin):
     def changes(self, project_id: str, since: int) -> Changes | None:
         """Read the changes after a version, in one snapshot; return None if the project does not exist."""
         values = {"id": project_id, "known": since, "me": self.server_id}
-        heads, rows = self._with_retries(lambda: self.execute(READ, values, 4 * STATEMENT_SECONDS))
+        heads, rows = self._with_retries(lambda: self.execute(READ_PROJECT, values, 4 * STATEMENT_SECONDS))
         return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
 
-    def add(self, written: SharedChanges) -> int:
+    def add(self, row_changes: SharedChanges) -> int:
         """Add a project.
 
         Raises:
             AlreadyMade: another project has this id or key.
             NotStored: nothing was written; the message states the reason.
         """
-        identity = written.identity
-        own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
-        values = {**written_values(written), **own, "me": self.server_id, "version": 0}
-        with self.translating_errors(), closing(Executor(self)) as executor:
-            version = self.execute_commit(executor, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
+        identity = row_changes.identity
+        own = {"key_digest": identity.key_digest, "identity": encode_identity(identity)}
+        values = {**commit_parameters(row_changes), **own, "me": self.server_id, "version": 0}
+        with self.translate_errors(), closing(Executor(self)) as executor:
+            version = self.execute_commit(
+                executor, f"BEGIN; {ADD_PROJECT}; {WRITE_CHANGES}; COMMIT", values, row_changes
+            )
         if version is None:
             raise AlreadyMade("another server has just created a project with this key")
         return version
 
     def execute_commit(
-        self, executor: Executor, statements: str, values: Mapping[str, Any], written: SharedChanges
+        self, executor: Executor, statements: str, values: Mapping[str, Any], row_changes: SharedChanges
     ) -> int | None:
         """Write and commit; return the new version, or None if nothing was written.
 
@@ -251,17 +263,17 @@ class Database(Bulletin):
             UnknownOutcome: the commit may or may not have succeeded.
         """
         try:
-            versions = executor.execute(statements, values, seconds_for(written))[-1]
+            versions = executor.execute(statements, values, seconds_for(row_changes))[-1]
         except psycopg.Error as error:
             if not self.is_connection_lost(error):
-                raise self.not_stored(error) from error
+                raise self.convert_error(error) from error
             executor.close()
-            return self.find_commit(written, error)
+            return self.find_commit(row_changes, error)
         self.commit_count += bool(versions)
         return int(versions[0][0]) if versions else None
 
-    def find_commit(self, written: SharedChanges, error: psycopg.Error) -> int:
-        """Return the version of a commit without an answer; the row's lock waits for its end.
+    def find_commit(self, row_changes: SharedChanges, error: psycopg.Error) -> int:
+        """Return the version of a commit whose result was lost; the row lock waits until it ends.
 
         Raises:
             UnknownOutcome: the database does not answer.
@@ -276,7 +288,7 @@ class Database(Bulletin):
         until_seconds = self.real.monotonic_seconds() + OUTCOME_SECONDS
         while self.real.monotonic_seconds() < until_seconds:
             try:
-                results = self.execute(query, written_values(written))
+                results = self.execute(query, commit_parameters(row_changes))
             except PoolTimeout:
                 break
             except psycopg.Error:
@@ -285,14 +297,14 @@ class Database(Bulletin):
             if results[-1]:
                 self.commit_count += 1
                 return int(results[-1][0][0])
-            raise self.not_stored(error) from error
-        raise UnknownOutcome(self.place, reason(error), written.part.request_id)
+            raise self.convert_error(error) from error
+        raise UnknownOutcome(self.address, reason(error), row_changes.part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Return whether the database has this commit, which a standby may lack."""
         values = {"id": project_id, "version": version, "last": last}
-        with self.translating_errors():
-            return bool(self.execute(COMMITTED, values)[0][0][0])
+        with self.translate_errors():
+            return bool(self.execute(COUNT_COMMITS, values)[0][0][0])
 
     def answer(self, project_id: str, request_id: str) -> str | None:
         """Return the answer to an executed request; None if no server has executed it."""
@@ -314,9 +326,9 @@ class Database(Bulletin):
         identities = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
         return next(identities, None)
 
-    def without_records(self) -> list[StoredProject]:
+    def projects_without_records(self) -> list[StoredProject]:
         """Return all projects without their records, oldest first."""
-        query = translate(POSTGRESQL, f"SELECT {PROJECTS} position")
+        query = translate(POSTGRESQL, f"SELECT {PROJECTS_QUERY} position")
         return [
             StoredProject.read(identity, chosen, counters, ())
             for identity, chosen, counters in self.rows(query)
@@ -327,15 +339,17 @@ class Database(Bulletin):
         return int(self.rows("SELECT count(*) FROM sandbox_project")[0][0])
 
     @contextmanager
-    def drawing(self, ids: Ids) -> Iterator[Ids]:
+    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
         """Draw identifiers for new projects, from one stream for all servers."""
         with self.connection() as run, run.transaction():
-            run.execute(ADD_VALUE, ("ids", ids_body(ids)))
+            run.execute(ADD_VALUE, ("ids", encode_id_generator(ids)))
             row = run.execute("SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE").fetchone()
             assert row is not None, "the row was inserted above"
-            drawn = read_ids(row[0])
+            drawn = read_id_generator(row[0])
             yield drawn
-            run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (ids_body(drawn),))
+            run.execute(
+                "UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (encode_id_generator(drawn),)
+            )
 
     def shared_value(self, name: str, proposed: str) -> str:
         """Return the value shared by all servers, which is the first proposed value."""
@@ -353,7 +367,7 @@ class Database(Bulletin):
             if fixed_key is not None:
                 run.execute(ADD_DELETED_KEY, (fixed_key,))
 
-    def prune(self, unused_seconds: float | None, spared: str) -> list[str]:
+    def prune(self, unused_seconds: float | None, exempt_id: str) -> list[str]:
         """Delete projects unused for this long; None stands for each project's own limit."""
         query = f"""
             DELETE FROM sandbox_project
@@ -363,7 +377,7 @@ class Database(Bulletin):
             RETURNING id, key_digest, identity
         """
         with self.connection() as run, run.transaction():
-            deleted = run.execute(query, {"seconds": unused_seconds, "spared": spared}).fetchall()
+            deleted = run.execute(query, {"seconds": unused_seconds, "spared": exempt_id}).fetchall()
             for _, key_digest, identity in deleted:
                 if read_identity(json.loads(identity)).has_fixed_key:
                     run.execute(ADD_DELETED_KEY, (key_digest,))
@@ -378,39 +392,39 @@ class Database(Bulletin):
                 return query()
             except psycopg.Error as error:
                 if not self.is_connection_lost(error):
-                    raise self.not_stored(error) from error
-        with self.translating_errors():
+                    raise self.convert_error(error) from error
+        with self.translate_errors():
             return query()
 
     def is_connection_lost(self, error: psycopg.Error) -> bool:
         """Return whether the connection broke, and the last statement may have been executed."""
-        if isinstance(error, PoolTimeout) or not isinstance(error, BROKEN):
+        if isinstance(error, PoolTimeout) or not isinstance(error, CONNECTION_ERRORS):
             return False
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
         self.generation += is_broken  # the next connection may lead to another database
         return is_broken
 
 
-COMMITTED: Final = """
+COUNT_COMMITS: Final = """
     SELECT count(*) FROM sandbox_request
     WHERE project = %(id)s AND version = %(version)s AND id || '/' || part = %(last)s
 """
 
 
-def seconds_for(written: SharedChanges) -> float:
+def seconds_for(row_changes: SharedChanges) -> float:
     """Return the timeout of a commit, which is longer for a large change set."""
-    return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
+    return STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
 
 
-def written_values(written: SharedChanges) -> dict[str, Any]:
+def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:
     """Return the parameters of the statements that write a change set."""
-    part: RequestCommit = written.part
+    part: RequestCommit = row_changes.part
     return {
-        **vars(written),
-        "id": written.identity.project_id,
+        **vars(row_changes),
+        "id": row_changes.identity.project_id,
         "last": commit_name(part),
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,
-        "rows": encode_rows(written.rows, Row._fields),
+        "rows": encode_rows(row_changes.rows, Row._fields),
     }

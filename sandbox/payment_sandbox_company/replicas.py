@@ -17,8 +17,8 @@ JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
 """The lifetime of a claim after its last renewal, on the database's clock."""
 
-STOPS: Final = ":stops"  # a suffix of a hold of the clock: a stop request
-LOST: Final = -1  # the version of a replica whose last commit is missing in the database
+STOP_SUFFIX: Final = ":stops"  # the suffix of a clock holder that requests a stop
+LOST_VERSION: Final = -1  # the version of a replica whose last commit is missing in the database
 
 
 class Head(NamedTuple):
@@ -72,7 +72,7 @@ class Session(Protocol):
     def changes(self, since: int) -> Changes:
         """Read the changes after a version."""
 
-    def commit(self, written: SharedChanges) -> int:
+    def commit(self, row_changes: SharedChanges) -> int:
         """Write a change set, and commit; return the new version.
 
         Raises:
@@ -110,10 +110,12 @@ class SharedDatabase(RowDatabase, Protocol):
     def changes(self, project_id: str, since: int) -> Changes | None:
         """Read the changes after a version, without a lock; return None if the project does not exist."""
 
-    def add(self, written: SharedChanges) -> int:
+    def add(self, row_changes: SharedChanges) -> int:
         """Add a project; return its version."""
 
-    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+    def read_newer_history(
+        self, project_id: str, since: datetime | None
+    ) -> tuple[list[HistoryRow], datetime]:
         """Read the journal records of other servers since a time; also return the time for the next call."""
 
     def answer(self, project_id: str, request_id: str) -> str | None:
@@ -142,19 +144,19 @@ class Replica:
     server_id: str
     version: int = 0  # 0: not in the database yet
     last: str = ""  # the commit of this version
-    chosen: str | None = None  # as last read
+    chosen: str | None = None  # the last value read
     jobs: dict[int, QueuedDelivery] = field(default_factory=dict)  # oldest first
     queued: set[int] = field(default_factory=set)  # jobs in this server's outbox
     courier: str | None = None
     clock_holder: str | None = None
     own_hold: str | None = None  # this server's hold on the clock, during an advance
-    releases_clock: bool = False  # with the next commit
-    releases_courier: bool = False  # for another server with a listener
+    releases_clock: bool = False  # whether the next commit releases the clock
+    releases_courier: bool = False  # whether to leave the webhooks to a server with a listener
     is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None
-    generation: int = 0  # of the database's connections, at the last refresh
-    hold_count: int = 0  # of the clock so far
+    generation: int = 0  # the database's generation at the last refresh
+    hold_count: int = 0  # holds of the clock so far
 
     def update_claims(self, head: Head) -> None:
         """Copy the claims of a head."""
@@ -162,18 +164,18 @@ class Replica:
 
     def update_own_hold(self, head: Head) -> None:
         """Update this server's own hold of the clock from a head read under the lock."""
-        holder = (head.clock_holder or "").removesuffix(STOPS)
+        holder = (head.clock_holder or "").removesuffix(STOP_SUFFIX)
         if self.own_hold is not None and holder != self.own_hold:
             self.own_hold, self.releases_clock = None, False  # the claim has expired, or was released
         if self.own_hold is None and holder.partition(":")[0] == self.server_id:
-            self.own_hold, self.releases_clock = holder, True  # claimed by a commit without an answer
+            self.own_hold, self.releases_clock = holder, True  # claimed by a commit whose result was lost
 
 
-def job_body(queued: QueuedDelivery) -> str:
+def encode_job(queued: QueuedDelivery) -> str:
     """Encode a queued webhook; servers of other versions read it, too."""
-    plain: dict[str, Any] = encode(queued)
-    del plain["job"]  # the row's id
-    return json.dumps(plain if queued.is_changed else {**plain, "changed": None})
+    data: dict[str, Any] = encode(queued)
+    del data["job"]  # the row's id
+    return json.dumps(data if queued.is_changed else {**data, "changed": None})
 
 
 def read_job(number: int, body: str) -> QueuedDelivery:

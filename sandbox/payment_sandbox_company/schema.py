@@ -118,10 +118,10 @@ MIGRATIONS: Final = (
         ),
     ),
 )
-UNRELEASED: Final = (1, 2)
+UNRELEASED_VERSIONS: Final = (1, 2)
 """The schema versions without a release."""
 
-NEWEST: Final = MIGRATIONS[-1].number
+NEWEST_VERSION: Final = MIGRATIONS[-1].number
 CREATE_MIGRATIONS: Final = """
     CREATE TABLE IF NOT EXISTS sandbox_migration (
         number integer PRIMARY KEY,
@@ -140,7 +140,7 @@ def migrate(connection: "Connection[Any]") -> None:
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
             connection.execute(CREATE_MIGRATIONS)  # another server may create it at the same time
-    if _version(connection) in UNRELEASED:
+    if _version(connection) in UNRELEASED_VERSIONS:
         raise StateRefused(
             "the tables in this database belong to an unreleased version; use an empty database"
         )
@@ -154,10 +154,10 @@ def migrate(connection: "Connection[Any]") -> None:
                     "INSERT INTO sandbox_migration (number, works_with) VALUES (%s, %s)", migration[:2]
                 )
     works_with = connection.execute("SELECT max(works_with) FROM sandbox_migration").fetchone()
-    if works_with is not None and works_with[0] > NEWEST:
+    if works_with is not None and works_with[0] > NEWEST_VERSION:
         raise StateRefused(
             f"the tables in this database belong to a newer version and need schema version {works_with[0]}, "
-            f"but this server supports {NEWEST}; upgrade this server"
+            f"but this server supports {NEWEST_VERSION}; upgrade this server"
         )
 
 

@@ -29,8 +29,8 @@ from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
 from payment_sandbox_company.replicas import (
     JOB,
-    LOST,
-    STOPS,
+    LOST_VERSION,
+    STOP_SUFFIX,
     Anchor,
     Changes,
     Head,
@@ -38,11 +38,11 @@ from payment_sandbox_company.replicas import (
     SharedChanges,
     SharedDatabase,
     commit_name,
-    job_body,
+    encode_job,
 )
 
 WRITE_DELAY_SECONDS: Final = 0.05
-DELETED: Final = "the project was deleted in the meantime"
+DELETED_MESSAGE: Final = "the project was deleted in the meantime"
 
 
 class SharedStorage(Storage):
@@ -72,7 +72,7 @@ class SharedStorage(Storage):
         session = self._database.begin(replica.project_id, replica.version)
         try:
             if session.head is None:
-                raise ProjectReset(DELETED)
+                raise ProjectReset(DELETED_MESSAGE)
             self._check_failover()
             catch_up(project, replica, session.head, session.changes)
             replica.update_own_hold(session.head)
@@ -85,7 +85,7 @@ class SharedStorage(Storage):
                 session.claim(None, replica.clock_holder, project.real_seconds_until_due())
             replica.session, replica.releases_courier = None, False
             session.end()
-            self._carry(project)
+            self._queue_webhooks(project)
 
     def take_over(self, project: Any) -> None:
         """Refresh memory from the database, and become the courier if no server is.
@@ -104,17 +104,17 @@ class SharedStorage(Storage):
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
-        with project.exclusively():
+        with project.blocking_edits():
             changes = self._database.changes(self.replica.project_id, max(self.replica.version, 0))
             if changes is None:
-                raise ProjectReset(DELETED)
+                raise ProjectReset(DELETED_MESSAGE)
             self._check_failover()
-            catch_up(project, self.replica, changes.head, lambda since: self._changes(changes, since))
-            self._carry(project)
+            catch_up(project, self.replica, changes.head, lambda since: self._read_changes(changes, since))
+            self._queue_webhooks(project)
 
     @property
     def needs_courier(self) -> bool:
-        """Whether webhooks wait, and no server is the courier."""
+        """Whether webhooks are waiting and no server is the courier."""
         return bool(self.replica.jobs) and self.replica.courier is None
 
     def is_current(self, project: Project, head: Head) -> bool:
@@ -123,7 +123,7 @@ class SharedStorage(Storage):
         The claims stay unchanged during an edit, which has locked the row and has newer claims.
         """
         replica = self.replica
-        with project.unless_edited() as is_free:
+        with project.try_blocking_edits() as is_free:
             if is_free:
                 replica.update_claims(head)
         is_same_generation = replica.generation == self._database.generation
@@ -132,7 +132,7 @@ class SharedStorage(Storage):
     def check_stop_request(self, project: Any) -> None:
         """Stop the advance on this server if another server has requested a stop."""
         replica = self.replica
-        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOPS}":
+        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOP_SUFFIX}":
             replica.clock_holder = replica.own_hold
             project.epoch.is_stopping |= not replica.releases_clock  # unless that advance has ended
             project.epoch.outbox.wake()
@@ -145,7 +145,7 @@ class SharedStorage(Storage):
         if replica.version > 0 and not self._database.has_commit(
             replica.project_id, replica.version, replica.last
         ):
-            replica.version = LOST
+            replica.version = LOST_VERSION
         replica.generation = generation
 
     def _claim_orphaned(self, project: Project) -> None:
@@ -172,7 +172,7 @@ class SharedStorage(Storage):
         self._database.watch([self.replica.project_id])
         self.replica.is_watched = True
 
-    def _changes(self, read: Changes, since: int) -> Changes:
+    def _read_changes(self, read: Changes, since: int) -> Changes:
         if since > 0:
             return read
         return self._database.changes(self.replica.project_id, 0) or read
@@ -208,13 +208,13 @@ class SharedStorage(Storage):
         replica = self.replica
         with project.locked():
             if replica.session is not None and replica.clock_holder is not None:
-                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOPS}", None)
+                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOP_SUFFIX}", None)
 
     def release_clock(self) -> None:
         """Release the clock with the next commit."""
         self.replica.releases_clock = True
 
-    def _carry(self, project: Project) -> None:
+    def _queue_webhooks(self, project: Project) -> None:
         """Queue the webhooks in this server's outbox if it is the courier."""
         replica = self.replica
         if replica.courier != self._database.server_id:
@@ -255,42 +255,42 @@ def flush_all(database: SharedDatabase) -> None:
     Raises:
         NotStored: writing failed; the next call retries.
     """
-    waiting = database.unflushed
-    histories, shown = [], []
-    while waiting:
+    unflushed = database.unflushed
+    histories, events = [], []
+    while unflushed:
         try:
-            project_id, project = waiting.popitem()
+            project_id, project = unflushed.popitem()
         except KeyError:  # removed by another thread
             break
         records = list(project.epoch.journal.take_unstored())
         histories.append((project, records))
-        shown += [(project_id, *event) for event in _outbound(project)]
+        events += [(project_id, *event) for event in _take_new_events(project)]
     rows = [(project.project_id, row) for project, records in histories for row in map(history_row, records)]
     try:
         database.write_histories(rows)
     except NotStored:
         for project, records in histories:
             project.epoch.journal.requeue(records)
-            waiting[project.project_id] = project
+            unflushed[project.project_id] = project
         raise
-    if shown:
+    if events:
         with suppress(NotStored):  # watchers miss these events
-            database.put_events(shown)
+            database.put_events(events)
 
 
-def _outbound(project: Project) -> list[tuple[str, str]]:
+def _take_new_events(project: Project) -> list[tuple[str, str]]:
     """Return the new events, as kind and data, if other servers watch the project."""
     events = project.events
-    taken = []
+    new_events = []
     with suppress(IndexError):
         while events.outbound:
-            taken.append(events.outbound.popleft())
+            new_events.append(events.outbound.popleft())
     storage = project.storage
     if not isinstance(storage, SharedStorage) or not storage.replica.is_watched:
         return []
     return [
-        (kind, json.dumps(events.masking.record(dict(data if build is None else build()))))
-        for kind, data, build in taken
+        (kind, json.dumps(events.masking.mask_record(dict(data if build is None else build()))))
+        for kind, data, build in new_events
     ]
 
 
@@ -314,7 +314,7 @@ class SharedStore(RowStore):
         """Return whether the advance on this server still holds the clock."""
         return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
-    def carries(self, queued: QueuedDelivery) -> bool:
+    def must_send(self, queued: QueuedDelivery) -> bool:
         """Return whether this server must send the delivery, as the courier of a pending delivery.
 
         If another server advances the clock, it takes over here, between two attempts.
@@ -328,7 +328,7 @@ class SharedStore(RowStore):
         return replica.courier == me and queued.job in replica.jobs
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Return whether the answer to the delivery is still unrecorded by all servers."""
+        """Return whether no server has recorded the response to the delivery yet."""
         return not queued.job or queued.job in self.replica.jobs
 
     @property
@@ -338,14 +338,14 @@ class SharedStore(RowStore):
 
     def share(self, journal: Journal) -> None:
         """Connect a journal to the records that other servers write to it, with unique record numbers."""
-        journal.share(RecordNumbers(self.database.real, self.database.server_id), self._newer_records)
+        journal.share(RecordNumbers(self.database.real, self.database.server_id), self._read_newer_records)
 
-    def _newer_records(self) -> Iterator[Record]:
+    def _read_newer_records(self) -> Iterator[Record]:
         project_id = self.identity.project_id
         if not self.replica.version:  # a new project, not added yet
             return iter(())
         Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
-        rows, self._read_at = self.database.newer_history(project_id, self._read_at)
+        rows, self._read_at = self.database.read_newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
     def stop_sending(self) -> None:
@@ -356,47 +356,47 @@ class SharedStore(RowStore):
         """Return whether any server has webhooks to send."""
         return bool(self.replica.jobs)
 
-    def write(self, change: ChangeSet, written: RowChanges) -> None:
+    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Commit a change set in the project's transaction."""
-        replica, shared = self.replica, self._shared(change, written)
+        replica, shared = self.replica, self._shared_changes(change, row_changes)
         replica.version = (
             self.database.add(shared) if replica.session is None else replica.session.commit(shared)
         )
         self._update_replica(change, shared)
 
-    def _update_replica(self, change: ChangeSet, written: SharedChanges) -> None:
+    def _update_replica(self, change: ChangeSet, row_changes: SharedChanges) -> None:
         replica = self.replica
-        if written.replaces_all:
+        if row_changes.replaces_all:
             replica.jobs.clear()
             replica.queued.clear()
-        others = change.others
+        others = change.server_sync
         assert others is not None, "a change set of a shared store has it"
         replica.jobs |= {queued.job: queued for queued in others.jobs}
         for number in others.finished_jobs:
             replica.jobs.pop(number, None)
-        replica.last = commit_name(written.part)
-        replica.courier, replica.clock_holder = written.courier, written.clock_holder
-        if written.clock_holder != replica.own_hold:  # not the flag, which may be set during the write
+        replica.last = commit_name(row_changes.part)
+        replica.courier, replica.clock_holder = row_changes.courier, row_changes.clock_holder
+        if row_changes.clock_holder != replica.own_hold:  # not the flag, which may be set during the write
             replica.own_hold, replica.releases_clock = None, False
-        if written.chosen is not None:
-            replica.chosen = written.chosen
+        if row_changes.chosen is not None:
+            replica.chosen = row_changes.chosen
 
-    def _shared(self, change: ChangeSet, written: RowChanges) -> SharedChanges:
-        replica, others = self.replica, change.others
+    def _shared_changes(self, change: ChangeSet, row_changes: RowChanges) -> SharedChanges:
+        replica, others = self.replica, change.server_sync
         assert others is not None, "a change set of a shared store has it"
         releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
-        jobs = [Row(JOB, str(queued.job), job_body(queued)) for queued in others.jobs]
+        jobs = [Row(JOB, str(queued.job), encode_job(queued)) for queued in others.jobs]
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
         return SharedChanges(
-            **{**vars(written), "rows": [*written.rows, *jobs]},
+            **{**vars(row_changes), "rows": [*row_changes.rows, *jobs]},
             part=others.part or RequestCommit(token_hex(8), 1),
-            courier=self._courier(others, releases_clock=releases_clock),
+            courier=self._choose_courier(others, releases_clock=releases_clock),
             clock_holder=None if releases_clock or self.is_new else replica.clock_holder,
             due_in_seconds=others.due_in_seconds,
             unused_seconds_max=others.unused_seconds_max,
         )
 
-    def _courier(self, others: ServerSync, *, releases_clock: bool) -> str | None:
+    def _choose_courier(self, others: ServerSync, *, releases_clock: bool) -> str | None:
         """Return the courier after a commit: the current one, or this server if webhooks wait."""
         replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
         if replica.courier not in (None, me) and not self.is_new:
@@ -412,10 +412,10 @@ class SharedStore(RowStore):
         replica, me = self.replica, self.database.server_id
         return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
 
-    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+    def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
         """Return the clock's anchor: a clock time, and the corresponding real time."""
-        assert change.others is not None, "a change set of a shared store has it"
-        clock, real, anchor = change.others.clock, self.real, self.replica.anchor
+        assert change.server_sync is not None, "a change set of a shared store has it"
+        clock, real, anchor = change.server_sync.clock, self.real, self.replica.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
             anchor = self.replica.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)

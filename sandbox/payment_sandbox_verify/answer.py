@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.web.bodies import nests_deeper
+from payment_sandbox.web.bodies import is_nested_deeper
 
 Json = dict[str, Any]
 """A JSON object."""
@@ -20,12 +20,12 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
-SUCCESS: Final = range(200, 300)
+SUCCESS_STATUSES: Final = range(200, 300)
 DEPTH_MAX: Final = 100
-SERVICE_SPECIFIC: Final = re.compile(  # takes linear time, as a string may be long
+SERVICE_SPECIFIC: Final = re.compile(  # matches in linear time, because strings may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
-STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
@@ -33,18 +33,18 @@ class ServiceAnswer(NamedTuple):
 
     method: str
     path: str
-    sent: Any
+    request_body: Any
     status: int
     headers: Mapping[str, str]
     data: Any
     content: bytes = b""
-    asked: tuple[Any, ...] = ()
+    call_key: tuple[Any, ...] = ()
     """The key of the call: equal for the answers of two services to the same call of the same probe."""
 
     @property
     def is_success(self) -> bool:
         """Whether the status is 2xx."""
-        return self.status in SUCCESS
+        return self.status in SUCCESS_STATUSES
 
     @property
     def summary(self) -> str:
@@ -57,20 +57,20 @@ class ServiceAnswer(NamedTuple):
         """The method and path, as text."""
         return f"{self.method} {self.path}"
 
-    def at(self, place: str) -> Any:
+    def at(self, path: str) -> Any:
         """Return the value at a path such as ``transactions[0].status``, or ``MISSING``."""
-        return value_at(self.data, place)
+        return value_at(self.data, path)
 
-    def listed(self, place: str) -> list[Any]:
+    def list_at(self, path: str) -> list[Any]:
         """Return the list at a path, or an empty list."""
-        value = self.at(place)
+        value = self.at(path)
         return value if isinstance(value, list) else []
 
 
-def value_at(data: Any, place: str) -> Any:
+def value_at(data: Any, path: str) -> Any:
     """Return the value at a path in a JSON document, or ``MISSING``."""
     value = data
-    for index, key in STEP.findall(place):
+    for index, key in PATH_SEGMENT.findall(path):
         try:
             value = value[int(index)] if index else value[key]
         except (KeyError, IndexError, TypeError):
@@ -78,12 +78,12 @@ def value_at(data: Any, place: str) -> Any:
     return value
 
 
-def plain(value: Any) -> Any:
+def none_if_missing(value: Any) -> Any:
     """Replace ``MISSING`` with None."""
     return None if value is MISSING else value
 
 
-def anonymous(text: str) -> str:
+def anonymize(text: str) -> str:
     """Remove the values that differ between services from a string: identifiers, URLs and times."""
     return SERVICE_SPECIFIC.sub("", UUID.sub("", text))
 
@@ -92,6 +92,6 @@ def parse_json(content: bytes) -> Any:
     """Parse a JSON body; return None if it is malformed or nested too deeply."""
     try:
         data = json.loads(content)
-        return None if nests_deeper(content, data, DEPTH_MAX) else data
+        return None if is_nested_deeper(content, data, DEPTH_MAX) else data
     except (ValueError, RecursionError):
         return None

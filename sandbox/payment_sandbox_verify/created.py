@@ -6,7 +6,7 @@ from typing import Final
 
 from payment_sandbox.loading import LOADING
 
-FILE: Final = "verify-made.jsonl"
+FILE_NAME: Final = "verify-made.jsonl"
 
 
 class CreatedOrders:
@@ -20,13 +20,13 @@ class CreatedOrders:
         self._url = url
         self.file = file
         self.orders: dict[str, None] = {}
-        self.is_unsure = False  # whether a run ended before it received the id of an order
+        self.has_unknown_order = False  # whether a run ended before it received the id of an order
 
     def begin_request(self) -> None:
-        """Record that a run is about to request an order; ``add`` or ``refused`` follows."""
+        """Record that a run is about to request an order; ``add`` or ``record_refusal`` follows."""
         self._write({"asked": "an order"})
 
-    def refused(self) -> None:
+    def record_refusal(self) -> None:
         """Record that the request created no order."""
         self._write({"refused": "it"})
 
@@ -46,7 +46,7 @@ class CreatedOrders:
         for line in self._lines():
             if line.get("url") == self._url:
                 made, gone = line.get("made"), line.get("gone")
-                self.is_unsure = "asked" in line
+                self.has_unknown_order = "asked" in line
                 if isinstance(made, str):
                     self.orders[made] = None
                 self.orders.pop(gone or "", None)
@@ -73,20 +73,20 @@ class CreatedOrders:
             file.write(f"{json.dumps({'url': self._url, **change})}\n")
 
     def close(self) -> None:
-        """Remove the file unless orders of some server remain."""
-        open_ones: set[tuple[str, str]] = set()
+        """Remove the file unless it still lists orders of some server."""
+        open_orders: set[tuple[str, str]] = set()
         for line in self._lines():
-            place = line.get("url", "")
+            url = line.get("url", "")
             if "made" in line:
-                open_ones.add((place, line["made"]))
-            open_ones.discard((place, line.get("gone", "")))
-        if self.file is not None and not open_ones:
+                open_orders.add((url, line["made"]))
+            open_orders.discard((url, line.get("gone", "")))
+        if self.file is not None and not open_orders:
             self.file.unlink(missing_ok=True)
 
 
 def created_orders_file() -> Path:
     """Return the path of the file, in the user's state folder."""
     with LOADING:
-        from platformdirs import user_state_path  # here, because only this command needs it
+        from platformdirs import user_state_path  # deferred: only this command needs it
 
-    return user_state_path("payment-sandbox") / FILE
+    return user_state_path("payment-sandbox") / FILE_NAME

@@ -3,38 +3,40 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.methods import NAMES
-from payment_sandbox_verify.answer import ServiceAnswer, anonymous, value_at
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox_verify.answer import ServiceAnswer, anonymize, value_at
 from payment_sandbox_verify.samples import CARD, CUSTOMER
-from payment_sandbox_verify.service import ORDERS
+from payment_sandbox_verify.service import ORDERS_PATH
 from payment_sandbox_verify.shapes import is_order
 
-EXPLAIN: Final = "Sandbox-Explain"
-INVALID: Final = "ValidationError"
-REFUSED: Final = range(400, 500)
-UNAUTHORIZED: Final = 401  # belongs to no project, so no setting of one can change it
-REDUCED: Final = {"country", "ip_address"}
-DETAILS: Final = "transactions[0].payment_method_details."
+EXPLAIN_HEADER: Final = "Sandbox-Explain"
+VALIDATION_ERROR: Final = "ValidationError"
+REFUSED_STATUSES: Final = range(400, 500)
+UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
+REDUCED_CUSTOMER_FIELDS: Final = {"country", "ip_address"}
+DETAILS_PATH: Final = "transactions[0].payment_method_details."
 
-Observed = Callable[[Sequence[ServiceAnswer]], Any]
+Observer = Callable[[Sequence[ServiceAnswer]], Any]
 
 
-def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
+def observed_settings(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
     """Return the settings that answers reveal; unknown settings are omitted."""
-    values = {name: observe(answers) for name, observe in OBSERVED.items()}
+    values = {name: observe(answers) for name, observe in OBSERVERS.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def settings_of(
+def differing_settings(
     theirs: Sequence[ServiceAnswer],
     ours: Sequence[ServiceAnswer],
     refusals: Sequence[ServiceAnswer],
     our_refusals: Sequence[ServiceAnswer],
 ) -> dict[str, Any]:
     """Return the settings in which a service differs from a sandbox with default settings."""
-    usual = observed(ours)
-    settings = {name: value for name, value in observed(theirs).items() if usual.get(name) != value}
-    errors = _errors(list(_pairs(refusals, our_refusals)))
+    defaults = observed_settings(ours)
+    settings = {
+        name: value for name, value in observed_settings(theirs).items() if defaults.get(name) != value
+    }
+    errors = _error_settings(list(_refusal_pairs(refusals, our_refusals)))
     return {**settings, **({"errors": errors} if errors else {})}
 
 
@@ -56,11 +58,11 @@ def _reduced_customer(answers: Sequence[ServiceAnswer]) -> bool | None:
     values = [
         set(order.at("customer"))
         for order in _orders(answers)
-        if isinstance(order.sent, dict)
-        and order.sent.get("customer") == CUSTOMER
+        if isinstance(order.request_body, dict)
+        and order.request_body.get("customer") == CUSTOMER
         and isinstance(order.at("customer"), dict)
     ]
-    return all(names <= REDUCED for names in values) if values else None
+    return all(names <= REDUCED_CUSTOMER_FIELDS for names in values) if values else None
 
 
 def _authorized_status(answers: Sequence[ServiceAnswer]) -> str | None:
@@ -82,8 +84,8 @@ def _refund_status(answers: Sequence[ServiceAnswer]) -> str | None:
 
 def _unknown_fields(answers: Sequence[ServiceAnswer]) -> str | None:
     for answer in answers:
-        if isinstance(answer.sent, dict) and "amuont" in answer.sent:
-            return "reject" if answer.status in REFUSED else "drop"
+        if isinstance(answer.request_body, dict) and "amuont" in answer.request_body:
+            return "reject" if answer.status in REFUSED_STATUSES else "drop"
     return None
 
 
@@ -91,27 +93,27 @@ def _payment_methods(answers: Sequence[ServiceAnswer]) -> list[str] | None:
     for answer in answers:
         methods = answer.at("payment_methods")
         if answer.path.endswith("/currencies/") and isinstance(methods, dict):
-            return [name for name in NAMES if name in methods] or None
+            return [name for name in METHOD_NAMES if name in methods] or None
     return None
 
 
-def _takes(name: str, value: str) -> Observed:
+def _observe_detail(name: str, value: str) -> Observer:
     """Observe whether card payments with a detail are accepted; None if none was sent."""
 
-    def look(answers: Sequence[ServiceAnswer]) -> bool | None:
+    def observe(answers: Sequence[ServiceAnswer]) -> bool | None:
         for answer in answers:
-            if answer.path == ORDERS and value_at(answer.sent, f"{DETAILS}{name}") == value:
+            if answer.path == ORDERS_PATH and value_at(answer.request_body, f"{DETAILS_PATH}{name}") == value:
                 return answer.is_success
         return None
 
-    return look
+    return observe
 
 
-OBSERVED: Final[Mapping[str, Observed]] = {
+OBSERVERS: Final[Mapping[str, Observer]] = {
     "payment_methods": _payment_methods,
-    "one_click_enabled": _takes("one_click_type", "first"),
-    "recurring_enabled": _takes("recurring_type", "first"),
-    "dynamic_descriptor_enabled": _takes("dynamic_descriptor", "PROBE"),
+    "one_click_enabled": _observe_detail("one_click_type", "first"),
+    "recurring_enabled": _observe_detail("recurring_type", "first"),
+    "dynamic_descriptor_enabled": _observe_detail("dynamic_descriptor", "PROBE"),
     "absolute_urls": _absolute_urls,
     "reduced_customer": _reduced_customer,
     "authorized_status": _authorized_status,
@@ -123,16 +125,16 @@ OBSERVED: Final[Mapping[str, Observed]] = {
 # Refusals
 
 
-def _pairs(
+def _refusal_pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
     """Yield the pairs of refusals of the same call."""
-    known = {answer.asked: answer for answer in ours if answer.status in REFUSED}
+    known = {answer.call_key: answer for answer in ours if answer.status in REFUSED_STATUSES}
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
             continue  # no setting changes the answers outside the API
-        matches = known.get(answer.asked)
-        is_usable = answer.status in REFUSED and UNAUTHORIZED not in (
+        matches = known.get(answer.call_key)
+        is_usable = answer.status in REFUSED_STATUSES and UNAUTHORIZED not in (
             answer.status,
             matches and matches.status,
         )
@@ -140,19 +142,19 @@ def _pairs(
             yield answer, matches
 
 
-def _errors(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
+def _error_settings(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
     """Return the setting ``errors``: the values common to a type, and the deviations of a rule."""
     errors: dict[str, dict[str, Any]] = {}
-    for kind, group in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
-        shared = _shared(group)
-        errors[kind] = shared
-        if kind == INVALID:
-            rules = _grouped(group, lambda ours: ours.headers.get(EXPLAIN, "").partition(" ")[0])
-            errors |= {rule: _special(of_rule, shared) for rule, of_rule in rules.items() if rule}
+    for kind, group in _group_pairs(pairs, lambda ours: str(ours.at("error.type"))).items():
+        common = _common_values(group)
+        errors[kind] = common
+        if kind == VALIDATION_ERROR:
+            rules = _group_pairs(group, lambda ours: ours.headers.get(EXPLAIN_HEADER, "").partition(" ")[0])
+            errors |= {rule: _deviations(of_rule, common) for rule, of_rule in rules.items() if rule}
     return {name: error for name, error in errors.items() if error}
 
 
-def _grouped(
+def _group_pairs(
     pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], name: Callable[[ServiceAnswer], str]
 ) -> dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]]:
     groups: dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]] = {}
@@ -161,24 +163,24 @@ def _grouped(
     return groups
 
 
-def _special(
-    pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], shared: Mapping[str, Any]
+def _deviations(
+    pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], common: Mapping[str, Any]
 ) -> dict[str, Any]:
-    return {name: value for name, value in _shared(pairs).items() if shared.get(name) != value}
+    return {name: value for name, value in _common_values(pairs).items() if common.get(name) != value}
 
 
-def _shared(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
+def _common_values(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
     """Return the values common to all refusals of the service, but not of the sandbox."""
-    shared = {}
-    for name, place in (("status", ""), ("type", "error.type"), ("value", "error.value")):
-        theirs = {repr(_part(answer, place)): _part(answer, place) for answer, _ in pairs}
-        ours = {repr(_part(answer, place)) for _, answer in pairs}
+    common = {}
+    for name, path in (("status", ""), ("type", "error.type"), ("value", "error.value")):
+        theirs = {repr(_value_of(answer, path)): _value_of(answer, path) for answer, _ in pairs}
+        ours = {repr(_value_of(answer, path)) for _, answer in pairs}
         value = next(iter(theirs.values()))
-        is_plain = isinstance(value, int) or (isinstance(value, str) and anonymous(value) == value)
+        is_plain = isinstance(value, int) or (isinstance(value, str) and anonymize(value) == value)
         if len(theirs) == 1 and set(theirs) != ours and is_plain:
-            shared[name] = value
-    return shared
+            common[name] = value
+    return common
 
 
-def _part(answer: ServiceAnswer, place: str) -> Any:
-    return answer.at(place) if place else answer.status
+def _value_of(answer: ServiceAnswer, path: str) -> Any:
+    return answer.at(path) if path else answer.status

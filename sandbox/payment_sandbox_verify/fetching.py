@@ -11,20 +11,20 @@ from payment_sandbox.serving.sessions import describe_failure
 if TYPE_CHECKING:
     import requests
 
-TIMEOUT_SECONDS: Final = 30.0  # without a byte
+TIMEOUT_SECONDS: Final = 30.0  # without receiving a byte
 ANSWER_SECONDS: Final = 40.0
 ANSWER_BYTES_MAX: Final = 8 << 20
 PIECE_BYTES: Final = 1 << 16
 
-Fetched: TypeAlias = "tuple[requests.Response, bytes]"
+FetchedAnswer: TypeAlias = "tuple[requests.Response, bytes]"
 """An answer and its body."""
 
 
-class Unanswered(Exception):
+class CallFailed(Exception):
     """A call got no usable answer; the message is the reason."""
 
 
-class Unusable(Unanswered):
+class UnusableAnswer(CallFailed):
     """A call got an endless or unreadable answer, so a retry would be pointless."""
 
 
@@ -36,44 +36,44 @@ def fetch_answer(
     headers: Mapping[str, str],
     auth: Any = None,
     seconds: float = ANSWER_SECONDS,
-) -> Fetched:
+) -> FetchedAnswer:
     """Make a call and return the answer with its body; redirects are not followed.
 
     Raises:
-        Unanswered: the answer is late or too large.
+        CallFailed: the answer is late or too large.
     """
-    result: SimpleQueue[Fetched | Unanswered] = SimpleQueue()
+    result: SimpleQueue[FetchedAnswer | CallFailed] = SimpleQueue()
 
     def fetch() -> None:
         try:
-            result.put(_bounded(session, method, url, data, headers, auth))
-        except Unanswered as failed:
+            result.put(_fetch_bounded(session, method, url, data, headers, auth))
+        except CallFailed as failed:
             result.put(failed)
-        except Exception as error:  # libraries raise anything at unusual answers
-            result.put(Unusable(f"its answer cannot be read: {type(error).__name__}: {error}"))
+        except Exception as error:  # libraries raise any exception on unusual answers
+            result.put(UnusableAnswer(f"its answer cannot be read: {type(error).__name__}: {error}"))
 
     Thread(target=fetch, name="verify", daemon=True).start()
     try:
         answer = result.get(timeout=seconds)
     except Empty:
-        raise Unusable(f"its answer took more than {seconds:g} s") from None
-    if isinstance(answer, Unanswered):
+        raise UnusableAnswer(f"its answer took more than {seconds:g} s") from None
+    if isinstance(answer, CallFailed):
         raise answer
     return answer
 
 
-def _bounded(
+def _fetch_bounded(
     session: "requests.Session",
     method: str,
     url: str,
     data: Any,
     headers: Mapping[str, str],
     auth: Any,
-) -> Fetched:
+) -> FetchedAnswer:
     """Make a call and read the body up to the limit.
 
     Raises:
-        Unanswered: the answer is missing or too large.
+        CallFailed: the answer is missing or too large.
     """
     with LOADING:
         import requests
@@ -94,7 +94,7 @@ def _bounded(
             for piece in reply.iter_content(PIECE_BYTES):
                 body += piece
                 if len(body) > ANSWER_BYTES_MAX:
-                    raise Unusable(f"its answer has more than {ANSWER_BYTES_MAX >> 20} MiB")
+                    raise UnusableAnswer(f"its answer has more than {ANSWER_BYTES_MAX >> 20} MiB")
     except requests.RequestException as error:
-        raise Unanswered(describe_failure(error, url)) from None
+        raise CallFailed(describe_failure(error, url)) from None
     return reply, bytes(body)

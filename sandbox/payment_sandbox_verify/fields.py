@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms.orders import SENT_FIELDS
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous
-from payment_sandbox_verify.checks import Check, Checks, holds, shown
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymize
+from payment_sandbox_verify.checks import Check, Checks, check_that, describe
 from payment_sandbox_verify.shapes import CODE, ORDER, TRANSACTION, Shape
 
-CALLS: Final = (  # the first match counts
+RULES_BY_CALL: Final = (  # the first match counts
     ("POST", r"/v1/orders/?", "END-02"),
     ("GET", r"/v1/orders/[^/]+/?", "END-03"),
     ("DELETE", r"/v1/orders/[^/]+/?", "END-07"),
@@ -24,19 +24,19 @@ CALLS: Final = (  # the first match counts
     ("POST", r"/v1/bankqr/?", "END-18"),
     ("GET", r".*/currencies/?", "SET-54"),
 )
-OTHER_CALL: Final = "VER-02"
+OTHER_CALL_RULE: Final = "VER-02"
 
 
 def _rules_of(rows: Sequence[Shape], below: str = "") -> dict[str, str]:
     """Return the closest rule of each field that has a shape."""
     return {
-        below + re.sub(r"\[\d+\]", "", place): row.rules.split()[0]
+        below + re.sub(r"\[\d+\]", "", path): row.rules.split()[0]
         for row in reversed(rows)
-        for place in row.places.split()
+        for path in row.paths.split()
     }
 
 
-FIELDS: Final = {
+RULES_BY_FIELD: Final = {
     **_rules_of(ORDER),
     **_rules_of(TRANSACTION, "transactions."),
     **{field.name: field.rule for field in SENT_FIELDS},
@@ -49,31 +49,31 @@ FIELDS: Final = {
     "amount_details": "ADET-01",
     "refund_of_order_id": "SET-48",
 }
-QR_FIELDS: Final = _rules_of(CODE)
+RULES_BY_QR_FIELD: Final = _rules_of(CODE)
 
 
 def rule_of_call(method: str, path: str) -> str:
     """Return the rule of a call."""
     plain = path.partition("?")[0]
-    for known, pattern, rule in CALLS:
+    for known, pattern, rule in RULES_BY_CALL:
         if method == known and re.fullmatch(pattern, plain):
             return rule
-    return OTHER_CALL
+    return OTHER_CALL_RULE
 
 
-def rule_of_field(answer: ServiceAnswer, place: str) -> str:
+def rule_of_field(answer: ServiceAnswer, path: str) -> str:
     """Return the rule of a field of an answer; if it has none, the rule of the call."""
     call = rule_of_call(answer.method, answer.path)
-    if is_refund(answer) and "." not in place:
-        return REFUND_RECORD
-    name = re.sub(r"\[\d+\]", "", place)
-    known = QR_FIELDS if call == "END-18" else FIELDS
+    if is_refund(answer) and "." not in path:
+        return REFUND_RULE
+    name = re.sub(r"\[\d+\]", "", path)
+    known = RULES_BY_QR_FIELD if call == "END-18" else RULES_BY_FIELD
     while name and name not in known:
         name = name.rpartition(".")[0]
     return known.get(name, call)
 
 
-VALUES: Final = (  # the fields with compared values; other fields only have to exist
+COMPARED_FIELDS: Final = (  # the fields with compared values; other fields only have to exist
     *(field.name for field in SENT_FIELDS if field.is_plain),
     *("status", "amount", "currency", "flags", "payment_methods", "payment_method"),
     *("balance", "credit_debit", "product_type", "channel"),
@@ -81,8 +81,8 @@ VALUES: Final = (  # the fields with compared values; other fields only have to 
     *("captured", "original", "remaining", "voided", "quantity", "type", "vat_percentage"),
     *("amount_changeable", "one_off", "size"),
 )
-EVENTS: Final = re.compile(r"\bevents\[")  # a poll between two calls may add some
-KINDS: Final = {
+EVENTS_PATH: Final = re.compile(r"\bevents\[")  # a poll between two calls may add events
+KIND_NAMES: Final = {
     bool: "true or false",
     int: "a number",
     float: "a number",
@@ -90,62 +90,62 @@ KINDS: Final = {
     list: "a list",
     dict: "an object",
 }
-RECORDS: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls that return a record
-REFUND_RECORD: Final = "SET-48"
-OF_REFUNDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
-EMPTY: Final[tuple[Any, ...]] = (MISSING, "", [], {})
-NAMED: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has)\b")  # in messages of checks
-STATES: Final = ("status", "transactions[0].status")
+RECORD_RULES: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the calls that return a record
+REFUND_RULE: Final = "SET-48"
+REFUND_FIELDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
+EMPTY_VALUES: Final[tuple[Any, ...]] = (MISSING, "", [], {})
+NAMED_FIELD: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has)\b")  # in a check's reason
+STATE_PATHS: Final = ("status", "transactions[0].status")
 
 
 class Leaf(NamedTuple):
     """A value in two answers to the same call; one of them can be ``MISSING``."""
 
-    place: str
-    there: Any
-    here: Any
+    path: str
+    value: Any
+    reference: Any
 
     @property
     def name(self) -> str:
         """The name of the field."""
-        return self.place.rpartition(".")[2].partition("[")[0]
+        return self.path.rpartition(".")[2].partition("[")[0]
 
     @property
     def problem(self) -> str | None:
         """The difference between the kinds of the two values; None if they have the same kind."""
-        if self.there in EMPTY and self.here in EMPTY:
+        if self.value in EMPTY_VALUES and self.reference in EMPTY_VALUES:
             return None
-        there, here = (KINDS.get(type(value)) for value in (self.there, self.here))
-        if there == here:
+        kind, reference_kind = (KIND_NAMES.get(type(each)) for each in (self.value, self.reference))
+        if kind == reference_kind:
             return None
-        if here is None:
-            return f"{self.place} is present, but not in the sandbox: {shown(self.there)}"
-        return f"{self.place} is {shown(self.there)}, not {here}"
+        if reference_kind is None:
+            return f"{self.path} is present, but not in the sandbox: {describe(self.value)}"
+        return f"{self.path} is {describe(self.value)}, not {reference_kind}"
 
     @property
     def difference(self) -> str | None:
         """The difference in kind, or in the value of a field whose values are compared."""
-        is_fixed = self.name in VALUES and not EVENTS.search(self.place)
-        if self.problem is None and is_fixed and _comparable(self.there) != _comparable(self.here):
-            return f"{self.place} is {shown(self.there)}, not {shown(self.here)}"
+        is_fixed = self.name in COMPARED_FIELDS and not EVENTS_PATH.search(self.path)
+        if self.problem is None and is_fixed and _comparable(self.value) != _comparable(self.reference):
+            return f"{self.path} is {describe(self.value)}, not {describe(self.reference)}"
         return self.problem
 
 
 def _comparable(value: Any) -> Any:
-    return anonymous(value) if isinstance(value, str) else None if value in EMPTY else value
+    return anonymize(value) if isinstance(value, str) else None if value in EMPTY_VALUES else value
 
 
-def leaves(there: Any, here: Any, place: str = "") -> Iterator[Leaf]:
+def leaves(value: Any, reference: Any, path: str = "") -> Iterator[Leaf]:
     """Yield the pairs of values of two answers; null counts as missing."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        for key in {**here, **there}:
-            below = f"{place}.{key}".lstrip(".")
-            yield from leaves(there.get(key), here.get(key), below)
-    elif isinstance(there, list) and isinstance(here, list):
-        for index, (one, other) in enumerate(zip(there, here, strict=False)):
-            yield from leaves(one, other, f"{place}[{index}]")
+    if isinstance(value, dict) and isinstance(reference, dict):
+        for key in {**reference, **value}:
+            below = f"{path}.{key}".lstrip(".")
+            yield from leaves(value.get(key), reference.get(key), below)
+    elif isinstance(value, list) and isinstance(reference, list):
+        for index, (one, other) in enumerate(zip(value, reference, strict=False)):
+            yield from leaves(one, other, f"{path}[{index}]")
     else:
-        yield Leaf(place, *(MISSING if value is None else value for value in (there, here)))
+        yield Leaf(path, *(MISSING if each is None else each for each in (value, reference)))
 
 
 def compare_fields(
@@ -155,12 +155,14 @@ def compare_fields(
 
     Each field is reported once, and not at all if one of ``checks`` reports it.
     """
-    named = {name for check in checks for place in NAMED.findall(check.how) for name in place.split(".")}
-    for answer, other in _pairs(theirs, ours):
+    named = {
+        name for check in checks for path in NAMED_FIELD.findall(check.reason) for name in path.split(".")
+    }
+    for answer, other in _record_pairs(theirs, ours):
         for leaf in leaves(answer.data, other.data):
-            if leaf.difference is not None and leaf.name not in named and is_owed(answer, leaf):
+            if leaf.difference is not None and leaf.name not in named and is_required(answer, leaf):
                 named.add(leaf.name)
-                yield holds(rule_of_field(answer, leaf.place), False, f"{answer.call}: {leaf.difference}")
+                yield check_that(rule_of_field(answer, leaf.path), False, f"{answer.call}: {leaf.difference}")
 
 
 def is_refund(answer: ServiceAnswer) -> bool:
@@ -168,27 +170,27 @@ def is_refund(answer: ServiceAnswer) -> bool:
     return isinstance(answer.at("refund_of_order_id"), str)
 
 
-def is_owed(answer: ServiceAnswer, leaf: Leaf) -> bool:
+def is_required(answer: ServiceAnswer, leaf: Leaf) -> bool:
     """Whether the service must send a value that the sandbox sends; refunds can lack fields of orders."""
-    root = re.split(r"[.\[]", leaf.place, maxsplit=1)[0]
-    return leaf.there is not MISSING or not is_refund(answer) or root in OF_REFUNDS
+    root = re.split(r"[.\[]", leaf.path, maxsplit=1)[0]
+    return leaf.value is not MISSING or not is_refund(answer) or root in REFUND_FIELDS
 
 
-def are_alike(answer: ServiceAnswer, other: ServiceAnswer) -> bool:
+def are_in_same_state(answer: ServiceAnswer, other: ServiceAnswer) -> bool:
     """Whether two records are in the same state; their fields depend on it."""
-    return all(answer.at(place) == other.at(place) for place in STATES)
+    return all(answer.at(path) == other.at(path) for path in STATE_PATHS)
 
 
-def _pairs(
+def _record_pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
     """Yield the pairs of records that answer the same call and are in the same state."""
-    known = {answer.asked: answer for answer in ours if _is_record(answer)}
+    known = {answer.call_key: answer for answer in ours if _is_record(answer)}
     for answer in filter(_is_record, theirs):
-        other = known.get(answer.asked)
-        if other is not None and are_alike(answer, other):
+        other = known.get(answer.call_key)
+        if other is not None and are_in_same_state(answer, other):
             yield answer, other
 
 
 def _is_record(answer: ServiceAnswer) -> bool:
-    return answer.is_success and rule_of_call(answer.method, answer.path) in RECORDS
+    return answer.is_success and rule_of_call(answer.method, answer.path) in RECORD_RULES

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from payment_sandbox_verify.checks import CannotTell
-from payment_sandbox_verify.fetching import Fetched, Unanswered, fetch_answer
+from payment_sandbox_verify.fetching import CallFailed, FetchedAnswer, fetch_answer
 from payment_sandbox_verify.samples import CARD
 
 if TYPE_CHECKING:
     import requests
 
-HTML: Final = {"Accept": "text/html"}
-REDIRECTS: Final = (301, 302, 303, 307, 308)
+HTML_HEADERS: Final = {"Accept": "text/html"}
+REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 PAGES_MAX: Final = 8
 PAY: Final = "pay"
 CANCEL: Final = "cancel"
@@ -28,12 +28,12 @@ class HtmlForm:
         self.choices: set[tuple[str, str]] = set()  # (name, value) of radio buttons
         self.buttons: dict[str, str] = {}  # value -> name
 
-    def add_input(self, given: dict[str, str]) -> None:
-        """Add an input by its attributes; an unchecked one has no value yet."""
-        name, value, kind = (given.get(key, "") for key in ("name", "value", "type"))
+    def add_input(self, attributes: dict[str, str]) -> None:
+        """Add an input by its attributes; an unchecked input has no value."""
+        name, value, kind = (attributes.get(key, "") for key in ("name", "value", "type"))
         if kind == "radio":
             self.choices.add((name, value))
-        if kind not in ("radio", "checkbox") or "checked" in given:
+        if kind not in ("radio", "checkbox") or "checked" in attributes:
             self.fields[name] = value
 
 
@@ -56,21 +56,21 @@ class HtmlPage(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Collect the language, forms, fields and buttons."""
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "html":
-            self.language = given.get("lang", "")
+            self.language = attributes.get("lang", "")
         elif tag == "form":
-            self.forms.append(HtmlForm(urljoin(self.url, given.get("action", self.url))))
+            self.forms.append(HtmlForm(urljoin(self.url, attributes.get("action", self.url))))
         elif self.forms:
-            self._control(self.forms[-1], tag, given)
+            self._add_control(self.forms[-1], tag, attributes)
 
-    def _control(self, form: HtmlForm, tag: str, given: dict[str, str]) -> None:
-        name, value = given.get("name", ""), given.get("value", "")
+    def _add_control(self, form: HtmlForm, tag: str, attributes: dict[str, str]) -> None:
+        name, value = attributes.get("name", ""), attributes.get("value", "")
         if tag == "input":
-            form.add_input(given)
+            form.add_input(attributes)
         elif tag == "select":
             self._select = name
-        elif tag == "option" and ("selected" in given or self._select not in form.fields):
+        elif tag == "option" and ("selected" in attributes or self._select not in form.fields):
             form.fields[self._select] = value
         elif tag == "button" and value:
             form.buttons[value] = name
@@ -89,9 +89,9 @@ class FormPayer:
         Raises:
             CannotTell: the page cannot be opened.
         """
-        return self._ask("GET", url)[0]
+        return self._request_page("GET", url)[0]
 
-    def pay(self, url: str, what: str) -> str | None:
+    def pay(self, url: str, payment: str) -> str | None:
         """Press ``pay`` on each page in turn, including a 3-D Secure page.
 
         On a hosted page that lists methods, choose the card first.
@@ -101,23 +101,23 @@ class FormPayer:
         """
         return self._press(url, PAY)
 
-    def cancel(self, url: str, what: str) -> str | None:
+    def cancel(self, url: str, payment: str) -> str | None:
         """Press ``cancel``; the result and errors are those of ``pay``."""
         return self._press(url, CANCEL)
 
-    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
         """Choose a value on a page, press ``pay`` on that and each following page, and yield after each.
 
         Raises:
             CannotTell: the page has no such choice.
         """
-        page, went = self._ask("GET", url)
+        page, return_url = self._request_page("GET", url)
         forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
         if not forms:
             raise CannotTell(f"the payment page has no choice {value!r} that a program can select")
         forms[0].fields[name] = value
-        while went is None and PAY in page.buttons:
-            page, went = self._submit(page, PAY)
+        while return_url is None and PAY in page.buttons:
+            page, return_url = self._submit(page, PAY)
             yield
 
     def choose(self, url: str, method: str) -> None:
@@ -132,46 +132,55 @@ class FormPayer:
         self._submit(page, method)
 
     def _press(self, url: str, value: str) -> str | None:
-        page, went = self._ask("GET", url)
+        page, return_url = self._request_page("GET", url)
         if value not in page.buttons and CARD in page.buttons:
-            page, went = self._submit(page, CARD)
+            page, return_url = self._submit(page, CARD)
         if value not in page.buttons:
             raise CannotTell(
                 f"the payment page has no {value!r} button that a program can press; try --by-hand"
             )
         for _ in range(PAGES_MAX):
-            if went is not None or value not in page.buttons:
+            if return_url is not None or value not in page.buttons:
                 break
-            page, went = self._submit(page, value)
-        return went
+            page, return_url = self._submit(page, value)
+        return return_url
 
     def _submit(self, page: HtmlPage, value: str) -> tuple[HtmlPage, str | None]:
         form = next(form for form in page.forms if value in form.buttons)
         name = form.buttons[value]
-        return self._ask("POST", form.action, {**form.fields, **({name: value} if name else {})})
+        return self._request_page("POST", form.action, {**form.fields, **({name: value} if name else {})})
 
-    def _ask(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
+    def _request_page(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
         """Request a page; return it, and the URL of a redirect to another host, if any."""
         host = urlsplit(url).netloc
-        headers = {**HTML, "Origin": f"{urlsplit(url).scheme}://{host}"} if data is not None else HTML
+        headers = (
+            {**HTML_HEADERS, "Origin": f"{urlsplit(url).scheme}://{host}"}
+            if data is not None
+            else HTML_HEADERS
+        )
         for _ in range(PAGES_MAX):
             answer, content = self._send(method, url, data, headers)
-            if answer.status_code not in REDIRECTS:
+            if answer.status_code not in REDIRECT_STATUSES:
                 break
-            url, method, data, headers = urljoin(url, answer.headers.get("Location", "")), "GET", None, HTML
+            url, method, data, headers = (
+                urljoin(url, answer.headers.get("Location", "")),
+                "GET",
+                None,
+                HTML_HEADERS,
+            )
             if urlsplit(url).netloc != host:
                 return HtmlPage(url, answer.status_code, ""), url
         return HtmlPage(url, answer.status_code, content.decode(errors="replace")), None
 
-    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> Fetched:
+    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> FetchedAnswer:
         self._wait()
         try:
             return fetch_answer(self._session, method, url, data, headers)
-        except Unanswered as failed:
+        except CallFailed as failed:
             raise CannotTell(f"the payment page cannot be opened: {failed}") from None
 
 
-class HandPayer:
+class ManualPayer:
     """Asks a person to pay, and waits for their confirmation."""
 
     def __init__(self, pages: FormPayer, ask: Callable[[str], bool]) -> None:
@@ -186,7 +195,7 @@ class HandPayer:
         """Choose a method without the person."""
         self._pages.choose(url, method)
 
-    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
         """Refuse: a person pays in one step.
 
         Raises:
@@ -194,19 +203,19 @@ class HandPayer:
         """
         raise CannotTell(f"only a program can watch a payment with {value!r} step by step")
 
-    def pay(self, url: str, what: str) -> str | None:
+    def pay(self, url: str, payment: str) -> str | None:
         """Ask for a payment.
 
         Raises:
             CannotTell: the person skips the payment.
         """
-        return self._confirm(f"pay {what} at {url}")
+        return self._confirm(f"pay {payment} at {url}")
 
-    def cancel(self, url: str, what: str) -> str | None:
+    def cancel(self, url: str, payment: str) -> str | None:
         """Ask for a cancellation."""
-        return self._confirm(f"cancel {what} at {url}")
+        return self._confirm(f"cancel {payment} at {url}")
 
-    def _confirm(self, what: str) -> str | None:
-        if not self._ask(what):
+    def _confirm(self, task: str) -> str | None:
+        if not self._ask(task):
             raise CannotTell("the person skipped the payment")
         return None

@@ -13,17 +13,24 @@ from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import CONDITIONAL_HEADERS, ETAG, NO_WEBHOOKS, TAG
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parse_json, value_at
-from payment_sandbox_verify.checks import Check, holds
-from payment_sandbox_verify.differences import EXPLAIN
-from payment_sandbox_verify.fields import Leaf, are_alike, is_owed, leaves, rule_of_call, rule_of_field
+from payment_sandbox_verify.checks import Check, check_that
+from payment_sandbox_verify.differences import EXPLAIN_HEADER
+from payment_sandbox_verify.fields import (
+    Leaf,
+    are_in_same_state,
+    is_required,
+    leaves,
+    rule_of_call,
+    rule_of_field,
+)
 from payment_sandbox_verify.samples import INVOICE, TRANSFER
-from payment_sandbox_verify.service import Names, rename_path, rename_values, reverse
+from payment_sandbox_verify.service import MethodNames, rename_path, rename_values, reverse
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox_verify.service import Service
 
-API: Final = "/v1/"
+API_PREFIX: Final = "/v1/"
 
 
 class HarRefused(ValueError):
@@ -42,7 +49,7 @@ class RecordedCall(NamedTuple):
     headers: Mapping[str, str]
 
 
-def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
+def read_har(file: Path, names: MethodNames | None = None) -> list[RecordedCall]:
     """Return the calls of this API in a file, oldest first; ``names`` are the account's names of methods.
 
     Raises:
@@ -64,95 +71,99 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
     if not isinstance(entries, list):
         raise HarRefused("the file has no log.entries, so it is not a HAR file")
     ours = reverse(names or {})
-    calls = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
+    calls = sorted(
+        (_rename_methods(call, ours) for call in _parse_calls(entries)), key=lambda recorded: recorded.at
+    )
     if not calls:
-        raise HarRefused(f"none of the {len(entries)} entries calls a path that begins with {API}")
+        raise HarRefused(f"none of the {len(entries)} entries calls a path that begins with {API_PREFIX}")
     return calls
 
 
-def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
+def _rename_methods(recorded: RecordedCall, names: MethodNames) -> RecordedCall:
     answer = recorded.answer
-    sent = rename_values(answer.sent, names)
+    request_body = rename_values(answer.request_body, names)
     return recorded._replace(
-        raw=recorded.raw if sent == answer.sent else json.dumps(sent),
+        raw=recorded.raw if request_body == answer.request_body else json.dumps(request_body),
         answer=answer._replace(
-            path=rename_path(answer.path, names), sent=sent, data=rename_values(answer.data, names)
+            path=rename_path(answer.path, names),
+            request_body=request_body,
+            data=rename_values(answer.data, names),
         ),
     )
 
 
-def _calls(entries: list[Any]) -> Iterator[RecordedCall]:
+def _parse_calls(entries: list[Any]) -> Iterator[RecordedCall]:
     for index, entry in enumerate(entries):
         try:
-            recorded = _call(entry)
+            recorded = _parse_call(entry)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HarRefused(f"log.entries[{index}] is malformed: {type(error).__name__} {error}") from None
         if recorded is not None:
             yield recorded
 
 
-def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
+def _parse_call(entry: Mapping[str, Any]) -> RecordedCall | None:
     request, response = entry["request"], entry["response"]
     if not isinstance(request["method"], str):
         raise TypeError(f"the method {request['method']!r} is not a string")
     parts = urlsplit(request["url"])
-    begin = parts.path.find(API)
+    begin = parts.path.find(API_PREFIX)
     if begin < 0 or not response["status"]:  # a status of 0 means no answer
         return None
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
-    content = _content(response.get("content", {}))
+    content = _parse_content(response.get("content", {}))
     raw = (request.get("postData") or {}).get("text", "")
-    sent = parse_json(raw.encode())
+    request_body = parse_json(raw.encode())
     at = datetime.fromisoformat(entry["startedDateTime"])
     if at.tzinfo is None:
         raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
     status = int(response["status"])
     answer = ServiceAnswer(
-        request["method"], path, sent, status, _headers(response), parse_json(content), content
+        request["method"], path, request_body, status, _parse_headers(response), parse_json(content), content
     )
-    headers = _headers(request).items()
+    headers = _parse_headers(request).items()
     request_headers = {
-        name: value for name, value in headers if name.lower() in OF_THE_CALL and SENDABLE(value)
+        name: value for name, value in headers if name.lower() in REPLAYED_HEADERS and IS_SENDABLE(value)
     }
     return RecordedCall(at, answer, raw, request_headers)
 
 
-def _headers(message: Mapping[str, Any]) -> CaseInsensitiveDict[str]:
+def _parse_headers(message: Mapping[str, Any]) -> CaseInsensitiveDict[str]:
     return CaseInsensitiveDict((each["name"], str(each["value"])) for each in message.get("headers", ()))
 
 
-def _content(content: Mapping[str, Any]) -> bytes:
+def _parse_content(content: Mapping[str, Any]) -> bytes:
     text = content.get("text", "")
     return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
 
 
-OF_THE_CALL: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-type")
-SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
-TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
+REPLAYED_HEADERS: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-type")
+IS_SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
+QUOTED_TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
 UNAUTHORIZED: Final = 401
 INITIAL_STATUS_RULES: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
-REDIRECTED: Final = "STA-02"
+REDIRECT_STATUS_RULE: Final = "STA-02"
 
 
-def rule_of_initial_status(sent: Any) -> str:
+def rule_of_initial_status(request_body: Any) -> str:
     """Return the rule on the initial status of an order."""
-    transactions = sent.get("transactions") if isinstance(sent, dict) else None
+    transactions = request_body.get("transactions") if isinstance(request_body, dict) else None
     if not transactions:
         return INITIAL_STATUS_RULES[None]
     first = transactions[0] if isinstance(transactions, list) else {}
     return (
-        INITIAL_STATUS_RULES.get(first.get("payment_method"), REDIRECTED)
+        INITIAL_STATUS_RULES.get(first.get("payment_method"), REDIRECT_STATUS_RULE)
         if isinstance(first, dict)
-        else REDIRECTED
+        else REDIRECT_STATUS_RULE
     )
 
 
 CREATED: Final = 201
-UNPAID: Final = ("new", "processing")
-OF_PAID: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
+UNPAID_STATUSES: Final = ("new", "processing")
+PAID_ORDER_PATH: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
 """Calls that only succeed once a customer has paid."""
 IDENTIFIERS: Final = ("id", "vault_token")
-ACTIONS_TO: Final = {  # the actions that lead to a status
+ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
     "new": ("screening approve",),
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
@@ -171,30 +182,32 @@ class Mirror:
         self.skipped: list[str] = []
         self._service = service
         self._client = client
-        self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
-        self._etags: dict[str, str] = {}  # of the recording -> of the sandbox
+        self._ids: dict[str, str] = {}  # recorded id -> sandbox id
+        self._etags: dict[str, str] = {}  # recorded ETag -> sandbox ETag
         self._reported_fields: set[str] = set()
         self._now: datetime | None = None
-        client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their URLs are those of the real shop
+        client.call(
+            "PUT", "/control/faults/", NO_WEBHOOKS
+        )  # the recorded orders have the real shop's webhook URLs
 
-    def play(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
+    def replay_calls(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
         """Replay every call, and yield the checks of its answer."""
         for each in recorded:
-            yield from self._play(each)
+            yield from self._replay(each)
 
-    def _play(self, recorded: RecordedCall) -> Iterator[Check]:
+    def _replay(self, recorded: RecordedCall) -> Iterator[Check]:
         theirs = recorded.answer
-        self._scan(theirs)
-        unknown = self._unknown(theirs)
+        self._scan_code(theirs)
+        unknown = self._unknown_identifier(theirs)
         if unknown is not None:
             self.skipped.append(f"{theirs.call}: {unknown} was created before the recording")
             return
-        self._pass_time(recorded.at)
+        self._advance_clock(recorded.at)
         self._reproduce_customer(theirs)
         ours = self._replay_call(recorded)
         self._etags[theirs.headers.get(ETAG, "")] = ours.headers.get(ETAG, "")
-        theirs = theirs._replace(asked=(len(self.answers),))
-        ours = ours._replace(path=theirs.path, sent=theirs.sent, asked=theirs.asked)
+        theirs = theirs._replace(call_key=(len(self.answers),))
+        ours = ours._replace(path=theirs.path, request_body=theirs.request_body, call_key=theirs.call_key)
         self.answers.append(ours)
         self.theirs.append(theirs)
         yield from self._compare_answers(theirs, ours)
@@ -207,16 +220,16 @@ class Mirror:
                 headers[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
         path = self._translate(theirs.path)
         if theirs.is_success:
-            sent = self._translate(theirs.sent)
-            self._choose_bank(sent)
-            return self._service.call(theirs.method, path, sent, headers=headers)
-        raw = TEXT.sub(lambda text: self._ids.get(text[0], text[0]), recorded.raw).encode()
+            request_body = self._translate(theirs.request_body)
+            self._choose_bank(request_body)
+            return self._service.call(theirs.method, path, request_body, headers=headers)
+        raw = QUOTED_TEXT.sub(lambda text: self._ids.get(text[0], text[0]), recorded.raw).encode()
         key = "" if theirs.status == UNAUTHORIZED else None
         return self._service.call(theirs.method, path, content=raw or None, headers=headers, key=key)
 
-    def _unknown(self, answer: ServiceAnswer) -> str | None:
+    def _unknown_identifier(self, answer: ServiceAnswer) -> str | None:
         """Return an identifier in the call that no recorded answer has introduced, if any."""
-        token = _details(answer.sent).get("vault_token")
+        token = _transaction_details(answer.request_body).get("vault_token")
         if answer.is_success and token is not None and token not in self._ids:
             return "a stored card"
         parts = answer.path.partition("?")[0].strip("/").split("/")
@@ -227,66 +240,68 @@ class Mirror:
                 return str(part)
         return None
 
-    def _pass_time(self, at: datetime) -> None:
+    def _advance_clock(self, at: datetime) -> None:
         if self._now is not None and at > self._now:
             gap: timedelta = at - self._now
             self._client.clock.advance(gap)
         self._now = at if self._now is None else max(at, self._now)
 
-    def _choose_bank(self, sent: Any) -> None:
+    def _choose_bank(self, request_body: Any) -> None:
         """Replace the bank with one from the sandbox's own list."""
-        details = _details(sent)
+        details = _transaction_details(request_body)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer
 
     def _reproduce_customer(self, theirs: ServiceAnswer) -> None:
-        """Reproduce what customers did in the recording since the previous call."""
+        """Reproduce the customers' actions since the previous recorded call."""
         if theirs.method == "GET" and (order_id := self._ids.get(str(theirs.at("id")))) is not None:
             self._reproduce_attempts(order_id, theirs)
             return
-        paid = OF_PAID.search(theirs.path) if theirs.is_success else None
+        paid = PAID_ORDER_PATH.search(theirs.path) if theirs.is_success else None
         order_id = self._ids.get(paid[1]) if paid is not None else None
-        if order_id is not None and self._order(order_id)["order"]["status"] in UNPAID:
-            self._reach(order_id, "completed")
+        if order_id is not None and self._read_order(order_id)["order"]["status"] in UNPAID_STATUSES:
+            self._reach_status(order_id, "completed")
 
     def _reproduce_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
         """Reproduce the choices of methods and the actions that explain a recorded order."""
         attempts = theirs.at("transactions")
         attempts = attempts if isinstance(attempts, list) else []
-        for attempt in attempts[len(self._attempts(order_id)) :]:
-            self._act(order_id, "customer choose", payment_method=str(value_at(attempt, "payment_method")))
-            self._reach(order_id, value_at(attempt, "status"))
-        if self._order(order_id)["order"]["status"] != theirs.at("status"):
-            self._reach(order_id, theirs.at("status"))
+        for attempt in attempts[len(self._read_attempts(order_id)) :]:
+            self._perform(
+                order_id, "customer choose", payment_method=str(value_at(attempt, "payment_method"))
+            )
+            self._reach_status(order_id, value_at(attempt, "status"))
+        if self._read_order(order_id)["order"]["status"] != theirs.at("status"):
+            self._reach_status(order_id, theirs.at("status"))
 
-    def _attempts(self, order_id: str) -> list[Any]:
-        attempts: list[Any] = self._order(order_id)["order"].get("transactions", [])
+    def _read_attempts(self, order_id: str) -> list[Any]:
+        attempts: list[Any] = self._read_order(order_id)["order"].get("transactions", [])
         return attempts
 
-    def _reach(self, order_id: str, status: Any) -> None:
+    def _reach_status(self, order_id: str, status: Any) -> None:
         """Perform the action that leads to a status, if it is possible."""
-        possible = self._order(order_id)["actions"]
-        for step in ACTIONS_TO.get(str(status), ()):
+        possible = self._read_order(order_id)["actions"]
+        for step in ACTIONS_BY_STATUS.get(str(status), ()):
             actor, _, action = step.partition(" ")
             if action in possible[actor]:
-                self._act(order_id, step)
+                self._perform(order_id, step)
                 return
 
-    def _act(self, order_id: str, step: str, **how: str) -> None:
+    def _perform(self, order_id: str, step: str, **details: str) -> None:
         actor, _, action = step.partition(" ")
-        asked = {"actor": actor, "action": action, **how}
-        self._client.exchange("POST", f"/control/orders/{order_id}/act/", asked)
+        body = {"actor": actor, "action": action, **details}
+        self._client.exchange("POST", f"/control/orders/{order_id}/act/", body)
 
-    def _order(self, order_id: str) -> Any:
+    def _read_order(self, order_id: str) -> Any:
         return self._client.call("GET", f"/control/orders/{order_id}/")
 
-    def _scan(self, theirs: ServiceAnswer) -> None:
+    def _scan_code(self, theirs: ServiceAnswer) -> None:
         """Scan a QR code if the recording shows an order created by its scan."""
         code, order_id = self._ids.get(str(theirs.at("extra.bankqr_id"))), theirs.at("id")
         if theirs.method != "GET" or code is None or order_id in self._ids:
             return
-        for asked in ({"amount": theirs.at("amount")}, {}):
-            status, order = self._client.exchange("POST", f"/control/bankqr/{code}/scan/", asked)
+        for body in ({"amount": theirs.at("amount")}, {}):
+            status, order = self._client.exchange("POST", f"/control/bankqr/{code}/scan/", body)
             if status == CREATED:
                 self._ids[order_id] = order["id"]
                 return
@@ -305,53 +320,53 @@ class Mirror:
     def _compare_answers(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
         call = rule_of_call(theirs.method, theirs.path)
         if theirs.is_success and ours.is_success:
-            yield holds(
+            yield check_that(
                 call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
             )
             yield from self._compare_values(theirs, ours)
             return
-        rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
-        how = (
+        rule = ours.headers.get(EXPLAIN_HEADER, "").partition(" ")[0] or call
+        reason = (
             f"{theirs.call}: {theirs.summary}, the sandbox returned {ours.summary}: {ours.at('error.value')}"
         )
-        is_so = theirs.is_success == ours.is_success
-        yield Check(rule, is_so, "" if is_so else how, theirs)
-        if is_so:
-            yield holds("SET-08", theirs.status == ours.status, how)
+        is_same_result = theirs.is_success == ours.is_success
+        yield Check(rule, is_same_result, "" if is_same_result else reason, theirs)
+        if is_same_result:
+            yield check_that("SET-08", theirs.status == ours.status, reason)
 
     def _compare_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
-        are_in_one_state = are_alike(theirs, ours)
+        is_same_state = are_in_same_state(theirs, ours)
         for leaf in leaves(theirs.data, ours.data):
-            self._learn(leaf)
-            is_comparable = are_in_one_state or leaf.here is not MISSING
-            if is_comparable and is_owed(theirs, leaf) and not self._is_reported(leaf):
+            self._record_identifier(leaf)
+            is_comparable = is_same_state or leaf.reference is not MISSING
+            if is_comparable and is_required(theirs, leaf) and not self._is_reported(leaf):
                 yield _compare_value(theirs, leaf)
 
     def _is_reported(self, leaf: Leaf) -> bool:
         """Whether the sandbox lacks the field, and an earlier check has reported it."""
-        if leaf.here is not MISSING or leaf.problem is None:
+        if leaf.reference is not MISSING or leaf.problem is None:
             return False
         was_reported = leaf.name in self._reported_fields
         self._reported_fields.add(leaf.name)
         return was_reported
 
-    def _learn(self, leaf: Leaf) -> None:
-        if leaf.name in IDENTIFIERS and isinstance(leaf.there, str) and isinstance(leaf.here, str):
-            self._ids.setdefault(leaf.there, leaf.here)
+    def _record_identifier(self, leaf: Leaf) -> None:
+        if leaf.name in IDENTIFIERS and isinstance(leaf.value, str) and isinstance(leaf.reference, str):
+            self._ids.setdefault(leaf.value, leaf.reference)
 
 
-def _details(sent: Any) -> dict[str, Any]:
+def _transaction_details(request_body: Any) -> dict[str, Any]:
     """Return the details of the first transaction in a request, or an empty object."""
-    details = value_at(sent, "transactions[0].payment_method_details")
+    details = value_at(request_body, "transactions[0].payment_method_details")
     return details if isinstance(details, dict) else {}
 
 
 def _compare_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
     """Compare a value; most fields only have to exist, with a value of the same kind."""
-    rule = rule_of_field(theirs, leaf.place)
-    if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
-        rule = rule_of_initial_status(theirs.sent)
-    return holds(rule, leaf.difference is None, f"{theirs.call}: {leaf.difference}")
+    rule = rule_of_field(theirs, leaf.path)
+    if leaf.path == "status" and theirs.method == "POST" and rule == "STA-01":
+        rule = rule_of_initial_status(theirs.request_body)
+    return check_that(rule, leaf.difference is None, f"{theirs.call}: {leaf.difference}")
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ CUSTOMER: Final = {
 }
 RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
 WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
-NOBODY: Final = "00000000-0000-4000-8000-000000000000"
+UNKNOWN_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 CARD: Final = "credit-card"
 TRANSFER: Final = "bank-transfer"
@@ -62,14 +62,14 @@ def fresh_id() -> str:
     return f"probe-token-{token_hex(8)}"
 
 
-def transaction_by(method: str, **more: Any) -> dict[str, Any]:
+def transaction_with(method: str, **more: Any) -> dict[str, Any]:
     """Return a transaction with a payment method."""
     return {"payment_method": method, **more}
 
 
 def card(**details: Any) -> dict[str, Any]:
     """Return a card transaction with details."""
-    return transaction_by(CARD, payment_method_details=details)
+    return transaction_with(CARD, payment_method_details=details)
 
 
 def line_quantity(count: int, line: str = "socks") -> list[dict[str, Any]]:

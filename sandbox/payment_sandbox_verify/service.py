@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymous, parse_json
+from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymize, parse_json
 from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.created import CreatedOrders
-from payment_sandbox_verify.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetch_answer
+from payment_sandbox_verify.fetching import (
+    ANSWER_SECONDS,
+    CallFailed,
+    FetchedAnswer,
+    UnusableAnswer,
+    fetch_answer,
+)
 from payment_sandbox_verify.samples import (
     CUSTOMER,
     INVOICE,
@@ -22,17 +28,17 @@ from payment_sandbox_verify.samples import (
     LINES_TOTAL,
     line_quantity,
     lines_worth,
-    transaction_by,
+    transaction_with,
 )
 
 if TYPE_CHECKING:
     import requests
 
-Names = Mapping[str, str]
+MethodNames = Mapping[str, str]
 """The account's names of payment methods, by the names in the ledger."""
 
 
-def rename_values(value: Any, names: Names) -> Any:
+def rename_values(value: Any, names: MethodNames) -> Any:
     """Replace names in a JSON value where they are a whole value or a key."""
     if not names:
         return value
@@ -43,40 +49,40 @@ def rename_values(value: Any, names: Names) -> Any:
     return [rename_values(item, names) for item in value] if isinstance(value, list) else value
 
 
-def rename_path(path: str, names: Names) -> str:
+def rename_path(path: str, names: MethodNames) -> str:
     """Replace names in the segments of a path."""
     return "/".join(names.get(part, part) for part in path.split("/")) if names else path
 
 
-def reverse(names: Names) -> dict[str, str]:
+def reverse(names: MethodNames) -> dict[str, str]:
     """Return the ledger's names by the account's names."""
     return {theirs: name for name, theirs in names.items()}
 
 
-ORDERS: Final = "/v1/orders/"
-COLLECTION: Final = re.compile(r"(/v\d+)?/orders/?")
-CREATING: Final = ("POST", "PUT", "PATCH")
-CODES: Final = "/v1/bankqr/"
-UNKNOWN: Final = 404
-REFUNDED: Final = "refunded, or voided"
-NOT_LIVE: Final = "the probe would create invoices or move money, so live mode skips it"
-ENDED: Final = ("cancelled", "expired", "error")
-JSON: Final = "application/json"
-IGNORED: Final = "Sandbox-Ignored-Fields"
-MARK: Final = "payment-sandbox verify"
+ORDERS_PATH: Final = "/v1/orders/"
+ORDERS_PATTERN: Final = re.compile(r"(/v\d+)?/orders/?")
+CREATING_METHODS: Final = ("POST", "PUT", "PATCH")
+CODES_PATH: Final = "/v1/bankqr/"
+NOT_FOUND: Final = 404
+REFUNDED_OR_VOIDED: Final = "refunded, or voided"
+SKIPPED_IN_LIVE_MODE: Final = "the probe would create invoices or move money, so live mode skips it"
+FINAL_STATUSES: Final = ("cancelled", "expired", "error")
+JSON_TYPE: Final = "application/json"
+IGNORED_FIELDS_HEADER: Final = "Sandbox-Ignored-Fields"
+MARKER: Final = "payment-sandbox verify"
 """The description of the created orders, which explains them in the account's order list."""
 
 
 ATTEMPTS_MAX: Final = 5
-BUSY: Final = (429, 502, 503, 504)  # statuses that prove nothing about rules
+BUSY_STATUSES: Final = (429, 502, 503, 504)  # statuses that prove nothing about rules
 PAUSE_SECONDS: Final = 0.5
 WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
-FAILED_MAX: Final = 10
-HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or more calls in a row
-NOTHING_LEFT: Final = "NothingToRefund"
-TOO_MUCH: Final = "RefundExceedsCaptured"
-EXPIRED: Final = "AuthorizationExpired"
+FAILED_CALLS_MAX: Final = 10
+HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or more consecutive calls
+NOTHING_TO_REFUND: Final = "NothingToRefund"
+REFUND_EXCEEDS_CAPTURED: Final = "RefundExceedsCaptured"
+AUTHORIZATION_EXPIRED: Final = "AuthorizationExpired"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
@@ -85,9 +91,9 @@ def _retry_after(headers: Mapping[str, str]) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
-def _creates(method: str, path: str) -> bool:
+def _is_creation(method: str, path: str) -> bool:
     """Whether a call creates an order, or would if the server failed to refuse it."""
-    return method in CREATING and COLLECTION.fullmatch(path) is not None
+    return method in CREATING_METHODS and ORDERS_PATTERN.fullmatch(path) is not None
 
 
 class Payer(Protocol):
@@ -101,19 +107,19 @@ class Payer(Protocol):
         """
         ...
 
-    def pay(self, url: str, what: str) -> str | None:
+    def pay(self, url: str, payment: str) -> str | None:
         """Pay on a page; return the URL to which the customer returned, or None if it is unknown.
 
         Raises:
-            CannotTell: the page cannot be paid on.
+            CannotTell: the page does not allow a payment.
         """
         ...
 
-    def cancel(self, url: str, what: str) -> str | None:
+    def cancel(self, url: str, payment: str) -> str | None:
         """Cancel on a page; the result and errors are those of ``pay``."""
         ...
 
-    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
         """Pay with a choice, page by page, and yield after each page.
 
         Raises:
@@ -142,14 +148,14 @@ class Service:
         wait: Callable[[], None],
         pause: Callable[[float], None],
         receiver: WebhookReceiver | None = None,
-        names: Names | None = None,
+        names: MethodNames | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """``wait`` limits the rate before each call; ``pause`` waits for some seconds of the service's time.
 
         An answer may take ``answer_seconds``.
 
-        ``names`` are the account's own names of payment methods, by the names in the ledger.
+        ``names`` are the account's own names for payment methods, by the names in the ledger.
         """
         self.url = url.rstrip("/")
         self.key = key
@@ -163,16 +169,16 @@ class Service:
         self.created_orders = CreatedOrders(self.url)
         self.is_patient = False  # whether probes may take half an hour
         self.is_live = False  # whether to skip calls that would cost money if accepted
-        self.is_interrupted = False  # by a signal: the next call raises KeyboardInterrupt
+        self.is_interrupted = False  # a signal arrived, so the next call raises KeyboardInterrupt
         self.is_creating = False  # whether a call is in flight that may create an order
-        self.codes = 0  # QR requests, which cannot be cancelled
+        self.code_count = 0  # QR requests, which cannot be cancelled
         self._probe = ""
         self._call_counts: Counter[tuple[Any, ...]] = Counter()
         self._origins: dict[str, int] = {}  # by order id: a hash of the requests that created and changed it
-        self.repeated = 0  # retries of calls
+        self.retry_count = 0
         self._answer_seconds = answer_seconds
-        self._failed = 0  # unanswered calls in a row
-        self._hung_seconds = 0.0  # the time that they took
+        self._failed_calls = 0  # consecutive unanswered calls
+        self._hung_seconds = 0.0  # the time spent on consecutive unanswered calls
 
     def call(
         self,
@@ -193,44 +199,48 @@ class Service:
         """
         sent = rename_values(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
-        given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
+        request_headers = {**({"Content-Type": JSON_TYPE} if data is not None else {}), **(headers or {})}
         auth: Any = _no_auth if key == "" else (key or self.key, password)
         url = f"{self.url}{rename_path(path, self.names)}"
         self._begin_call(method, path)
         reply, content = self._call_with_retries(
-            lambda: fetch_answer(self._session, method, url, data, given, auth, self._answer_seconds),
+            lambda: fetch_answer(
+                self._session, method, url, data, request_headers, auth, self._answer_seconds
+            ),
             method,
             path,
         )
-        shown = rename_values(parse_json(content), reverse(self.names))
-        asked = self._call_key(method, path, body, given, data, key)
-        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
+        parsed = rename_values(parse_json(content), reverse(self.names))
+        call_key = self._call_key(method, path, body, request_headers, data, key)
+        answer = ServiceAnswer(
+            method, path, body, reply.status_code, reply.headers, parsed, content, call_key
+        )
         self.answers.append(answer)
-        self._remember(answer)
+        self._record_answer(answer)
         return answer
 
     def _begin_call(self, method: str, path: str) -> None:
         """Record a call that may create an order; an interrupt between two calls loses no order."""
         if self.is_interrupted:
             raise KeyboardInterrupt
-        self.is_creating = _creates(method, path)
+        self.is_creating = _is_creation(method, path)
         if self.is_creating:
             self.created_orders.begin_request()
 
-    def _remember(self, answer: ServiceAnswer) -> None:
-        if _creates(answer.method, answer.path):
+    def _record_answer(self, answer: ServiceAnswer) -> None:
+        if _is_creation(answer.method, answer.path):
             if answer.is_success and answer.at("id") is not MISSING:
                 self.created_orders.add(str(answer.at("id")))
-                self._origins[str(answer.at("id"))] = hash(answer.asked)
+                self._origins[str(answer.at("id"))] = hash(answer.call_key)
             else:
-                self.created_orders.refused()
+                self.created_orders.record_refusal()
         elif answer.method != "GET":
             for order_id in set(answer.path.split("/")) & self._origins.keys():
-                self._origins[order_id] = hash((answer.asked, answer.is_success))
+                self._origins[order_id] = hash((answer.call_key, answer.is_success))
         self.is_creating = False
-        self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
+        self.code_count += answer.is_success and (answer.method, answer.path) == ("POST", CODES_PATH)
 
-    def begin(self, probe: str) -> None:
+    def begin_probe(self, probe: str) -> None:
         """Start the calls of a probe."""
         self._probe = probe
         self._call_counts.clear()
@@ -248,13 +258,13 @@ class Service:
 
         Orders in the path are equal if they were created by equal requests and had the same calls since.
         """
-        path = UUID.sub(lambda found: str(self._origins.get(found[0], "")), path)
-        what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
-        asked = (self._probe, method, *(anonymous(text) for text in (path, what)), tuple(headers), key)
-        self._call_counts[asked] += 1
-        return (*asked, self._call_counts[asked])
+        path = UUID.sub(lambda match: str(self._origins.get(match[0], "")), path)
+        content = "" if body is None and data is None else repr(body) if body is not None else repr(data)
+        call_key = (self._probe, method, *(anonymize(text) for text in (path, content)), tuple(headers), key)
+        self._call_counts[call_key] += 1
+        return (*call_key, self._call_counts[call_key])
 
-    def _call_with_retries(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
+    def _call_with_retries(self, fetch: Callable[[], FetchedAnswer], method: str, path: str) -> FetchedAnswer:
         """Make a call, and retry while the service is busy or does not answer.
 
         Raises:
@@ -268,20 +278,20 @@ class Service:
             try:
                 reply, content = fetch()
                 self._hung_seconds = 0.0
-                if reply.status_code not in BUSY:
-                    self._failed = 0
+                if reply.status_code not in BUSY_STATUSES:
+                    self._failed_calls = 0
                     return reply, content
                 problem, seconds = f"it returned {reply.status_code}", _retry_after(reply.headers)
-            except Unanswered as failed:
+            except CallFailed as failed:
                 self._hung_seconds += monotonic_seconds() - started
                 problem = str(failed)
-                if isinstance(failed, Unusable) or self._has_hung:
+                if isinstance(failed, UnusableAnswer) or self._has_hung:
                     break
             if number + 1 < attempts:
-                self.repeated += 1
+                self.retry_count += 1
                 self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
-        self._failed += 1
-        if self._failed >= FAILED_MAX or self._has_hung:
+        self._failed_calls += 1
+        if self._failed_calls >= FAILED_CALLS_MAX or self._has_hung:
             raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")
         raise CannotTell(f"{method} {path} was not answered: {problem}")
 
@@ -290,7 +300,7 @@ class Service:
         """The number of attempts per call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
-        return 1 if self._failed >= FAILED_MAX else ATTEMPTS_MAX
+        return 1 if self._failed_calls >= FAILED_CALLS_MAX else ATTEMPTS_MAX
 
     @property
     def _has_hung(self) -> bool:
@@ -309,13 +319,13 @@ class Service:
             *(transaction.get("payment_method") for transaction in transactions),
             *(fields.get("payment_methods") or ()),
         ):
-            raise CannotTell(NOT_LIVE)
-        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARK, **fields}
+            raise CannotTell(SKIPPED_IN_LIVE_MODE)
+        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARKER, **fields}
         if transactions:
             body["transactions"] = list(transactions)
-        return self.call("POST", ORDERS, {key: value for key, value in body.items() if value is not ...})
+        return self.call("POST", ORDERS_PATH, {key: value for key, value in body.items() if value is not ...})
 
-    def order(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
+    def new_order(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
         """Create an order that a probe needs.
 
         Raises:
@@ -329,29 +339,31 @@ class Service:
             )
         return answer
 
-    def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
+    def new_order_with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
         """Create an order with lines and a customer, which methods with a screening require."""
-        return self.order(
-            transaction_by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER
+        return self.new_order(
+            transaction_with(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER
         )
 
     def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
         """Read the current state of an order."""
         query = "&".join(f"fields[]={block}" for block in blocks)
-        return self.call("GET", f"{ORDERS}{order.at('id')}/" + (f"?{query}" if query else ""))
+        return self.call("GET", f"{ORDERS_PATH}{order.at('id')}/" + (f"?{query}" if query else ""))
 
-    def take(self, order: ServiceAnswer, what: str, body: Any = None, **options: Any) -> ServiceAnswer:
-        """Capture or void: ``what`` is the end of the path, such as ``captures/amount/``."""
-        place = f"{ORDERS}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{what}"
-        return self.call("POST", place, body, **options)
+    def capture_or_void(
+        self, order: ServiceAnswer, suffix: str, body: Any = None, **options: Any
+    ) -> ServiceAnswer:
+        """Capture or void: ``suffix`` is the end of the path, such as ``captures/amount/``."""
+        path = f"{ORDERS_PATH}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{suffix}"
+        return self.call("POST", path, body, **options)
 
     def refund(self, order: ServiceAnswer, body: Any) -> ServiceAnswer:
         """Refund an order."""
-        return self.call("POST", f"{ORDERS}{order.at('id')}/refunds/", body)
+        return self.call("POST", f"{ORDERS_PATH}{order.at('id')}/refunds/", body)
 
     @cached_property
     def issuer(self) -> str:
-        """The first bank of the issuers list.
+        """The first bank in the list of issuers.
 
         Raises:
             CannotTell: the list is empty or malformed.
@@ -362,7 +374,7 @@ class Service:
         return issuer
 
     @property
-    def _reached(self) -> WebhookReceiver:
+    def _webhook_receiver(self) -> WebhookReceiver:
         if self.receiver is None:
             raise CannotTell("needs a URL for the service's webhooks: try --webhook-url")
         return self.receiver
@@ -374,7 +386,7 @@ class Service:
         Raises:
             CannotTell: webhooks do not reach this machine.
         """
-        return self._reached.url
+        return self._webhook_receiver.url
 
     def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
         """Set the statuses of the answers to the next webhooks; the last status also answers all later ones.
@@ -382,115 +394,120 @@ class Service:
         Raises:
             CannotTell: webhooks do not reach this machine.
         """
-        self._reached.clear()
-        self._reached.answer_with(*statuses, delay=delay_seconds)
+        self._webhook_receiver.clear()
+        self._webhook_receiver.answer_with(*statuses, delay=delay_seconds)
 
-    def webhook_of(
+    def wait_for_webhook(
         self, order_id: str, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
     ) -> ReceivedWebhook | None:
-        """Wait for the first or ``nth`` webhook of an order; return None if it does not come in time."""
+        """Wait for the first or ``nth`` webhook of an order; return None if it does not arrive in time."""
         try:
-            return self._reached.wait_for(order_id, within_seconds, nth=nth)
+            return self._webhook_receiver.wait_for(order_id, within_seconds, nth=nth)
         except TimeoutError:
             return None
 
     # The customer
 
-    def page_of(self, order: ServiceAnswer) -> str:
+    def payment_page_url(self, order: ServiceAnswer) -> str:
         """Return the URL of the payment page; the service's scheme is the default.
 
         Raises:
-            CannotTell: the order has none.
+            CannotTell: the order has no payment page.
         """
         address = order.at("transactions[0].payment_url")
         address = order.at("order_url") if address in (MISSING, None) else address
         if not isinstance(address, str):
             raise CannotTell("the order has no payment page URL")
-        return self.absolute(address)
+        return self.absolute_url(address)
 
-    def absolute(self, address: str) -> str:
+    def absolute_url(self, address: str) -> str:
         """Add the service's scheme to a URL without one."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
     def visit(self, order: ServiceAnswer) -> Any:
         """Open the payment page, as the customer's browser does."""
-        return self.payer.visit(self.page_of(order))
+        return self.payer.visit(self.payment_page_url(order))
 
-    def paid(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
+    def new_paid_order(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
         """Create and pay an order; return the order, and the URL to which the customer returned."""
-        order = self.order(*transactions, **fields)
+        order = self.new_order(*transactions, **fields)
         method = order.at("transactions[0].payment_method")
         amount = fields.get("amount", 1000)
-        went = self.payer.pay(self.page_of(order), f"{amount / 100:.2f} EUR with {method}")
-        return self.read(order), went
+        return_url = self.payer.pay(self.payment_page_url(order), f"{amount / 100:.2f} EUR with {method}")
+        return self.read(order), return_url
 
     def clean_up(self) -> dict[str, str]:
         """Cancel or refund all created orders; return the remainder or problem of each, by order id."""
         remaining: dict[str, str] = {}
         self.is_interrupted = False
         for order_id in list(self.created_orders.orders):
-            left = self._clean_up_order(order_id)
-            if left is not None:
-                remaining[order_id] = left
-            if left in (None, REFUNDED):
+            remainder = self._clean_up_order(order_id)
+            if remainder is not None:
+                remaining[order_id] = remainder
+            if remainder in (None, REFUNDED_OR_VOIDED):
                 self.created_orders.remove(order_id)
         return remaining
 
     def _clean_up_order(self, order_id: str) -> str | None:
         """Cancel or refund an order; return the remainder or problem, or None if the order has ended."""
-        place = f"{ORDERS}{order_id}/"
+        path = f"{ORDERS_PATH}{order_id}/"
         try:
-            if self.call("DELETE", place).is_success:
+            if self.call("DELETE", path).is_success:
                 return None
-            order = self.call("GET", f"{place}?fields[]=amount_details")
-            if order.at("status") in ENDED or order.status == UNKNOWN:
+            order = self.call("GET", f"{path}?fields[]=amount_details")
+            if order.at("status") in FINAL_STATUSES or order.status == NOT_FOUND:
                 return None
             return self._return_money(order)
-        except (CannotTell, NotVerified) as why:
-            return str(why)
+        except (CannotTell, NotVerified) as error:
+            return str(error)
 
     def _return_money(self, order: ServiceAnswer) -> str:
-        """Void the rest of an authorization and refund the captures; return the remainder or problem."""
+        """Void the remaining authorization and refund the captures; return the remainder or problem."""
         remaining, captured = (
-            _cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
+            _parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
         )
         problems = []
         if remaining:
-            voided = self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
-            if not voided.is_success and voided.at("error.type") != EXPIRED:
+            voided = self.capture_or_void(
+                order, "voids/amount/", {"description": MARKER, "amount": remaining}
+            )
+            if not voided.is_success and voided.at("error.type") != AUTHORIZATION_EXPIRED:
                 problems.append(f"{remaining} cents are reserved")
-        if captured and not self._refund_rest(order, captured):
+        if captured and not self._refund_remainder(order, captured):
             is_refunded = "has-refunds" in flags_of(order)
-            refused = ", and the service refuses another refund" if is_refunded else ""
-            problems.append(f"{captured} cents were paid{refused}")
-        return ", ".join(problems) or REFUNDED
+            note = ", and the service refuses another refund" if is_refunded else ""
+            problems.append(f"{captured} cents were paid{note}")
+        return ", ".join(problems) or REFUNDED_OR_VOIDED
 
-    def _refund_rest(self, order: ServiceAnswer, captured: int) -> bool:
-        """Refund the rest of a payment: in one refund, or by line if lines were refunded before."""
-        for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
-            answer = self.refund(order, {"description": MARK, **what})
-            if answer.is_success or answer.at("error.type") == NOTHING_LEFT:
+    def _refund_remainder(self, order: ServiceAnswer, captured: int) -> bool:
+        """Refund the remaining payment: in one refund, or by line if lines were refunded before."""
+        for portion in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
+            answer = self.refund(order, {"description": MARKER, **portion})
+            if answer.is_success or answer.at("error.type") == NOTHING_TO_REFUND:
                 return True
-        lasts = [self._refund_line(order, line) for line in LINES]
-        return all(last.is_success or last.at("error.type") in (TOO_MUCH, NOTHING_LEFT) for last in lasts)
+        answers = [self._refund_line(order, line) for line in LINES]
+        return all(
+            answer.is_success or answer.at("error.type") in (REFUND_EXCEEDS_CAPTURED, NOTHING_TO_REFUND)
+            for answer in answers
+        )
 
     def _refund_line(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
         """Refund a line item by item; return the last answer, which shows whether any items remain."""
-        one = {"description": MARK, "order_lines": line_quantity(1, line["merchant_order_line_id"])}
+        body = {"description": MARKER, "order_lines": line_quantity(1, line["merchant_order_line_id"])}
         for _ in range(line["quantity"]):
-            answer = self.refund(order, one)
+            answer = self.refund(order, body)
             if not answer.is_success:
                 break
         return answer
 
 
 def flags_of(order: ServiceAnswer) -> list[Any]:
-    """Return the flags of an order; no list counts as an empty one."""
+    """Return the flags of an order, or an empty list if they are malformed."""
     flags = order.at("flags")
     return flags if isinstance(flags, list) else []
 
 
-def _cents(amount: Any) -> int:
+def _parse_cents(amount: Any) -> int:
     """Parse an amount in cents, a number or a string; return 0 if it is malformed."""
     text = str(amount)
     return int(text) if text.isascii() and text.isdigit() else 0
@@ -505,7 +522,7 @@ UNLIMITED: Final = 0.0
 
 
 class Pace:
-    """A limit of calls per second; 0 means no limit."""
+    """A limit on calls per second; 0 means no limit."""
 
     def __init__(self, per_second: float) -> None:
         self._gap_seconds = 1 / per_second if per_second else 0.0

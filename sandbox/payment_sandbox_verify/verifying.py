@@ -13,12 +13,12 @@ from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.checks import CannotTell, Check, NotVerified
 from payment_sandbox_verify.fields import compare_fields
-from payment_sandbox_verify.payers import FormPayer, HandPayer
+from payment_sandbox_verify.payers import FormPayer, ManualPayer
 from payment_sandbox_verify.probes import all_probes
-from payment_sandbox_verify.probing import UNREADABLE, Progress, Reported, Verdict, run, sum_up
-from payment_sandbox_verify.samples import CARD, transaction_by
-from payment_sandbox_verify.service import UNLIMITED, Names, Pace, Service
-from payment_sandbox_verify.shapes import passive
+from payment_sandbox_verify.probing import PARSING_ERRORS, Progress, RuleReport, Verdict, run_probes, sum_up
+from payment_sandbox_verify.samples import CARD, transaction_with
+from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
+from payment_sandbox_verify.shapes import check_all_shapes
 
 if TYPE_CHECKING:
     import requests
@@ -41,34 +41,34 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     "needs a service that supports the header": "SET-71",
     "concerns the sandbox's ledger": "SET-70",
 }
-PREFIXES: Final = ("CTL-", "SCN-")
+CONTROL_PREFIXES: Final = ("CTL-", "SCN-")
 
 
 def uncovered_rules(rules: list[Rule]) -> Iterator[tuple[str, str]]:
     """Yield the ids of the rules that no probe covers, each with the reason."""
-    reasons = {rule: why for why, words in REASONS_UNCHECKED.items() for rule in words.split()}
+    reasons = {rule: reason for reason, rule_ids in REASONS_UNCHECKED.items() for rule in rule_ids.split()}
     for rule in rules:
-        if rule["id"].startswith(PREFIXES):
+        if rule["id"].startswith(CONTROL_PREFIXES):
             yield rule["id"], CONTROL_API_ONLY
         elif rule["id"] in reasons:
             yield rule["id"], reasons[rule["id"]]
 
 
 TEST_FLAG: Final = "is-test"
-OF_EVERY_ORDER: Final = ("id", "status")
+REQUIRED_FIELDS: Final = ("id", "status")
 UNAUTHORIZED: Final = 401
-MODEL_KEY: Final = "sandbox-key"
+REFERENCE_KEY: Final = "sandbox-key"
 
 
 class VerificationResult(NamedTuple):
     """The verdict on every rule of the ledger, the remaining orders, all answers, and the refusals."""
 
-    reports: Mapping[str, Reported]
+    reports: Mapping[str, RuleReport]
     remaining: Mapping[str, str]
     """The remaining amounts or problems of orders, by order id."""
     answers: list[ServiceAnswer]
     refusals: list[ServiceAnswer]
-    codes: int = 0
+    code_count: int = 0
     """The number of created QR requests."""
 
     def count(self, verdict: Verdict) -> int:
@@ -79,7 +79,7 @@ class VerificationResult(NamedTuple):
 def is_live(service: Service) -> bool | None:
     """Whether the service takes real money, judging by unpaid orders, which are then cancelled.
 
-    The first is hosted; without ``is-test`` in its flags, one for a card decides. The result is None if
+    The first order is hosted; if its flags lack ``is-test``, a card order decides. The result is None if
     the order has no list of flags.
 
     Raises:
@@ -87,23 +87,23 @@ def is_live(service: Service) -> bool | None:
     """
     try:
         order = service.create()
-    except CannotTell as why:
-        raise NotVerified(str(why)) from None
+    except CannotTell as error:
+        raise NotVerified(str(error)) from None
     if order.status == UNAUTHORIZED:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
         raise NotVerified(
             f"POST /v1/orders/ returned {order.summary}, so this may not be a server of this API"
         )
-    if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
+    if not all(isinstance(order.at(name), str) for name in REQUIRED_FIELDS):
         raise NotVerified(
-            f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(OF_EVERY_ORDER)}:"
+            f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(REQUIRED_FIELDS)}:"
             " this may not be a server of this API"
         )
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:
         with suppress(CannotTell):
-            flags = [*flags, *service.create(transaction_by(CARD)).listed("flags")]
+            flags = [*flags, *service.create(transaction_with(CARD)).list_at("flags")]
     service.clean_up()
     return TEST_FLAG not in flags if isinstance(flags, list) else None
 
@@ -111,7 +111,7 @@ def is_live(service: Service) -> bool | None:
 @cache
 def verify_default_sandbox() -> VerificationResult:
     """Verify the sandbox with default settings; the result is cached."""
-    with model() as own:
+    with reference_sandbox() as own:
         return verify(own.service, live=False)
 
 
@@ -125,25 +125,25 @@ def verify(
     """Check every rule; ``sandbox_answers`` have the fields that the service should have."""
     service.answers.clear()
     try:
-        results: list[Check | Reported] = list(
-            run(list(all_probes()), service, is_live=live, progress=progress)
+        results: list[Check | RuleReport] = list(
+            run_probes(list(all_probes()), service, is_live=live, progress=progress)
         )
         answers = list(service.answers)
-    except NotVerified as why:
-        raise NotVerified(f"{why}{_describe_remaining(service.clean_up())}") from None
+    except NotVerified as error:
+        raise NotVerified(f"{error}{_describe_remaining(service.clean_up())}") from None
     except BaseException:
         service.clean_up()
         raise
     remaining = service.clean_up()
-    with suppress(*UNREADABLE):
+    with suppress(*PARSING_ERRORS):
         checks = [each for each in results if isinstance(each, Check)]
-        odd = {
-            id(each.refusal) for each in checks if not each.holds
-        }  # a request that should be refused proves nothing about records
-        usual_ones = [each for each in answers if id(each) not in odd]
-        checks += passive(usual_ones)
-        results = [*checks, *compare_fields(usual_ones, sandbox_answers, checks), *results]
-    return summarize(results, answers, remaining)._replace(codes=service.codes)
+        wrongly_accepted = {
+            id(each.refusal) for each in checks if not each.is_met
+        }  # an accepted request that should be refused proves nothing about records
+        others = [each for each in answers if id(each) not in wrongly_accepted]
+        checks += check_all_shapes(others)
+        results = [*checks, *compare_fields(others, sandbox_answers, checks), *results]
+    return summarize(results, answers, remaining)._replace(code_count=service.code_count)
 
 
 def _describe_remaining(orders: Mapping[str, str]) -> str:
@@ -151,7 +151,7 @@ def _describe_remaining(orders: Mapping[str, str]) -> str:
 
 
 def summarize(
-    checks: Sequence[Check | Reported],
+    checks: Sequence[Check | RuleReport],
     answers: list[ServiceAnswer],
     remaining: Mapping[str, str],
     reason_unchecked: str | None = None,
@@ -159,29 +159,29 @@ def summarize(
     """Sum up checks; ``reason_unchecked`` is the reason for rules without a check."""
     verdicts = sum_up(checks)
     known = rules()
-    for rule, why in uncovered_rules(known):
-        verdicts.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
+    for rule, reason in uncovered_rules(known):
+        verdicts.setdefault(rule, RuleReport(rule, Verdict.UNKNOWN, reason))
     if reason_unchecked is not None:
         for each in known:
-            verdicts.setdefault(each["id"], Reported(each["id"], Verdict.UNKNOWN, reason_unchecked))
+            verdicts.setdefault(each["id"], RuleReport(each["id"], Verdict.UNKNOWN, reason_unchecked))
     refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
-    return VerificationResult(_in_order(verdicts, known), remaining, answers, refusals)
+    return VerificationResult(_sort_by_rule(verdicts, known), remaining, answers, refusals)
 
 
-def _in_order(verdicts: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
+def _sort_by_rule(verdicts: Mapping[str, RuleReport], known: list[Rule]) -> dict[str, RuleReport]:
     return {rule["id"]: verdicts[rule["id"]] for rule in known if rule["id"] in verdicts}
 
 
-class Model(NamedTuple):
-    """A sandbox as the service to compare with, and the client that advances its clock."""
+class ReferenceSandbox(NamedTuple):
+    """A sandbox to compare services with, and the client that advances its clock."""
 
     service: Service
     client: "SandboxClient"
 
 
 @contextmanager
-def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
-    """Run a sandbox server with a new project for the time of a ``with`` block.
+def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[ReferenceSandbox]:
+    """Run a sandbox server with a new project for the duration of a ``with`` block.
 
     Raises:
         SandboxError: the ``settings`` are invalid.
@@ -192,7 +192,7 @@ def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
         from payment_sandbox.serving.server import build
 
     with build(ServerConfig()) as server, direct_session() as session:
-        first = SandboxClient(server.url, MODEL_KEY, session=session)
+        first = SandboxClient(server.url, REFERENCE_KEY, session=session)
         client = first.create_project(**(settings or {}))
         receiver = WebhookReceiver()
         try:
@@ -203,7 +203,7 @@ def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
                 pause=lambda seconds: client.clock.advance(timedelta(seconds=seconds)),
                 receiver=receiver,
             )
-            yield Model(service, client)
+            yield ReferenceSandbox(service, client)
         finally:
             receiver.close()
 
@@ -217,10 +217,10 @@ def service_at(
     pace: Pace | None = None,
     receiver: WebhookReceiver | None = None,
     ask: Callable[[str], bool] | None = None,
-    names: Names | None = None,
+    names: MethodNames | None = None,
 ) -> Service:
     """Return a service; a program submits its payment pages, or a person pays if ``ask`` is given."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
-    payer = forms if ask is None else HandPayer(forms, ask)
+    payer = forms if ask is None else ManualPayer(forms, ask)
     return Service(url, key, session, payer, wait, pause, receiver, names)

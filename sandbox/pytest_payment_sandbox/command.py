@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from payment_sandbox.cli.noted import format_option
+from payment_sandbox.cli.annotations import format_option
 from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
 
 only_option = click.option(

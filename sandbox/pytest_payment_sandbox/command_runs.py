@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from payment_sandbox.cli.noted import JSON, TEXT, Annotation, format_findings
+from payment_sandbox.cli.annotations import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, is_server_url, say
 from payment_sandbox.extensions import NotInstalled
 from payment_sandbox.serving.binding import PortInUse
@@ -30,7 +30,14 @@ from pytest_payment_sandbox.rehearsal.progress import Progress
 from pytest_payment_sandbox.rehearsal.remembering import read_state, write_state
 from pytest_payment_sandbox.rehearsal.report import Reports, TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import check_report, parse_seconds
-from pytest_payment_sandbox.rehearsal.suites import TEST, UNNAMED_TEST, Plan, Suite, SuiteFailed, SuiteResult
+from pytest_payment_sandbox.rehearsal.suites import (
+    TEST_PLACEHOLDER,
+    UNNAMED_TEST,
+    Plan,
+    Suite,
+    SuiteFailed,
+    SuiteResult,
+)
 
 if TYPE_CHECKING:
     from pytest_payment_sandbox.rehearsal.shops import ShopResult
@@ -39,8 +46,8 @@ OptionValue = TypeVar("OptionValue")
 
 EXIT_INTERRUPTED: Final = 130  # the exit code that shells report
 RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
-KEY: Final = "sandbox-key"
-EXTRA: Final = "pytest-payment-sandbox[explore]"
+DEFAULT_API_KEY: Final = "sandbox-key"
+EXPLORE_EXTRA: Final = "pytest-payment-sandbox[explore]"
 START_SECONDS: Final = 60.0
 CHECK_SECONDS: Final = 0.1
 
@@ -53,7 +60,7 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
         fail(str(wrong))
     except OSError as error:
         fail(f"cannot run {options.command[0]!r}: {error.strerror}")
-    _check_played(options.only, list(result.tests.values()))
+    _refuse_unplayed(options.only, list(result.tests.values()))
     _finish_suite(options, result)
 
 
@@ -74,8 +81,11 @@ def _rehearse(options: SuiteOptions) -> SuiteResult:
     seconds = _parse_option("--budget", parse_seconds, options.budget)
     if options.report is not None:
         _parse_option("--report", check_report, str(options.report))
-    if options.one is not None and TEST not in options.one:
-        fail(f"--one takes a command with {TEST} as a placeholder for the test's name, not {options.one!r}")
+    if options.one is not None and TEST_PLACEHOLDER not in options.one:
+        fail(
+            f"--one takes a command with {TEST_PLACEHOLDER} as a placeholder for the test's name, "
+            f"not {options.one!r}"
+        )
     books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
     plan = Plan(
         seconds,
@@ -84,7 +94,7 @@ def _rehearse(options: SuiteOptions) -> SuiteResult:
         options.one,
         read_state(options.name) if options.resumes else {},
     )
-    return Suite(options.command, Sources(books, options.pages), _progress()).explore(plan)
+    return Suite(options.command, Sources(books, options.pages), _create_progress()).explore(plan)
 
 
 def explore_shop(options: ShopOptions) -> NoReturn:
@@ -93,7 +103,7 @@ def explore_shop(options: ShopOptions) -> NoReturn:
         result = _explore(options, [parse_variation(name) for name in options.only])
     except ValueError as wrong:
         fail(str(wrong))
-    _check_played(options.only, [result.explored])
+    _refuse_unplayed(options.only, [result.explored])
     test = report_of(options.name, result.explored, options.rerun_command)
     is_partial = result.is_stopped or bool(test["left"])
     if not options.only:
@@ -104,7 +114,7 @@ def explore_shop(options: ShopOptions) -> NoReturn:
 
 def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult":
     with _playwright_hint():
-        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, chromium, read_buy_script
+        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, launch_chromium, read_buy_script
         from pytest_payment_sandbox.rehearsal.shops import ShopInBrowser
 
     for option, url in (("--shop", options.shop), ("--sandbox", options.sandbox)):
@@ -118,14 +128,14 @@ def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult"
     books = _parse_option("--books", ExternalBooks, source) if source else None
     buy = read_buy_script(options.buy)
     stored = read_state(options.name).get(options.name) if options.resumes else None
-    with _serve(options.sandbox) as server, _running_shop(options):
-        (project,) = server.registry.loaded()
+    with _serve_sandbox(options.sandbox) as server, _running_shop(options):
+        (project,) = server.registry.loaded_projects()
         shop = ShopInBrowser(
             options.shop.rstrip("/"), buy, project, server.url, Sources(books, options.pages)
         )
         try:
-            with chromium() as browser:
-                return shop.explore(browser, seconds, only, _progress(), stored)
+            with launch_chromium() as browser:
+                return shop.explore(browser, seconds, only, _create_progress(), stored)
         except PurchaseFailed as failed:
             fail(str(failed))
 
@@ -138,11 +148,11 @@ def _playwright_hint() -> Iterator[None]:
     except ModuleNotFoundError as missing:
         if missing.name is None or not missing.name.startswith("playwright"):
             raise
-        fail(str(NotInstalled("payment-sandbox explore", EXTRA)))
+        fail(str(NotInstalled("payment-sandbox explore", EXPLORE_EXTRA)))
 
 
 @contextmanager
-def _serve(url: str) -> Iterator[Server]:
+def _serve_sandbox(url: str) -> Iterator[Server]:
     """Serve a sandbox at the address that is configured in the shop."""
     parts = urlsplit(url)
     config = ServerConfig(
@@ -163,11 +173,11 @@ def _running_shop(options: ShopOptions) -> Iterator[None]:
         if not _is_responding(options.shop):
             fail(
                 f"--shop {options.shop}: no response; start the shop with SANDBOX_URL={options.sandbox} "
-                f"and the key {KEY}, or add the command that starts the shop: -- npm start"
+                f"and the key {DEFAULT_API_KEY}, or add the command that starts the shop: -- npm start"
             )
         yield
         return
-    environment = {**os.environ, "SANDBOX_URL": options.sandbox, "SANDBOX_API_KEY": KEY}
+    environment = {**os.environ, "SANDBOX_URL": options.sandbox, "SANDBOX_API_KEY": DEFAULT_API_KEY}
     try:
         process = subprocess.Popen(
             options.command,
@@ -181,13 +191,13 @@ def _running_shop(options: ShopOptions) -> Iterator[None]:
         fail(f"cannot run {options.command[0]!r}: {error.strerror}")
     with process:
         try:
-            _wait_for(options, process)
+            _wait_for_shop(options, process)
             yield
         finally:
             _kill_shop(process)
 
 
-def _wait_for(options: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for_shop(options: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
     pause, name = Event(), shlex.join(options.command)
     for _ in range(int(START_SECONDS / CHECK_SECONDS)):
         if process.poll() is not None:
@@ -236,11 +246,11 @@ class CommandOutput(NamedTuple):
     def _format(self, tests: Reports, notes: Sequence[str]) -> list[str]:
         is_test = self.unit == "test"
         if self.form == JSON:
-            return [json.dumps(_merge(self.name, tests) if is_test else tests[0])]
+            return [json.dumps(_merge_reports(self.name, tests) if is_test else tests[0])]
         if self.form == TEXT:
             lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
             return [*lines, summary(tests, self.unit), *notes]
-        noted = [
+        annotations = [
             Annotation(
                 finding["kind"],
                 f"{test['test']}: {finding['sentence']}" if is_test else finding["sentence"],
@@ -249,10 +259,10 @@ class CommandOutput(NamedTuple):
             for test in tests
             for finding in test["findings"]
         ]
-        return format_findings(noted, self.form, "rehearse")
+        return format_findings(annotations, self.form, "rehearse")
 
 
-def _merge(name: str, tests: Reports) -> TestReport:
+def _merge_reports(name: str, tests: Reports) -> TestReport:
     """Merge the reports on all tests; each finding names its test."""
     return {
         "test": name,
@@ -263,7 +273,7 @@ def _merge(name: str, tests: Reports) -> TestReport:
     }
 
 
-def _check_played(only: Sequence[str], explored: Sequence[Exploration]) -> None:
+def _refuse_unplayed(only: Sequence[str], explored: Sequence[Exploration]) -> None:
     """Exit if a selected variation has no step in any test."""
     unplayed = [each.unplayed for each in explored]
     unplayed_names = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
@@ -271,7 +281,7 @@ def _check_played(only: Sequence[str], explored: Sequence[Exploration]) -> None:
         fail(f"{'; '.join(unplayed_names)}: --only {' '.join(only)} was not played")
 
 
-def _progress() -> Progress:
+def _create_progress() -> Progress:
     """Create the progress of a command, on stderr."""
     return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 

@@ -1,4 +1,7 @@
-"""Options for rehearsals and coverage; has few imports, because every pytest run loads this module."""
+"""Options for rehearsals and coverage.
+
+Imports are kept to a minimum, because every pytest run loads this module.
+"""
 
 import math
 
@@ -102,7 +105,7 @@ def _check_report(option: str, name: str | None) -> None:
         raise pytest.UsageError(f"--{option.replace('_', '-')} {wrong}") from None
 
 
-def is_covered(config: pytest.Config) -> bool:
+def is_coverage_requested(config: pytest.Config) -> bool:
     """Whether the run reports its coverage."""
     return bool(config.getoption("payment_coverage") or config.getoption("payment_coverage_report"))
 

@@ -12,8 +12,8 @@ import pytest
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
-SECONDS_MIN: Final = 5.0
-SECONDS_MAX: Final = 20.0
+RUN_SECONDS_MIN: Final = 5.0
+RUN_SECONDS_MAX: Final = 20.0
 BASELINE_FACTOR: Final = 4  # relative to the unchanged test
 UNWIND_SECONDS: Final = 3.0
 FRAME_PREFIX: Final = "  File "
@@ -21,7 +21,7 @@ FRAME_PREFIX: Final = "  File "
 
 def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
     """Return the time limit of a run, given the remaining budget."""
-    return min(SECONDS_MAX, max(SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
+    return min(RUN_SECONDS_MAX, max(RUN_SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
 def cancel_timeout(item: pytest.Item) -> None:
@@ -45,7 +45,7 @@ class RunWatchdog:
         self._stop_soon = stop_soon
         self._abandon = abandon
         self._is_over = Event()
-        self._watched = get_ident()
+        self._watched_thread_id = get_ident()
         self._thread = Thread(target=self._watch, name="rehearsal watch", daemon=True)
 
     def __enter__(self) -> "RunWatchdog":
@@ -59,9 +59,9 @@ class RunWatchdog:
     def _watch(self) -> None:
         if self._is_over.wait(self._seconds):
             return
-        self._stop_soon(location_on_thread(self._watched))
+        self._stop_soon(location_on_thread(self._watched_thread_id))
         if not self._is_over.wait(UNWIND_SECONDS):
-            self._abandon(location_on_thread(self._watched))
+            self._abandon(location_on_thread(self._watched_thread_id))
 
 
 def last_frame(location: str) -> str:

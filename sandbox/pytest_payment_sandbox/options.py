@@ -1,4 +1,7 @@
-"""The plugin's options and markers; has few imports, because every pytest run loads this module."""
+"""The plugin's options and markers.
+
+Imports are kept to a minimum, because every pytest run loads this module.
+"""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +19,14 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.unittesting import MarkerOptions
 
 OFF, WARN, ERROR = "off", "warn", "error"
-FIXTURES = ("payment_sandbox", "class_payment_sandbox", "module_payment_sandbox", "session_payment_sandbox")
+PROJECT_FIXTURES = (
+    "payment_sandbox",
+    "class_payment_sandbox",
+    "module_payment_sandbox",
+    "session_payment_sandbox",
+)
 FILE_SUFFIXES = (".yaml", ".yml", ".json")
-EXPECT = "expect"
+EXPECT_ARGUMENT = "expect"
 PROJECT_MARKERS = ("payment_intercept", "payment_scenario", "payment_settings")
 MARKERS = (
     "payment_scenario(scenario): the initial scenario of the test's project: a name or a file",
@@ -147,7 +155,7 @@ def review_mode(item: pytest.Item) -> str:
     marker = item.get_closest_marker("payment_review")
     if marker is None:
         return _check_mode(default_mode)
-    named = {name: value for name, value in marker.kwargs.items() if name != EXPECT}
+    named = {name: value for name, value in marker.kwargs.items() if name != EXPECT_ARGUMENT}
     given = [*marker.args, *named.values()]
     if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
         raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
@@ -161,7 +169,7 @@ def expected_rules(item: pytest.Item) -> tuple[str, ...]:
         pytest.UsageError: the marker's value is not a list of rules in the ledger.
     """
     marker = item.get_closest_marker("payment_review")
-    expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
+    expected = marker.kwargs.get(EXPECT_ARGUMENT, ()) if marker is not None else ()
     if not expected:
         return ()
     with LOADING:
@@ -174,7 +182,7 @@ def expected_rules(item: pytest.Item) -> tuple[str, ...]:
     )
     if unknown:
         raise pytest.UsageError(
-            f"payment_review: {EXPECT} takes rules such as ['CAP-04'], not {unknown[0]!r}"
+            f"payment_review: {EXPECT_ARGUMENT} takes rules such as ['CAP-04'], not {unknown[0]!r}"
         )
     return tuple(expected)
 
@@ -185,7 +193,7 @@ def _check_mode(mode: Any) -> str:
     return str(mode)
 
 
-def marked_settings(item: Any) -> dict[str, Any]:
+def settings_of_test(item: Any) -> dict[str, Any]:
     """Return the settings of a test's project from the test's markers; the closest marker takes precedence.
 
     The seed of each test is derived from the suite's seed, if any, so that identifiers differ between tests.
@@ -209,7 +217,7 @@ def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
     return settings
 
 
-def marked_scenario(item: Any) -> Any:
+def scenario_of_test(item: Any) -> Any:
     """Return the scenario of a test's project from the test's marker or from the suite, or None.
 
     A file can be in the current folder, or in the folder of the test.
@@ -240,7 +248,7 @@ def _find_file(file: Path, folder: Path) -> Path:
     raise pytest.UsageError(f"payment_scenario: there is no file {file} in the current folder or in {folder}")
 
 
-def marked_urls(item: Any) -> list[tuple[str, str | None]]:
+def urls_of_test(item: Any) -> list[tuple[str, str | None]]:
     """Return the intercepted addresses of a test, each with the shop's hard-coded key, if any.
 
     Raises:
@@ -259,7 +267,7 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     """Whether a marker or an option configures a project, but no fixture of the test creates a project."""
     is_requested = any(item.get_closest_marker(name) is not None for name in PROJECT_MARKERS)
     is_requested = is_requested or bool(item.config.getini("payment_intercept"))
-    return is_requested and not any(name in fixtures for name in FIXTURES)
+    return is_requested and not any(name in fixtures for name in PROJECT_FIXTURES)
 
 
 def marker_options(item: pytest.Item) -> "MarkerOptions":
@@ -272,5 +280,5 @@ def marker_options(item: pytest.Item) -> "MarkerOptions":
         from payment_sandbox.testing.unittesting import MarkerOptions
 
     is_marked = item.get_closest_marker("payment_scenario") is not None
-    scenario = marked_scenario(item) if is_marked else None
-    return MarkerOptions(_settings_of_markers(item), scenario, marked_urls(item))
+    scenario = scenario_of_test(item) if is_marked else None
+    return MarkerOptions(_settings_of_markers(item), scenario, urls_of_test(item))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
     from payment_sandbox.testing.servers import PaymentSandboxServer
 
-REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
-PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
+REHEARSAL_KEY: "pytest.StashKey[Any]" = pytest.StashKey()
+PROJECT_KEY: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
 REHEARSAL_FIXTURES = ("payment_books", "payment_pages", "payment_traces", "payment_shop_restart")
 
 
@@ -31,12 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in options.MARKERS:
         config.addinivalue_line("markers", line)
     options.check_options(config)
-    if exploring_options.is_covered(config) and not hasattr(config, "workerinput"):
+    if exploring_options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
         with LOADING:
-            from pytest_payment_sandbox.coverage import CoverageOfSuite
+            from pytest_payment_sandbox.coverage import SuiteCoverage
 
         arguments = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(CoverageOfSuite(*arguments), "payment_sandbox.coverage")
+        config.pluginmanager.register(SuiteCoverage(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -85,16 +85,16 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 
 
 @contextmanager
-def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
+def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
     """Create a project with the settings, scenario and addresses of a test."""
-    settings = options.marked_settings(node)
+    settings = options.settings_of_test(node)
     if exploring_options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
     with server.project(settings) as project:
-        scenario = options.marked_scenario(node)
+        scenario = options.scenario_of_test(node)
         if scenario is not None:
             project.scenario(scenario)
-        for url, key in options.marked_urls(node):
+        for url, key in options.urls_of_test(node):
             project.intercept(url, key=key)
         yield project
 
@@ -104,14 +104,14 @@ def payment_sandbox(
     request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
 ) -> "Iterator[PaymentSandbox]":
     """A new project with a frozen clock, deleted after the test."""
-    with _project(payment_sandbox_server, request.node) as project:
-        request.node.stash[PROJECT] = project
+    with _create_project(payment_sandbox_server, request.node) as project:
+        request.node.stash[PROJECT_KEY] = project
         if exploring_options.is_rehearsed(request.node):
             with LOADING:
-                from pytest_payment_sandbox.rehearsing import RUN
+                from pytest_payment_sandbox.rehearsing import RUN_KEY
 
-            request.node.stash[RUN].attach(project)
-        sequences.arrange(project, getattr(request.node, "callspec", None))
+            request.node.stash[RUN_KEY].attach(project)
+        sequences.configure_project(project, getattr(request.node, "callspec", None))
         yield project
 
 
@@ -138,14 +138,14 @@ def payment_shop_restart() -> None:
 def _shared_fixture(scope: Literal["class", "module", "session"]) -> Any:
     """Create a fixture with one project for all tests of a class, a module or a session."""
 
-    def shared(
+    def project_of_scope(
         request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
     ) -> "Iterator[PaymentSandbox]":
-        with _project(payment_sandbox_server, request.node) as project:
+        with _create_project(payment_sandbox_server, request.node) as project:
             yield project
 
-    shared.__doc__ = f"A project for all tests of a {scope}."
-    return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(shared)
+    project_of_scope.__doc__ = f"A project for all tests of a {scope}."
+    return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(project_of_scope)
 
 
 class_payment_sandbox = _shared_fixture("class")
@@ -166,13 +166,13 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
 
 def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
     """Return the project of a test, which may be shared with other tests."""
-    project = item.stash.get(PROJECT, None)
+    project = item.stash.get(PROJECT_KEY, None)
     if project is not None:
         return project
     used = getattr(item, "funcargs", {})
-    shared = next((used[name] for name in options.FIXTURES if name in used), None)
+    shared_project = next((used[name] for name in options.PROJECT_FIXTURES if name in used), None)
     mixin_project: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
-    return shared or mixin_project
+    return shared_project or mixin_project
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -187,12 +187,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def rehearsal_of(session: pytest.Session) -> Any:
     """Return the rehearsal of a session; the first call creates it."""
-    if REHEARSAL not in session.stash:
+    if REHEARSAL_KEY not in session.stash:
         with LOADING:
             from pytest_payment_sandbox.rehearsing import create_rehearsal
 
-        session.stash[REHEARSAL] = create_rehearsal(session)
-    return session.stash[REHEARSAL]
+        session.stash[REHEARSAL_KEY] = create_rehearsal(session)
+    return session.stash[REHEARSAL_KEY]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -237,7 +237,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
             from pytest_payment_sandbox.reports import add_timeline
 
         add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
-    if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
+    if report.when == "call" and project is not None and exploring_options.is_coverage_requested(item.config):
         with LOADING:
             from pytest_payment_sandbox.coverage import add_coverage
 

@@ -22,11 +22,11 @@ from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
-from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
+from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import (
-    SECONDS_MAX,
+    RUN_SECONDS_MAX,
     RunWatchdog,
     cancel_timeout,
     end_process,
@@ -48,16 +48,16 @@ from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
     Verdicts,
-    changes_calls,
+    find_unrelated_mistakes,
     hang_problem,
+    has_changed_calls,
     judge,
     judge_abandoned,
     judge_calls_only,
     read_books,
-    unrelated_mistakes,
 )
-from pytest_payment_sandbox.rehearsal.leaks import SECRET, all_logs, leaks_in_output, leaks_in_storage
-from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
@@ -65,13 +65,13 @@ from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
     Mailbox,
     ShownPage,
+    find_visit_problems,
     open_page,
     read_pages,
-    visit_problems,
     visit_shop,
 )
 
-PROPERTY: Final = "payment_rehearsal"
+REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 
 
 def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.Item) -> None:
@@ -81,17 +81,11 @@ def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.
         explored,
         lambda variation: f'pytest "{item.nodeid}" --payment-rehearse-only="{variation}"',
     )
-    report.user_properties.append((PROPERTY, test))
+    report.user_properties.append((REHEARSAL_PROPERTY, test))
     if explored.findings or explored.unplayed:
-        lines = [
-            f"payment rehearsal: {summary([test])}",
-            "",
-            *lines_of(test),
-            *explored.unplayed,
-            *explored.notes,
-        ]
+        title = f"payment rehearsal: {summary([test])}"
         report.outcome = "failed"
-        report.longrepr = "\n".join(lines)
+        report.longrepr = "\n".join([title, "", *lines_of(test), *explored.unplayed, *explored.notes])
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
@@ -113,16 +107,16 @@ def _collect_reports(terminalreporter: Any) -> list[TestReport]:
     """Collect the reports of all rehearsed tests, including those of pytest-xdist workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
-    tests = {value["test"]: value for name, value in properties if name == PROPERTY}
+    tests = {value["test"]: value for name, value in properties if name == REHEARSAL_PROPERTY}
     return [tests[name] for name in sorted(tests)]
 
 
-BOOKS: Final = "payment_books"
-TRACES: Final = "payment_traces"
-PAGES: Final = "payment_pages"
-RESTART: Final = "payment_shop_restart"
+BOOKS_FIXTURE: Final = "payment_books"
+TRACES_FIXTURE: Final = "payment_traces"
+PAGES_FIXTURE: Final = "payment_pages"
+RESTART_FIXTURE: Final = "payment_shop_restart"
 NO_VERDICT: Final = RunVerdict([], (), ())
-SETUP_FAILED: Final = RunVerdict(
+SETUP_FAILED_VERDICT: Final = RunVerdict(
     [BookProblem("not-judged", "the test's set-up failed, so nothing was judged")], (), ()
 )
 
@@ -160,27 +154,27 @@ class ItemRun:
         self._hang_location = ""  # position in the code when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
 
-    def stop_soon(self, place: str) -> None:
+    def stop_soon(self, location: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
-        self._hang_location = place
+        self._hang_location = location
         if self._run is not None:
             self._run.is_abandoned = True
 
-    def abandoned_result(self, place: str) -> RunResult:
+    def abandoned_result(self, location: str) -> RunResult:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
-        verdict = RunVerdict([hang_problem(last_frame(place))], (), ())
-        return RunResult(verdict, steps, self.variation, place, "")
+        verdict = RunVerdict([hang_problem(last_frame(location))], (), ())
+        return RunResult(verdict, steps, self.variation, location, "")
 
-    def attach(self, project: PaymentSandbox, report: FixtureLookup | None = None) -> None:
+    def attach(self, project: PaymentSandbox, lookup: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no other projects of the same test.
 
-        ``report`` looks up fixtures such as the books in a test case, which has methods instead.
+        ``lookup`` returns the methods of a test case that correspond to fixtures, such as the books.
         """
         own = project.server.project_of(project.api_key)
         if own is None or self._run is not None:
             return
-        self._project, self._lookup = project, report
+        self._project, self._lookup = project, lookup
         self._run = RehearsedRun(
             own, self.variation, is_threaded=self._is_threaded, visit=self._visit, restart=self._restart_shop
         )
@@ -188,16 +182,16 @@ class ItemRun:
         self._run.on_act = self._emails.mark_first_action
         self._run.on_webhook = self._take_snapshot
         if self._baseline is not None:
-            self._run.calls.limit(self._baseline.most_calls)
+            self._run.calls.set_limit(self._baseline.most_calls)
             self._run.pace.baseline_busy = self._baseline.busy
         project._on_action = self._record_books
         own.rehearse(self._run)
-        set_submission_choice(self._vary_submission)
+        set_submission_chooser(self._vary_submission)
 
-    def ended(self, failure: BaseException | None) -> None:
+    def end(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
-        set_submission_choice(None)
-        self._has_restart = self._fixture(RESTART) is not None
+        set_submission_chooser(None)
+        self._has_restart = self._get_fixture(RESTART_FIXTURE) is not None
         project, run = self._project, self._run
         if project is None or run is None or self.verdict is not None:
             return
@@ -208,7 +202,7 @@ class ItemRun:
         self.timeline = self._hang_location  # the timeline of a hanging run may be very long
         if not self._hang_location:
             self.timeline = f"{project.timeline()}{_changed_line(run)}"
-            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+            self.picture = svg(draw_sequence(history(run.project.epoch)), is_file=True)
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -228,7 +222,7 @@ class ItemRun:
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> RunVerdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
-        unrelated = unrelated_mistakes(run.project) if is_strict else []  # before the clock advances
+        unrelated = find_unrelated_mistakes(run.project) if is_strict else []  # before the clock advances
         reason = None if failure is None else f"{type(failure).__name__}: {failure}"
         trial = Trial(
             run,
@@ -240,25 +234,25 @@ class ItemRun:
             lambda: self._read_view(project, run),
             self._snapshots,
         )
-        verdict = judge(trial, lambda until: _advance(project, until), self._fixture(BOOKS))
+        verdict = judge(trial, lambda until: _advance(project, until), self._get_fixture(BOOKS_FIXTURE))
         verdict.problems.extend(unrelated)
         if self._baseline is not None:
-            may_fail = changes_calls(self.variation)
-            problems = visit_problems(self._visits, self._baseline.view, may_fail=may_fail)
+            may_fail = has_changed_calls(self.variation)
+            problems = find_visit_problems(self._visits, self._baseline.view, may_fail=may_fail)
             verdict.problems.extend(islice(problems, 1))
         expected_kinds = {f"{REVIEW_PREFIX}{rule}" for rule in expected_rules(self._item)}
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
-        verdict.problems.extend(leaks_in_storage(run.project, self._fixture(TRACES)))
+        verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
 
     def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
-        emails = self._emails.sent()
+        emails = self._emails.comparable_emails()
         self._emails.close()
         if project.application is None:
             return CustomerView((), emails)
         browser = project.browser(project.application)
-        paths = self._fixture(PAGES) or ()
+        paths = self._get_fixture(PAGES_FIXTURE) or ()
         return CustomerView(
             read_pages(run.project, partial(open_page, browser), paths, is_first=self._baseline is None),
             emails,
@@ -268,9 +262,9 @@ class ItemRun:
         """Add problems for secrets in the captured logs and output of the test."""
         if self.verdict is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
-            self.verdict.problems.extend(self.leaks(texts))
+            self.verdict.problems.extend(self.find_leaks(texts))
 
-    def leaks(self, texts: Sequence[str]) -> list[BookProblem]:
+    def find_leaks(self, texts: Sequence[str]) -> list[BookProblem]:
         """Find secrets in logs and captured output."""
         return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
@@ -279,7 +273,7 @@ class ItemRun:
         """The result of the run."""
         run = self._run
         if run is None or self.verdict is None:
-            return RunResult(SETUP_FAILED if self.variation else NO_VERDICT, [], [], "", "")
+            return RunResult(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT, [], [], "", "")
         return RunResult(
             self.verdict,
             run.steps,
@@ -292,7 +286,7 @@ class ItemRun:
         )
 
     def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
-        return self._run.press(path, form) if self._run is not None else None
+        return self._run.vary_submission(path, form) if self._run is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._run is not None and self._project is not None and self._project.application is not None:
@@ -303,21 +297,21 @@ class ItemRun:
         """Record the shop's current books, but only on the test's thread, which may own the database."""
         if get_ident() == self._thread_id:
             with suppress(Exception):  # in the middle of a test, the books may be unreadable
-                self._books_history.append(read_books(self._fixture(BOOKS))[0])
+                self._books_history.append(read_books(self._get_fixture(BOOKS_FIXTURE))[0])
 
     def _take_snapshot(self) -> None:
         """Record the shop's books before a webhook, for the causes of findings."""
         if self._run is not None and get_ident() == self._thread_id and self.verdict is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
-                entries = read_books(self._fixture(BOOKS))[0]
+                entries = read_books(self._get_fixture(BOOKS_FIXTURE))[0]
                 self._snapshots.append(BooksSnapshot(entries, dict(self._run.statuses)))
 
     def _restart_shop(self) -> None:
-        restart = self._fixture(RESTART)
+        restart = self._get_fixture(RESTART_FIXTURE)
         if restart is not None:
             restart()
 
-    def _fixture(self, name: str) -> Any:
+    def _get_fixture(self, name: str) -> Any:
         if self._lookup is not None:
             return self._lookup(name)
         return getattr(self._item, "funcargs", {}).get(name)
@@ -328,7 +322,7 @@ def _changed_line(run: RehearsedRun) -> str:
     if run.changed_line is None:
         return ""
     file, line = run.changed_line
-    return f'\nthe changed call is made in File "{file}", line {line}'
+    return f'\nthe changed call was made in File "{file}", line {line}'
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
@@ -336,29 +330,29 @@ def _advance(project: PaymentSandbox, until: datetime) -> None:
         project.clock.advance(to=until, timeout_seconds=20)
 
 
-RUN: "pytest.StashKey[ItemRun]" = pytest.StashKey()
+RUN_KEY: "pytest.StashKey[ItemRun]" = pytest.StashKey()
 
 
 def is_variation(item: pytest.Item) -> bool:
     """Whether the current run of a test is a variation, whose report is not shown."""
-    run = item.stash.get(RUN, None)
+    run = item.stash.get(RUN_KEY, None)
     return run is not None and bool(run.variation)
 
 
-STOPPED: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes it"
+STOPPED_NOTE: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes it"
 
 
-def _progress_of(config: pytest.Config) -> Progress:
+def _create_progress(config: pytest.Config) -> Progress:
     """Create the progress of a session's rehearsals, on the terminal unless pytest is quiet."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     is_quiet = terminal is None or config.getoption("verbose") < 0
 
-    def write(line: str) -> None:
+    def write_line(line: str) -> None:
         terminal.ensure_newline()
         terminal.write_line(f"payment rehearsal: {line}")
         terminal.flush()
 
-    return Progress(write, is_quiet=is_quiet)
+    return Progress(write_line, is_quiet=is_quiet)
 
 
 class SessionRehearsal:
@@ -370,7 +364,7 @@ class SessionRehearsal:
         self._remaining_items = 0
         resumes = bool(config.getoption("payment_rehearse_continue"))
         self._memory = PytestMemory(getattr(config, "cache", None), resumes=resumes)
-        self._progress = _progress_of(config)
+        self._progress = _create_progress(config)
         self._budget_seconds = budget_seconds
         self._is_stopped = False
         self._problems: set[tuple[str, str]] = set()  # each with its test and kind
@@ -380,7 +374,7 @@ class SessionRehearsal:
     def share_budget(self, count: int) -> None:
         """Share the budget among this many tests."""
         self._remaining_items = max(1, count)
-        remaining = duration(self._budget_seconds)
+        remaining = format_duration(self._budget_seconds)
         tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
         resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
         self._progress.write_line(f"rehearsing {tests} in at most {remaining}; {resume}")
@@ -388,7 +382,7 @@ class SessionRehearsal:
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        runs = _Runs(item)
+        runs = _TestRuns(item)
         reports, result = runs.run_unchanged()
         explored = None
         if all(report.passed for report in reports) and result.steps:
@@ -404,10 +398,10 @@ class SessionRehearsal:
         if self._is_stopped:
             raise KeyboardInterrupt
 
-    def _explore(self, item: pytest.Item, runs: "_Runs", baseline: RunResult) -> Exploration:
+    def _explore(self, item: pytest.Item, runs: "_TestRuns", baseline: RunResult) -> Exploration:
         now = monotonic_seconds()
         runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._remaining_items)
-        tried = TriedVariations(baseline, self._memory.tried(item.nodeid))
+        tried = TriedVariations(baseline, self._memory.tried_variations(item.nodeid))
 
         def run(variation: ChangedSteps) -> RunResult:
             result = tried.run(variation, runs.run_variation)
@@ -419,32 +413,32 @@ class SessionRehearsal:
             run,
             lambda: monotonic_seconds() < runs.until_seconds,
             seed=crc32(item.nodeid.encode()),
-            first=self._previously_failed(item),
+            first=self._failed_variations(item),
             threads=lambda: runs.is_thread_safe,
             fruitful=self._fruitful,
         )
-        only = self._only or _marked_variation(item)
+        only = self._only or _variation_of_marker(item)
         if only:
             return explorer.explore_only(only, tried.baseline)
         try:
-            runs.look_for_leaks(baseline)
+            runs.find_leaks_in_logs(baseline)
             explored = explorer.explore(tried.baseline)
         except KeyboardInterrupt:
             self._is_stopped = True
-            explored = explorer.partial_result([STOPPED], 0)
+            explored = explorer.partial_result([STOPPED_NOTE], 0)
         self._memory.store(item.nodeid, explored, tried, is_stopped=self._is_stopped)
         self._fruitful |= {each.change.name for finding in explored.findings for each in finding.variation}
         return explored
 
-    def _previously_failed(self, item: pytest.Item) -> list[ChangedSteps]:
+    def _failed_variations(self, item: pytest.Item) -> list[ChangedSteps]:
         variations = []
-        for text in self._memory.failed(item.nodeid):
+        for text in self._memory.failed_variations(item.nodeid):
             with suppress(ValueError):  # the name is from another release
                 variations.append(parse_variation(text))
         return variations
 
 
-def _marked_variation(item: pytest.Item) -> ChangedSteps:
+def _variation_of_marker(item: pytest.Item) -> ChangedSteps:
     """Return the variation that the marker of a test selects.
 
     Raises:
@@ -461,7 +455,7 @@ def _parse_variation(text: str | None, source: str) -> ChangedSteps:
         raise pytest.UsageError(f"{source}: {wrong}") from None
 
 
-class _Runs:
+class _TestRuns:
     """The runs of one test, each under a watchdog that abandons a hanging run."""
 
     def __init__(self, item: pytest.Item) -> None:
@@ -477,7 +471,9 @@ class _Runs:
         """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
         started_seconds = monotonic_seconds()
         run = ItemRun(self._item, verdicts=self._verdicts)
-        run.watch = lambda: RunWatchdog(SECONDS_MAX, run.stop_soon, lambda place: self._abandon(run, place))
+        run.watch = lambda: RunWatchdog(
+            RUN_SECONDS_MAX, run.stop_soon, lambda location: self._abandon(run, location)
+        )
         self._reports, result = _run_once(self._item, run)
         self._baseline = result
         self._baseline_seconds = monotonic_seconds() - started_seconds
@@ -498,16 +494,16 @@ class _Runs:
     def _run_watched(self, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
         remaining_seconds = self.until_seconds - monotonic_seconds()
         limit_seconds = time_limit(remaining_seconds, self._baseline_seconds)
-        with RunWatchdog(limit_seconds, run.stop_soon, lambda place: self._abandon(run, place)):
+        with RunWatchdog(limit_seconds, run.stop_soon, lambda location: self._abandon(run, location)):
             return _run_once(self._item, run)
 
-    def look_for_leaks(self, baseline: RunResult) -> None:
-        """Look for secrets in logs of all levels, in a separate run."""
+    def find_leaks_in_logs(self, baseline: RunResult) -> None:
+        """Find secrets in logs of all levels, in a separate run."""
         run = ItemRun(self._item)
-        with all_logs() as texts:
+        with collect_logs() as texts:
             self._run_watched(run)
-        if all(problem.kind != SECRET for problem in baseline.verdict.problems):
-            baseline.verdict.problems.extend(run.leaks(texts))
+        if all(problem.kind != LEAK_KIND for problem in baseline.verdict.problems):
+            baseline.verdict.problems.extend(run.find_leaks(texts))
 
     @cached_property
     def is_thread_safe(self) -> bool:
@@ -521,14 +517,14 @@ class _Runs:
         verdict, expected = result.verdict, baseline.verdict
         return (verdict.problems, verdict.state) == (expected.problems, expected.state)
 
-    def _abandon(self, run: ItemRun, place: str) -> None:
+    def _abandon(self, run: ItemRun, location: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
-        result = run.abandoned_result(place)
+        result = run.abandoned_result(location)
         explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
         explorer.record(run.variation, result)
         items = self._item.session.items
         skipped = len(items) - items.index(self._item) - 1
-        explored = explorer.partial_result([ABANDONED.format(count=skipped)], 0)
+        explored = explorer.partial_result([ABANDONED_NOTE.format(count=skipped)], 0)
         if not self._reports:
             item = self._item
             self._reports = [pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")]
@@ -538,7 +534,9 @@ class _Runs:
         end_process(self._item, self._reports)
 
 
-ABANDONED: Final = "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
+ABANDONED_NOTE: Final = (
+    "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
+)
 
 
 def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
@@ -558,21 +556,21 @@ def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
 
 def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
     """Run a test, and judge the run whether the test passes or fails."""
-    run = item.stash.get(RUN, None)
+    run = item.stash.get(RUN_KEY, None)
     try:
         outcome = yield
     except BaseException as failure:
         if run is not None and not isinstance(failure, KeyboardInterrupt):
-            run.ended(failure)
+            run.end(failure)
         raise
     if run is not None:
-        run.ended(None)
+        run.end(None)
     return outcome
 
 
 def _run_once(item: pytest.Item, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
     """Run a test once with new function-scoped fixtures; reuse fixtures with a wider scope."""
-    item.stash[RUN] = run
+    item.stash[RUN_KEY] = run
     initialize: Any = getattr(item, "_initrequest", None)
     if initialize is not None:
         initialize()

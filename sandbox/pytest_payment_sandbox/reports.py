@@ -8,7 +8,7 @@ import pytest
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import SandboxNotFound
-from payment_sandbox.testing.reviews import review, review_text
+from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from pytest_payment_sandbox import options
 
@@ -46,7 +46,7 @@ def _file_mistakes(config: pytest.Config) -> list[str]:
             try:
                 check_file(file)
             except Invalid as invalid:
-                lines += [violation.placed() for violation in invalid.violations]
+                lines += [violation.as_line() for violation in invalid.violations]
     return lines
 
 
@@ -62,7 +62,7 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
 
 def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", failure: BaseException | None) -> None:
     """Add the project's timeline to the report of a failure."""
-    text = review_text(project, failure)
+    text = timeline_text(project, failure)
     if not text:
         return
     add_section = getattr(report.longrepr, "addsection", None)

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from payment_sandbox.scenarios.variation import VariationOffer
     from payment_sandbox.testing.project import PaymentSandbox
 
-FIXTURE = "payment_webhook_sequence"
-KINDS = ("faults", "webhooks")
-MARKER = "payment_webhook_sequences"
+SEQUENCE_FIXTURE = "payment_webhook_sequence"
+RULE_KINDS = ("faults", "webhooks")
+SEQUENCE_MARKER = "payment_webhook_sequences"
 
 
-def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
+def _load_sequences() -> "dict[str, tuple[VariationOffer, ...]]":
     with LOADING:
         from payment_sandbox.scenarios.variations import sequences  # imported late to keep the plugin light
 
@@ -25,15 +25,15 @@ def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
 
 def is_marked(item: Any) -> bool:
     """Whether a test runs once per sequence."""
-    return item.get_closest_marker(MARKER) is not None
+    return item.get_closest_marker(SEQUENCE_MARKER) is not None
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:
     """Run a marked test once per sequence."""
     if is_marked(metafunc.definition):
-        if FIXTURE not in metafunc.fixturenames:
-            metafunc.fixturenames.append(FIXTURE)
-        metafunc.parametrize(FIXTURE, list(_sequences()), ids=_test_id)
+        if SEQUENCE_FIXTURE not in metafunc.fixturenames:
+            metafunc.fixturenames.append(SEQUENCE_FIXTURE)
+        metafunc.parametrize(SEQUENCE_FIXTURE, list(_load_sequences()), ids=_test_id)
 
 
 def _test_id(sequence: str) -> str:
@@ -47,7 +47,7 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
         pytest.UsageError: a marked test cannot be parametrized.
     """
     for item in items:
-        if is_marked(item) and FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
+        if is_marked(item) and SEQUENCE_FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
             raise pytest.UsageError(
                 f"{item.nodeid}: payment_webhook_sequences needs a test function; "
                 "methods of a unittest.TestCase cannot be run once per sequence"
@@ -55,15 +55,15 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
         if is_marked(item) and "payment_sandbox" not in getattr(item, "fixturenames", ()):
             raise pytest.UsageError(
                 f"{item.nodeid}: payment_webhook_sequences needs the fixture payment_sandbox; "
-                "a project that several tests share cannot have a sequence for each"
+                "a project shared by several tests cannot have a sequence for each test"
             )
 
 
-def arrange(project: "PaymentSandbox", callspec: Any) -> None:
-    """Configure a project so that its webhooks arrive in the sequence of its test."""
-    name = callspec.params.get(FIXTURE) if callspec is not None else None
-    offers = _sequences()[name] if name is not None else ()
-    rules = {kind: [rule for offer in offers for rule in offer.rules.get(kind, ())] for kind in KINDS}
+def configure_project(project: "PaymentSandbox", callspec: Any) -> None:
+    """Configure a project so that its webhooks arrive in the sequence selected for its test."""
+    name = callspec.params.get(SEQUENCE_FIXTURE) if callspec is not None else None
+    offers = _load_sequences()[name] if name is not None else ()
+    rules = {kind: [rule for offer in offers for rule in offer.rules.get(kind, ())] for kind in RULE_KINDS}
     if any(rules.values()):
         project.client.faults(**rules)
     settings = {key: value for offer in offers for key, value in offer.settings.items()}
@@ -75,7 +75,7 @@ def summarize(terminalreporter: Any) -> None:
     """Print the simplest failing sequence of each failed test."""
     smallest: dict[str, int] = {}
     failed = [each for each in terminalreporter.stats.get("failed", ()) if _test_id("") in each.nodeid]
-    names = list(_sequences()) if failed else []
+    names = list(_load_sequences()) if failed else []
     for report in failed:
         test, _, rest = report.nodeid.partition("[")
         for rank, name in enumerate(names):

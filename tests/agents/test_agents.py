@@ -9,9 +9,9 @@ import pytest
 
 from payment_sandbox.cli.agent_tools import SandboxTools
 from payment_sandbox.cli.mcp import INSTRUCTIONS, TOOLS
-from payment_sandbox.serving.server import description
+from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.docs.contents import page
-from payment_sandbox.web.docs.library import NAMES, overview, skill
+from payment_sandbox.web.docs.library import PAGE_NAMES, overview, skill
 from tests.agents.grading import TASKS, begin, grade, grade_all, starting
 from tests.support.documentation import ROOT
 
@@ -60,7 +60,7 @@ def test_the_starting_shop_fails(task: str) -> None:
 def told_to_agents() -> str:
     """All that the tools tell: the skill, ``/llms.txt``, every page, and the descriptions of the tools."""
     tools = [str(getattr(SandboxTools, name).__doc__) for name in TOOLS]
-    pages = [page(name, description).text for name in NAMES]
+    pages = [page(name, openapi_description).text for name in PAGE_NAMES]
     return "\n".join([skill(), overview("http://127.0.0.1:8080/docs/"), INSTRUCTIONS, *tools, *pages])
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import requests
 
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox.web.docs.library import NAMES
+from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.attack import Report
 from tests.attack.served import Project, served
 from tests.support.driver import by
@@ -64,7 +64,9 @@ def failures_of(name: str, time: int = 0) -> list[str]:
 
 
 def _documentation(project: Project, time: int) -> Sequence[Look]:
-    return [Look(f"/docs/{NAMES[(time * CLIENTS + number) % len(NAMES)]}/") for number in range(CLIENTS)]
+    return [
+        Look(f"/docs/{PAGE_NAMES[(time * CLIENTS + number) % len(PAGE_NAMES)]}/") for number in range(CLIENTS)
+    ]
 
 
 def _dashboards(project: Project, time: int) -> Sequence[Look]:

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from werkzeug.test import Client
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.web.app import SandboxFlask
-from payment_sandbox.web.call import Line
-from payment_sandbox.web.dashboard.frame import VIEWS
+from payment_sandbox.web.call import ClientConnection
+from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from tests.attack import Report
 from tests.attack.changes import differences, mutated
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
@@ -61,7 +61,7 @@ class Caller:
         return json.loads(text) if answer.mimetype == "application/json" else text
 
 
-class _Whole(Line):
+class _Whole(ClientConnection):
     """A line that no fault can cut."""
 
     def cut_off(self) -> None:
@@ -79,7 +79,7 @@ class _Answering:
         answered(200)
         return ReceiverAnswer()
 
-    def place(self, thread: int) -> str | None:
+    def locate_handler(self, thread_id: int) -> str | None:
         """It is never late."""
         return None
 
@@ -102,7 +102,9 @@ def _lived(caller: Caller) -> Any:
     faults = [{"when": {"path": "/v1/nothing/"}, "then": {"status": 503}}]
     caller.call("PUT", "/control/scenario/", {"name": "mine", "rules": rules, "faults": faults})
     caller.call("PUT", "/control/faults/", {"webhooks": [{"when": {"attempt": 9}, "then": {"drop": True}}]})
-    made = [caller.call("POST", "/v1/orders/", {**ORDER, "transactions": [by(name)]}) for name in NAMES]
+    made = [
+        caller.call("POST", "/v1/orders/", {**ORDER, "transactions": [by(name)]}) for name in METHOD_NAMES
+    ]
     manual = by("credit-card", capture_mode="manual", payment_method_details={"one_click_type": "first"})
     delayed = by("credit-card", capture_mode="delayed", expiration_period="P1D")
     returning = {"return_url": "https://shop.example/paid", "extra": {"note": [1, "ü"]}}
@@ -154,7 +156,7 @@ def _use(caller: Caller) -> None:
     for path in ("agenda", "webhooks", "project", "scenario", "faults", "clock", "journal"):
         caller.call("GET", f"/control/{path}/")
     project_id = caller.call("GET", "/control/project/")["project_id"]
-    for view in VIEWS:
+    for view in VIEW_TITLES:
         caller.call("GET", f"/dashboard/{project_id}/{view}/")
     for order in snapshot["orders"]:
         order_id = order["id"]
@@ -211,7 +213,7 @@ def _settings(report: Report, source: random.Random, server: Server) -> None:
 
 
 def _order(source: random.Random) -> Any:
-    return {**ORDER, "transactions": [by(source.choice(NAMES))]}
+    return {**ORDER, "transactions": [by(source.choice(METHOD_NAMES))]}
 
 
 def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:

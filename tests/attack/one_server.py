@@ -9,10 +9,10 @@ from tests.support.servers import make_server
 
 def break_lock() -> None:
     """Let servers change a project at the same time, and write over what others have written."""
-    unlocked = postgresql.LOCK.replace(" FOR UPDATE", "")
-    careless = postgresql.WRITE.replace("AND version = %(version)s", "")
-    assert (unlocked, careless) != (postgresql.LOCK, postgresql.WRITE)
-    postgresql.LOCK, postgresql.WRITE = unlocked, careless  # type: ignore[misc]
+    unlocked = postgresql.LOCK_PROJECT.replace(" FOR UPDATE", "")
+    careless = postgresql.WRITE_CHANGES.replace("AND version = %(version)s", "")
+    assert (unlocked, careless) != (postgresql.LOCK_PROJECT, postgresql.WRITE_CHANGES)
+    postgresql.LOCK_PROJECT, postgresql.WRITE_CHANGES = unlocked, careless  # type: ignore[misc]
 
 
 state, port, *options = sys.argv[1:]

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import requests
 
 from payment_sandbox.cli.serve import DRAIN_NOTICE_SECONDS
-from payment_sandbox_company.cluster import IDLE_SECONDS, TIDY_SECONDS
+from payment_sandbox_company.cluster import CLEAN_UP_SECONDS, IDLE_SECONDS
 from payment_sandbox_company.replicas import CLAIM_SECONDS
 from tests.attack import Report
 from tests.attack.served import Project, Served, served
@@ -100,7 +100,7 @@ def _made(report: Report, company: Company, servers: Sequence[Served]) -> list[P
 
 def _idle(report: Report, company: Company, alone: float) -> None:
     """A project that nobody uses costs no query, and is not in memory for long."""
-    begun, most = perf_counter(), IDLE_SECONDS + 2 * TIDY_SECONDS
+    begun, most = perf_counter(), IDLE_SECONDS + 2 * CLEAN_UP_SECONDS
     while company.ask(LOADED) > 2 and perf_counter() - begun < 2 * most:
         Event().wait(1.0)
     report.limit("seconds until no server has them", perf_counter() - begun, most, "s")

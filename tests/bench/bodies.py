@@ -6,7 +6,7 @@ from flask import Flask
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.responses import order_bytes
+from payment_sandbox.web.answers.responses import serialize_order
 from payment_sandbox.web.app import make_app
 from tests.support.projects import made_registry
 
@@ -32,7 +32,7 @@ def _answer() -> bytes:
     project, app = fresh_project()
     with app.app_context():
         order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
-        return order_bytes(project, order)[1]
+        return serialize_order(project, order)[1]
 
 
 ANSWER = _answer()

@@ -5,7 +5,7 @@ import sys
 
 from flask import Blueprint, Response
 
-from payment_sandbox.cli.serve import SWITCH_SECONDS
+from payment_sandbox.cli.serve import SWITCH_INTERVAL_SECONDS
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face
@@ -32,7 +32,7 @@ def post_constant(call: Call) -> Response:
 def main() -> None:
     """Serve until standard input ends; a state file or a database may be named."""
     state = sys.argv[1] if len(sys.argv) > 1 else None
-    sys.setswitchinterval(SWITCH_SECONDS)  # as `serve` does
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)  # as `serve` does
     server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
     server.app.add(Face(constant, (), answer_for))

@@ -5,12 +5,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
+from payment_sandbox.web.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
 from tests.support.browser import NewContext, address, by_id, unfold, violations
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
 
-VIEWS = (*FRAME_VIEWS, "order", "webhook", "request")
+VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request")
 WIDTHS = (390, 1280, 1920, 2560)
 WIRE_BYTES_MAX = 100_000
 
@@ -33,7 +33,7 @@ def busy(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, str]]:
     watched.post(f"/v1/orders/{held['id']}/refunds/", {"amount": 99_999})
     watched.settle()
     webhook, entry = watched.webhooks()[0], watched.get("/control/journal/").json()["items"][0]
-    paths = {view: f"{view}/" for view in VIEWS}
+    paths = {view: f"{view}/" for view in VIEW_TITLES}
     paths["order"] = f"orders/{held['id']}/"
     paths["webhook"] = f"webhooks/{webhook['id']}/"
     paths["request"] = f"requests/{entry['id']}/"
@@ -45,7 +45,7 @@ def at(sandbox: Sandbox, path: str) -> str:
     return f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/{path}"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_accessible_everywhere(
     busy: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
 ) -> None:
@@ -63,7 +63,7 @@ def test_every_view_is_accessible_everywhere(
         assert not wide, width
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_light_and_asks_nobody_else(
     busy: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
 ) -> None:

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from payment_sandbox.web.docs.library import NAMES
+from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.browser import NewContext, violations
 from tests.support.driver import Sandbox
 
@@ -12,7 +12,7 @@ WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")  # text,
 
 
 FAST = "quick-start"
-EVERY = [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in NAMES]
+EVERY = [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in PAGE_NAMES]
 
 
 @pytest.mark.parametrize("name", EVERY)

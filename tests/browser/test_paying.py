@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.orders.cards import CARDS
 from tests.support.browser import NewContext, address, by_id, placed, press
 from tests.support.codes import read_code
@@ -64,7 +64,7 @@ def test_a_customer_walks_away_and_comes_back(live: Sandbox, page: Page, method:
     expect(by_id(page, "sandbox-leave")).to_be_visible()
 
 
-@pytest.mark.parametrize("method", [method.name for method in ALL])
+@pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
     """And pays; a transfer is credited by the tester, an invoice leads back by its link."""
     order = placed(live, None, shop)
@@ -169,7 +169,7 @@ def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> Non
     assert (order["status"], order["amount"]) == ("completed", 1250)
 
 
-@pytest.mark.parametrize("method", [method.name for method in ALL])
+@pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_it_all_works_without_scripts(
     live: Sandbox, shop: Shop, new_context: NewContext, method: str
 ) -> None:

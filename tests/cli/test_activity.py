@@ -144,9 +144,9 @@ def test_lines_for_programs(printed: Printed) -> None:
 
 def test_colours_are_for_terminals() -> None:
     """Failures are red; without a terminal there are no codes."""
-    from payment_sandbox.cli.activity import BAD, ActivityLine
+    from payment_sandbox.cli.activity import RED, ActivityLine
 
-    line = ActivityLine("request", "GET /v1/  404", {}, BAD)
+    line = ActivityLine("request", "GET /v1/  404", {}, RED)
     assert text_formatter(is_coloured=True)(line) == "\x1b[31mGET /v1/  404\x1b[0m"
     assert text_formatter(is_coloured=False)(line) == "GET /v1/  404"
 
@@ -197,7 +197,7 @@ def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) ->
     activity = Activity(text_formatter(is_coloured=False), write=slow)
     activity.start()
     project = told.registry.all()[0]
-    activity.opened(project)
+    activity.on_opened(project)
     project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="1", label="first")
     assert read.wait(10)
     for number in range(1500):
@@ -211,7 +211,7 @@ def test_the_thread_ends_with_the_server(printed: Printed) -> None:
     """And prints what came before."""
     activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
-    activity.refused("GET", "/v1/", 401, "why")
+    activity.on_refused("GET", "/v1/", 401, "why")
     activity.stop()
     assert printed.text.endswith("GET /v1/  401  why\n")
     assert not activity._thread.is_alive()
@@ -250,7 +250,7 @@ def test_many_events_are_printed_before_any_is_dropped(server: Server) -> None:
     calls: list[bytes] = []
     project = server.registry.all()[0]
     with patient(printed, calls) as activity:
-        activity.opened(project)
+        activity.on_opened(project)
         for number in range(MANY_EVENTS):
             assert calls == []
             project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="patient")

@@ -10,9 +10,9 @@ import pytest
 from mcp import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, part_of
+from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, select_part
 from payment_sandbox.cli.mcp import TOOLS
-from payment_sandbox.serving.server import description
+from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.docs.contents import page as contents_of
 from tests.support.commands import run
 from tests.support.documentation import environment
@@ -72,7 +72,7 @@ def test_every_answer_is_short_and_says_how_to_get_the_rest(begun: SandboxTools)
         assert len(told) > 1
         assert max(len(each.encode()) for each in told) < ANSWER_BYTES_MAX
     page = "\n".join(each.rpartition("\n[part ")[0] for each in told)
-    assert page == contents_of("pytest", description).text
+    assert page == contents_of("pytest", openapi_description).text
 
 
 def test_an_order_that_is_paid_already_takes_the_remaining_steps(begun: SandboxTools) -> None:
@@ -87,8 +87,8 @@ def test_an_order_that_is_paid_already_takes_the_remaining_steps(begun: SandboxT
 def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
     """Between characters, not inside of one."""
     line = "€" * 3000
-    count = int(part_of(line, 1, "again(part={})").partition(" of ")[2].partition(";")[0])
-    parts = [part_of(line, part, "again(part={})") for part in range(1, count + 1)]
+    count = int(select_part(line, 1, "again(part={})").partition(" of ")[2].partition(";")[0])
+    parts = [select_part(line, part, "again(part={})") for part in range(1, count + 1)]
     assert "".join(part.rpartition("\n[part ")[0] for part in parts) == line
 
 

@@ -128,6 +128,6 @@ def test_a_wrong_period_is_refused_at_once() -> None:
 def test_what_is_no_effect_is_no_body(payment_sandbox: PaymentSandbox) -> None:
     """It is named, and nothing is sent."""
     rules: Any = [{"then": object()}]
-    with pytest.raises(TypeError, match="is not a value of JSON"):
+    with pytest.raises(TypeError, match="is not a JSON value"):
         payment_sandbox.client.faults(rules)
     assert isinstance(payment_sandbox.client, SandboxClient)

@@ -13,7 +13,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.listening import ForwardedWebhook, Listener
 from payment_sandbox.client.triggers import trigger
-from payment_sandbox.serving.posting import poster
+from payment_sandbox.serving.posting import webhook_poster
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
 from tests.support.ports import free_port
@@ -27,7 +27,9 @@ class Listening:
         self.told: SimpleQueue[ForwardedWebhook] = SimpleQueue()  # shortly after the server knows
         self.connected = Event()
         self.error: Exception | None = None
-        self.listener = Listener(client, url, on_forwarded=self.told.put, on_server=self._note, send=poster())
+        self.listener = Listener(
+            client, url, on_forwarded=self.told.put, on_server=self._note, send=webhook_poster()
+        )
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 

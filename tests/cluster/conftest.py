@@ -58,7 +58,7 @@ class Company:
 
     def has(self, server: Server, sandbox: Sandbox) -> bool:
         """Whether a server has a project in memory."""
-        ids = [project.project_id for project in server.registry.loaded()]
+        ids = [project.project_id for project in server.registry.loaded_projects()]
         return sandbox.project["project_id"] in ids
 
     def execute(self, statement: str) -> list[tuple[object, ...]]:

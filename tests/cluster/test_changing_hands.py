@@ -23,7 +23,7 @@ def crash(company: Company, server: Server) -> None:
     assert isinstance(server.cluster, Cluster)
     server.cluster._is_stopped = True
     server.services.courier.stop()
-    server.services.pacer.stop()
+    server.services.scheduler.stop()
     server.listener.stop()
     assert server.state is not None
     server.state.close()

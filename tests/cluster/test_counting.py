@@ -8,7 +8,7 @@ from tests.support.postgres import needs_postgres
 
 pytestmark = needs_postgres
 
-QUOTAS = Quotas(bytes_in_all=10_000_000)
+QUOTAS = Quotas(total_bytes=10_000_000)
 
 
 def _usage(server: Server, sandbox: Sandbox) -> Usage:

@@ -8,9 +8,9 @@ from threading import Event, Thread
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Project, ProjectReset, Unattended
+from payment_sandbox.projects.project import NoServices, Project, ProjectReset
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -19,7 +19,7 @@ from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox_company.connections import Unavailable
 from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import UnknownOutcome
-from payment_sandbox_company.schema import NEWEST
+from payment_sandbox_company.schema import NEWEST_VERSION
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
 from tests.support import postgres
@@ -40,8 +40,8 @@ def own_server() -> Iterator[Postgres]:
 
 def registry_on(database: Database) -> Registry:
     """An empty registry on a database."""
-    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
-    return Registry(Unattended(REAL_TIME), database, catalogue, clock=NOON)
+    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
+    return Registry(NoServices(REAL_TIME), database, catalogue, clock=NOON)
 
 
 @pytest.mark.parametrize("happens", [True, False])
@@ -105,7 +105,7 @@ def test_two_servers_change_a_project(postgresql: Postgres) -> None:
     one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
     made, _ = registry_on(one).create({"name": "before"})
     storage = other.storage(made.identity, REAL_TIME)
-    same = Project(made.identity, Settings(), Unattended(REAL_TIME), storage)
+    same = Project(made.identity, Settings(), NoServices(REAL_TIME), storage)
     storage.follow(same)
     for number in range(5):
         made.change_settings({"name": f"{number}"})
@@ -261,11 +261,13 @@ def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Pos
     name = address.rpartition("/")[2]
     Database(address, "old", REAL_TIME).close()
     postgresql.execute(
-        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST + 1}, {NEWEST})", name
+        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST_VERSION + 1}, {NEWEST_VERSION})",
+        name,
     )
     Database(address, "old", REAL_TIME).close()
     postgresql.execute(
-        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST + 2}, {NEWEST + 2})", name
+        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST_VERSION + 2}, {NEWEST_VERSION + 2})",
+        name,
     )
     with pytest.raises(StateRefused, match="upgrade this server"):
         Database(address, "old", REAL_TIME)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.fidelity.ledger import TESTS, assumptions, rules
+from payment_sandbox.fidelity.ledger import TESTS_FOLDER, assumptions, rules
 from tests.proofs import read_proofs, table
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
     """A marker with a typing error proves nothing."""
     known = {rule["id"] for rule in rules()} | {assumption["id"] for assumption in assumptions()}
-    assert [(rule, test) for rule, test in read_proofs(TESTS) if rule not in known] == []
+    assert [(rule, test) for rule, test in read_proofs(TESTS_FOLDER) if rule not in known] == []
 
 
 def test_the_proofs_are_tests_that_there_are() -> None:
@@ -22,7 +22,7 @@ def test_the_proofs_are_tests_that_there_are() -> None:
     assert len(named) > 200
     for test in named:
         path, _, function = test.partition("::")
-        assert f"def {function}(" in (TESTS.parent / path).read_text(encoding="utf-8"), test
+        assert f"def {function}(" in (TESTS_FOLDER.parent / path).read_text(encoding="utf-8"), test
 
 
 def test_marks_are_found_and_written(tmp_path: Path) -> None:
@@ -39,7 +39,11 @@ def test_marks_are_found_and_written(tmp_path: Path) -> None:
 def test_make_rules_says_how_many_are_proven() -> None:
     """All that a call can show."""
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.rules"], cwd=TESTS.parent, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.rules"],
+        cwd=TESTS_FOLDER.parent,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ran.stdout.endswith(f"{len(rules())} of {len(rules())} rules are proven.\n")
 

@@ -29,7 +29,7 @@ from payment_sandbox.forms.fields import (
     PeriodText,
     WebUrl,
 )
-from payment_sandbox.forms.quick import quickly
+from payment_sandbox.forms.quick import parse_quickly
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.order import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
@@ -102,7 +102,7 @@ def test_both_ways_agree(form: Form, bodies: st.SearchStrategy[Any], choice: st.
     body = choice.draw(bodies)
     values, violations = load(form, body)
     is_clean = not violations and not list(unknown_keys(form, body)) and isinstance(body, dict)
-    read = quickly(form, body)
+    read = parse_quickly(form, body)
     event("accepted" if read is not None else "left to marshmallow")
     if read is not None:
         assert is_clean
@@ -137,7 +137,7 @@ class DefaultsForm(Form):
 
 def test_what_the_quick_way_does_not_know_is_left_to_marshmallow() -> None:
     """A hook of another kind."""
-    assert quickly(HookedForm(), {"name": "x"}) is None
+    assert parse_quickly(HookedForm(), {"name": "x"}) is None
     assert load(HookedForm(), {"name": "x"}) == ({"name": "X"}, [])
 
 
@@ -145,7 +145,7 @@ def test_what_the_quick_way_does_not_know_is_left_to_marshmallow() -> None:
 def test_defaults_nulls_and_other_names(body: dict[str, Any]) -> None:
     """As marshmallow has them."""
     form = DefaultsForm()
-    read = quickly(form, body)
+    read = parse_quickly(form, body)
     if "renamed" in body:
         assert read is None
         return

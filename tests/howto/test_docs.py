@@ -10,16 +10,16 @@ import pytest
 from ruamel.yaml import YAML
 
 from payment_sandbox.forms.schemas import json_schema
-from payment_sandbox.methods import NAMES as METHODS
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.serving.server import Server, description
-from payment_sandbox.serving.starting import read_all
+from payment_sandbox.serving.server import Server, openapi_description
+from payment_sandbox.serving.starting import read_declared_projects
 from payment_sandbox.web.docs.contents import API_PARTS, GENERATED_PARTS, PLACEHOLDER, page
-from payment_sandbox.web.docs.library import NAMES, read_source
-from payment_sandbox.web.docs.references import changed_setting
+from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
+from payment_sandbox.web.docs.references import example_setting
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, run_command, text_of
@@ -36,7 +36,7 @@ def fresh() -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.parametrize("name", ["README", *NAMES])
+@pytest.mark.parametrize("name", ["README", *PAGE_NAMES])
 def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: Path) -> None:
     """All commands of a page, run in order in one shell."""
     assert shutil.which("curl"), "the commands need curl: install your system's package of that name"
@@ -67,13 +67,13 @@ def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
     """The sandbox accepts the scenarios and projects; ``test_recipes`` runs the others."""
     data = YAML(typ="safe", pure=True).load(block.text)
     if "rules" in data:
-        load_text(block.text, METHODS, check_scenario_settings, f"{data['name']}.yaml")
+        load_text(block.text, METHOD_NAMES, check_scenario_settings, f"{data['name']}.yaml")
     elif "projects" in data:
         (tmp_path / "projects.yaml").write_text(block.text)
         assert len(
-            read_all(
+            read_declared_projects(
                 [tmp_path / "projects.yaml"],
-                Catalogue(METHODS, check_scenario_settings, default=default_scenario()),
+                Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario()),
             )
         ) == len(data["projects"])
 
@@ -81,7 +81,7 @@ def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
 def test_every_block_has_somebody_who_runs_it() -> None:
     """A block in a language that no test runs could go out of date unnoticed."""
     known = {"sh", "python", "yaml"}
-    for name in ("README", *NAMES):
+    for name in ("README", *PAGE_NAMES):
         for block in blocks(text_of(name)):
             is_webhook = block.language == "json" and "status_changed" in block.text
             is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
@@ -94,7 +94,7 @@ def test_every_block_has_somebody_who_runs_it() -> None:
 
 def test_every_place_is_filled_and_every_filling_used() -> None:
     """No generated part is missing, and none is unused."""
-    used = set(PLACEHOLDER.findall("\n".join(map(read_source, NAMES))))
+    used = set(PLACEHOLDER.findall("\n".join(map(read_source, PAGE_NAMES))))
     assert used == GENERATED_PARTS.keys() | API_PARTS.keys()
 
 
@@ -102,15 +102,15 @@ def test_the_webhook_is_as_shown(fresh: Server) -> None:
     """This is the one response that no command prints."""
     shown = next(block for block in blocks(read_source("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
-    assert page("webhooks", description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
+    assert page("webhooks", openapi_description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
 
 
 def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
     """The change on the page is accepted, and is one."""
     schema = json_schema(SettingsForm, {})
     for name, item in schema["properties"].items():
-        value = changed_setting(name, item)
-        assert f"`{json.dumps({name: value})}`" in page("settings", description).text
+        value = example_setting(name, item)
+        assert f"`{json.dumps({name: value})}`" in page("settings", openapi_description).text
         before = sandbox.get("/control/project/").json()["settings"][name]
         after = sandbox.patch("/control/project/", {name: value}).json()["settings"][name]
         assert (after, before != after) == (value, True), name

@@ -15,14 +15,14 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.serving.server import Server, description
+from payment_sandbox.serving.server import Server, openapi_description
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ClockForm, ScanForm
-from payment_sandbox.web.dashboard.frame import VIEWS
+from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.flows import FLOWS
-from payment_sandbox.web.docs.library import NAMES, read_source
-from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
+from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
+from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes, facts_of
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.support.driver import Sandbox
@@ -30,26 +30,26 @@ from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
-APP = make_app(made_registry(), public_url="http://sandbox.example").complete()
+APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
 FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None]
 
 
 @pytest.fixture(scope="module")
 def whole() -> str:
     """Every page, including what is generated from the code."""
-    return "\n".join(page(name, description).text for name in NAMES)
+    return "\n".join(page(name, openapi_description).text for name in PAGE_NAMES)
 
 
 @pytest.fixture(scope="module")
 def by_hand() -> str:
     """What was written by hand, without what is generated from the code."""
-    return "\n".join(map(read_source, NAMES))
+    return "\n".join(map(read_source, PAGE_NAMES))
 
 
 def test_every_route_is_mentioned(server: Server, whole: str) -> None:
     """With its method; the pages of the dashboard are for people and have a page of their own."""
     missing = []
-    for rule, _ in described_routes(server.app.complete()):
+    for rule, _ in described_routes(server.app.register_deferred_faces()):
         if rule.endpoint.startswith("dashboard."):
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -62,7 +62,9 @@ def test_every_route_is_mentioned(server: Server, whole: str) -> None:
 def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
     """A generated reference alone is not enough."""
     paths = {
-        rule.rule for rule, _ in described_routes(server.app.complete()) if rule.rule.startswith("/control/")
+        rule.rule
+        for rule, _ in described_routes(server.app.register_deferred_faces())
+        if rule.rule.startswith("/control/")
     }
     shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
@@ -72,7 +74,9 @@ def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -
 def test_every_view_of_the_dashboard_is_explained_by_hand() -> None:
     """Under the name that the menu gives it, as a heading or in bold."""
     page = read_source("dashboard")
-    missing = [name for name in VIEWS.values() if f"**{name}**" not in page and f"\n## {name}\n" not in page]
+    missing = [
+        name for name in VIEW_TITLES.values() if f"**{name}**" not in page and f"\n## {name}\n" not in page
+    ]
     assert missing == []
 
 
@@ -112,10 +116,10 @@ def kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
 def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
     """Each is in the list of types, and those that belong to a payment flow are also in its guide."""
     own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("payment_sandbox.")}
-    types = {TYPE_OF.get(kind, kind.__name__) for kind in own}
-    named = types | set(TYPE_OF_STATUS.values()) | {"ValidationError"}
+    types = {TYPE_BY_REFUSAL.get(kind, kind.__name__) for kind in own}
+    named = types | set(TYPE_BY_STATUS.values()) | {"ValidationError"}
     assert [name for name in sorted(named) if f"| `{name}` |" not in whole] == []
-    own_pages = types - set(TYPE_OF.values())
+    own_pages = types - set(TYPE_BY_REFUSAL.values())
     assert [
         name for name in sorted(own_pages) if f"`{name}`" not in by_hand and f'"{name}"' not in by_hand
     ] == []
@@ -171,7 +175,7 @@ def test_no_page_gives_a_card_number_away(whole: str) -> None:
 def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
     """To an existing page, and to an existing heading on it."""
     pages: dict[str, str] = {}
-    for name in NAMES:
+    for name in PAGE_NAMES:
         answer = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
         assert answer.status_code == 200
         pages[f"/docs/{name}/"] = answer.text
@@ -192,7 +196,7 @@ def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
 
 def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
     """Generated parts are filled in, and headings, tables and links are rendered."""
-    for name in NAMES:
+    for name in PAGE_NAMES:
         text = sandbox.http.get(f"{sandbox.url}/docs/{name}/").text
         prose = re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", text, flags=re.DOTALL)
         assert not re.search(r"\{\{|\]\(|^#|\|---", prose, re.MULTILINE), name
@@ -202,7 +206,7 @@ def test_a_page_that_is_not_there(sandbox: Sandbox) -> None:
     """The error lists the pages that exist."""
     answer = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
     error: dict[str, Any] = answer.json()["error"]
-    assert (answer.status_code, error["allowed"]) == (404, list(NAMES))
+    assert (answer.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
 
 
 def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:

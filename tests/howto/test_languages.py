@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from payment_sandbox.serving.server import description
+from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
@@ -152,7 +152,7 @@ def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_
     """In strict mode: every call and every field that it uses has a type."""
     require("node", "npm")
     shutil.copy(PROJECTS / "clients" / "payment.ts", tmp_path)
-    (tmp_path / "openapi.json").write_text(description())
+    (tmp_path / "openapi.json").write_text(openapi_description())
     (tmp_path / "package.json").write_text(json.dumps({"type": "module", "private": True}))
     (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
     packages = [f"{name}@{version}" for name, version in GENERATORS.items()]
@@ -173,7 +173,7 @@ def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: P
         pytest.skip("Guzzle is not installed; .ci/run installs it")
     for name in ("payment.php", "autoload.php"):
         shutil.copy(PROJECTS / "clients" / name, tmp_path)
-    (tmp_path / "openapi.json").write_text(description())
+    (tmp_path / "openapi.json").write_text(openapi_description())
     fetched(
         [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "openapi-generator-cli==7.26.0"],
         tmp_path,

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
-from payment_sandbox.orders.webhooks import DELIVERIES_MAX
+from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
-from payment_sandbox.serving.gateway import RUNNING_MAX, RUNNING_MAX_SHARED
+from payment_sandbox.serving.gateway import RUNNING_CALLS_MAX, RUNNING_CALLS_MAX_SHARED
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
@@ -40,7 +40,7 @@ LIMITS = Limits()
 SENTENCES: list[tuple[str, str]] = [
     (
         "contributing",
-        f"{WORDS[RUNNING_MAX].title()} threads run at once ({WORDS[RUNNING_MAX_SHARED]} if servers share",
+        f"{WORDS[RUNNING_CALLS_MAX].title()} threads run at once ({WORDS[RUNNING_CALLS_MAX_SHARED]} if servers share",
     ),
     ("errors", f"more than {LIMITS.waiting:,} calls wait already"),
     ("errors", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
@@ -63,7 +63,7 @@ SENTENCES: list[tuple[str, str]] = [
     ),
     ("time", f"for up to {EXTRA_DELIVERIES_MAX} more that handlers cause"),
     ("webhooks", f"a timeout ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
-    ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
+    ("webhooks", f"After the {ORDINALS[ATTEMPTS_MAX]} failed attempt"),
     ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
     ("rehearsal", f"the time limit for all variations; {BUDGET_SECONDS:.0f} seconds by default"),
 ]
@@ -77,4 +77,4 @@ def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
 
 def test_the_readme_counts_the_methods() -> None:
     """Their number stands in its first sentence."""
-    assert f"orders in {WORDS[len(ALL)]} payment methods" in README.read_text(encoding="utf-8")
+    assert f"orders in {WORDS[len(ALL_METHODS)]} payment methods" in README.read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.web.docs.library import NAMES
+from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.blocks import blocks
 from tests.support.commands import run
 from tests.support.documentation import run_command
@@ -33,7 +33,7 @@ def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
     """As Markdown."""
     links = re.findall(r"\]\((\S+?)(?:#[a-z-]+)?\)", skill)
     assert links
-    pages = {f"http://127.0.0.1:8080/docs/{name}.md" for name in NAMES}
+    pages = {f"http://127.0.0.1:8080/docs/{name}.md" for name in PAGE_NAMES}
     assert set(links) <= pages
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
-from payment_sandbox.web.docs.library import NAMES
+from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.blocks import Block
 from tests.support.documentation import ROOT, SHOP, of, run_command
 from tests.support.environments import environment_with
@@ -42,7 +42,7 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     }
     assert expected - names == set()
     assert {name for name in names if name.startswith("tests")} == set()
-    assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in NAMES} <= names
+    assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in PAGE_NAMES} <= names
     assert "payment_sandbox/fidelity/proofs.tsv" in names, "made from the tests' marks while it is built"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from tests.support.driver import Sandbox, by, refused, violations
 
 PAGES = [
@@ -16,7 +16,9 @@ ERROR_MESSAGE = "The payment failed. Please try again or choose another payment 
 @pytest.mark.rule("CARD-01", "WAPP-02")
 def test_there_are_eleven_methods() -> None:
     """Every identifier of the service, and no other."""
-    assert sorted(method.name for method in ALL) == sorted([*PAGES, "bank-transfer", "invoice-later-b"])
+    assert sorted(method.name for method in ALL_METHODS) == sorted(
+        [*PAGES, "bank-transfer", "invoice-later-b"]
+    )
 
 
 @pytest.mark.rule("SET-63", "CARD-01", "WAPP-02", "STA-01", "STA-18", "ORD-23", "TX-15")

@@ -33,7 +33,7 @@ def test_a_period_ends_where_the_calendar_says(spelling: str, start: str, end: s
 
 def test_fractions_of_a_second_count() -> None:
     """With a point or a comma."""
-    assert Period.parse("PT0.25S").rest == Period.parse("PT0,25S").rest == timedelta(milliseconds=250)
+    assert Period.parse("PT0.25S").extra == Period.parse("PT0,25S").extra == timedelta(milliseconds=250)
 
 
 @given(
@@ -72,7 +72,7 @@ def test_no_period_ends_at_the_end_of_the_calendar(spelling: str) -> None:
 )
 def test_the_last_number_may_have_a_fraction(spelling: str, rest: timedelta) -> None:
     """As ISO 8601 has it; of months and years nobody knows how long it would be."""
-    assert Period.parse(spelling).rest == rest
+    assert Period.parse(spelling).extra == rest
 
 
 @pytest.mark.parametrize(

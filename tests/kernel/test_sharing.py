@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.sharing import KNOWN_MAX, LENGTH_MAX, NOTHING, SharedValues
+from payment_sandbox.kernel.sharing import CACHED_MAX, EMPTY_MAPPING, LENGTH_MAX, SharedValues
 
 VALUES = [
     "socks",
@@ -33,26 +33,26 @@ def test_what_is_shared_is_written_as_it_was(value: Any) -> None:
     """Also where Python calls two values equal that JSON writes differently."""
     shared = SharedValues()
     for other in VALUES:
-        shared.value(fresh(other))
-    assert json.dumps(shared.value(fresh(value))) == json.dumps(value)
+        shared.share(fresh(other))
+    assert json.dumps(shared.share(fresh(value))) == json.dumps(value)
 
 
 def test_texts_names_and_objects_of_texts_are_there_once() -> None:
     """Wherever they stand."""
     shared = SharedValues()
-    first, second = (shared.value(fresh({"customer": {"name": "Jan"}, "n": [1, "Jan"]})) for _ in range(2))
+    first, second = (shared.share(fresh({"customer": {"name": "Jan"}, "n": [1, "Jan"]})) for _ in range(2))
     assert first is not second
     assert first["customer"] is second["customer"]
     assert first["n"][1] is second["customer"]["name"]
     assert [id(name) for name in first] == [id(name) for name in second]
-    assert shared.value({}) is NOTHING
+    assert shared.share({}) is EMPTY_MAPPING
 
 
 def test_not_everything_is_remembered() -> None:
     """Long texts never, and others until there are many."""
     shared = SharedValues()
-    assert shared.value("x" * (LENGTH_MAX + 1)) == "x" * (LENGTH_MAX + 1)
+    assert shared.share("x" * (LENGTH_MAX + 1)) == "x" * (LENGTH_MAX + 1)
     assert not shared._known
-    for number in range(3 * KNOWN_MAX):
-        shared.value({"id": f"order-{number}"})
-        assert len(shared._known) <= KNOWN_MAX
+    for number in range(3 * CACHED_MAX):
+        shared.share({"id": f"order-{number}"})
+        assert len(shared._known) <= CACHED_MAX

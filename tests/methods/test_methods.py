@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import ALL, BY_NAME, behaviour_of
-from payment_sandbox.methods.common import AttemptDraft, Later, Move, Step, Terms
+from payment_sandbox.methods import ALL_METHODS, METHODS_BY_NAME, behaviour_of
+from payment_sandbox.methods.common import AttemptDraft, Move, ScheduleAction, Step, Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.transaction import Transaction
 
@@ -35,7 +35,7 @@ def told(steps: Any) -> str:
     def word(step: Step) -> str:
         if isinstance(step, Move):
             return str(step.trigger)
-        if isinstance(step, Later):
+        if isinstance(step, ScheduleAction):
             return f"{step.action.name} after {step.after}"
         return ""
 
@@ -66,7 +66,7 @@ invoice-later-b  | screening=declined                       | decline
 def test_what_begins(row: str) -> None:
     """By method and planned outcome."""
     method, plan, expected = (part.strip() for part in row.split("|"))
-    begun = BY_NAME[method].begin(
+    begun = METHODS_BY_NAME[method].begin(
         attempt(method, plan=dict(item.split("=") for item in plan.split())), terms()
     )
     assert told(begun) == expected
@@ -92,18 +92,18 @@ def test_how_it_ends(row: str) -> None:
     method, status, action, mode, expected = (part.strip() for part in row.split("|"))
     started = attempt(method, status, capture_mode=mode or None)
     actor, name = action.split()
-    assert action in BY_NAME[method].actions(started, terms())
-    assert told(BY_NAME[method].finish(started, Action(actor, name), terms())) == expected
+    assert action in METHODS_BY_NAME[method].actions(started, terms())
+    assert told(METHODS_BY_NAME[method].finish(started, Action(actor, name), terms())) == expected
 
 
-@pytest.mark.parametrize("method", [method.name for method in ALL])
+@pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_what_is_over_allows_nothing(method: str) -> None:
     """But for the money that a live transfer can still get."""
     for status in ("completed", "cancelled", "error", "accepted", "expired"):
-        assert list(BY_NAME[method].actions(attempt(method, status), terms())) == []
-    assert list(BY_NAME["bank-transfer"].actions(attempt("bank-transfer", "expired"), terms(False))) == [
-        "bank credit"
-    ]
+        assert list(METHODS_BY_NAME[method].actions(attempt(method, status), terms())) == []
+    assert list(
+        METHODS_BY_NAME["bank-transfer"].actions(attempt("bank-transfer", "expired"), terms(False))
+    ) == ["bank credit"]
 
 
 def test_money_back_is_played_by_the_refund_process() -> None:
@@ -115,7 +115,7 @@ def test_money_back_is_played_by_the_refund_process() -> None:
     ]
 
 
-@pytest.mark.parametrize("method", ALL)
+@pytest.mark.parametrize("method", ALL_METHODS)
 def test_every_method_checks_a_draft(method: Any) -> None:
     """A draft with nothing usable in it is no crash."""
     assert isinstance(method.check(AttemptDraft("transactions[0]", None, {}, None), terms()), list)

@@ -34,13 +34,13 @@ class CounterCash(PageMethod):
 '''
 PROGRAM = """
 import json, re, requests
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.review_scenario import review_scenario
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 
-assert "counter-cash" in NAMES and len(NAMES) == len(set(NAMES))
+assert "counter-cash" in METHOD_NAMES and len(METHOD_NAMES) == len(set(METHOD_NAMES))
 DETAILS = {"counter_id": "c-7"}
 with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     def call(method, path, body=None, status=200):
@@ -82,7 +82,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     call("POST", "/control/clock/advance/", {"by": "PT10S"})
     assert call("GET", f"/v1/orders/{triggered['id']}/")["status"] == "completed"
     scenario = "name: x\\nrules: [{when: {payment_method: counter-cash}, then: {customer: fails}}]"
-    assert review_scenario(load_text(scenario, NAMES, lambda settings: None)) == []
+    assert review_scenario(load_text(scenario, METHOD_NAMES, lambda settings: None)) == []
     rule = {"when": {"payment_method": "counter-cash"}, "then": {"customer": "fails"}}
     call("PUT", "/control/scenario/", {"name": "x", "rules": [rule]})
     failed = call("POST", "/v1/orders/", order(**cash(**DETAILS)), 201)

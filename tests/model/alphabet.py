@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from payment_sandbox_verify.model.calls import Act, Advance, Answer, Call, Scan
+from payment_sandbox_verify.model.calls import Act, Advance, Call, Scan, SetReachability
 from payment_sandbox_verify.model.changes import due_times
 from payment_sandbox_verify.model.records import METHODS, Order, Shop
-from payment_sandbox_verify.walking.alphabet import AMOUNT, CARD, about_order
+from payment_sandbox_verify.walking.alphabet import AMOUNT, CARD, order_calls
 
 
 def about_people(order: Order, number: int) -> Iterator[Call]:
@@ -24,14 +24,14 @@ def about_people(order: Order, number: int) -> Iterator[Call]:
     if any(attempt.flow == "recurring" for attempt in order.attempts):
         yield from (Act(number, "processor", action) for action in ("settle", "fail"))
     for index, refund in enumerate(order.refunds):
-        if refund.fails:
+        if refund.fails_at:
             yield Act(number, "processor", "settle", refund=index)
             yield Act(number, "processor", "fail", refund=index)
 
 
 def around_order(shop: Shop, number: int) -> list[Call]:
     """Everything that can happen to an order."""
-    return [*about_people(shop.orders[number], number), *about_order(shop, number)]
+    return [*about_people(shop.orders[number], number), *order_calls(shop, number)]
 
 
 def deadlines(shop: Shop) -> list[Call]:
@@ -39,7 +39,7 @@ def deadlines(shop: Shop) -> list[Call]:
     due = due_times(shop)
     ends = [code.expires for code in shop.codes if code.expires > shop.now]
     seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:] + ends[:1])}
-    tried: list[Call] = [Answer(not shop.is_reachable)]
+    tried: list[Call] = [SetReachability(not shop.is_reachable)]
     for second in sorted(seconds):
         tried += [Advance(f"PT{value}S") for value in (second, second - 1) if value > 0]
     if shop.cards and not due:

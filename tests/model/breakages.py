@@ -30,11 +30,11 @@ BREAKAGES: Final = (
         "SET-47",
         "A void by lines is refused after a capture by amount (voids are free in style).",
         "orders/authorization.py",
-        ("self._refuse_over(now)\n        return self._take_lines(Taken.VOIDED"),
+        ("self._refuse_expired(now)\n        return self._append_lines(EntryKind.VOIDED"),
         (
-            "self._refuse_over(now)\n"
-            "        self._refuse_style(Style.LINES)\n"
-            "        return self._take_lines(Taken.VOIDED"
+            "self._refuse_expired(now)\n"
+            "        self._refuse_style(EntryStyle.LINES)\n"
+            "        return self._append_lines(EntryKind.VOIDED"
         ),
         "an invoice of which a part was captured",
     ),
@@ -42,11 +42,11 @@ BREAKAGES: Final = (
         "END-11",
         "A capture in full is refused once a partial capture was made.",
         "orders/authorization.py",
-        ("self._refuse_capture(now)\n        return self._take_rest(Taken.CAPTURED, now)"),
+        ("self._refuse_capture(now)\n        return self._append_remainder(EntryKind.CAPTURED, now)"),
         (
             "self._refuse_capture(now)\n"
-            "        self._refuse_style(Style.FULL)\n"
-            "        return self._take_rest(Taken.CAPTURED, now)"
+            "        self._refuse_style(EntryStyle.FULL)\n"
+            "        return self._append_remainder(EntryKind.CAPTURED, now)"
         ),
         "an invoice of which a part was captured",
     ),
@@ -54,8 +54,10 @@ BREAKAGES: Final = (
         "CAP-07",
         "A delayed capture takes what was voided before, too.",
         "orders/authorization.py",
-        ('(CAP-05, CAP-07)."""\n        return self._take_rest(Taken.CAPTURED, now)'),
-        ('(CAP-05, CAP-07)."""\n        return self._replace(entries=())._take_rest(Taken.CAPTURED, now)'),
+        ('(CAP-05, CAP-07)."""\n        return self._append_remainder(EntryKind.CAPTURED, now)'),
+        (
+            '(CAP-05, CAP-07)."""\n        return self._replace(entries=())._append_remainder(EntryKind.CAPTURED, now)'
+        ),
         "a delayed authorization of an order of which time has passed",
     ),
     Breakage(
@@ -74,8 +76,8 @@ BREAKAGES: Final = (
         "CAP-08",
         "A void between two captures lets the second one use the other style.",
         "orders/authorization.py",
-        "binding = [e.style for e in self.entries if",
-        "binding = [e.style for e in self.entries[-1:] if",
+        "e.style for e in self.entries if e.taken is",
+        "e.style for e in self.entries[-1:] if e.taken is",
         "an authorization of which a line was captured and a line voided",
     ),
     Breakage(
@@ -83,17 +85,17 @@ BREAKAGES: Final = (
         "A voided quantity of a line can still be captured by lines.",
         "orders/authorization.py",
         ("taken = add_quantities(entry.quantities for entry in self.entries)\n"),
-        ("taken = self.quantities(Taken.CAPTURED)\n"),
+        ("taken = self.quantities(EntryKind.CAPTURED)\n"),
         "an authorization of which a line was captured and a line voided",
     ),
     Breakage(
         "VOID-02",
         "A void of more than what remains voids the remainder instead of being refused.",
         "orders/authorization.py",
-        "return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)",
+        "return self._append(EntryKind.VOIDED, EntryStyle.AMOUNT, amount_cents, (), description, now)",
         (
-            "return self._take(\n"
-            "            Taken.VOIDED, Style.AMOUNT, min(amount_cents, self.remaining_cents), (), description, now\n"
+            "return self._append(\n"
+            "            EntryKind.VOIDED, EntryStyle.AMOUNT, min(amount_cents, self.remaining_cents), (), description, now\n"
             "        )"
         ),
         "a delayed authorization",
@@ -158,10 +160,10 @@ BREAKAGES: Final = (
         "SET-18",
         "A failed attempt on the hosted page fails the order, so the customer cannot choose again.",
         "operations/steps.py",
-        "if can_move(order, step.trigger) and (step.trigger in SUCCESSES or not order.is_hosted):",
+        "if can_move(order, step.trigger) and (step.trigger in SUCCESS_TRIGGERS or not order.is_hosted):",
         (
             "if can_move(order, step.trigger) and (\n"
-            "        step.trigger in SUCCESSES or step.trigger is Trigger.FAIL or not order.is_hosted\n"
+            "        step.trigger in SUCCESS_TRIGGERS or step.trigger is Trigger.FAIL or not order.is_hosted\n"
             "    ):"
         ),
         "a hosted page on which an attempt has failed",
@@ -224,8 +226,8 @@ BREAKAGES: Final = (
         "LIM-06",
         "An 11th delivery is attempted.",
         "orders/webhooks.py",
-        "if attempt.number >= DELIVERIES_MAX:",
-        "if attempt.number > DELIVERIES_MAX:",
+        "if attempt.number >= ATTEMPTS_MAX:",
+        "if attempt.number > ATTEMPTS_MAX:",
         "a transfer while the shop is down",
     ),
     Breakage(
@@ -264,7 +266,7 @@ BREAKAGES: Final = (
         "SET-33",
         "A refund ignores If-Match.",
         "operations/refund.py",
-        "order = edit.matched_order(order_id, if_match)",
+        "order = edit.order_if_match(order_id, if_match)",
         "order = edit.order(order_id)",
         "a payment that was refunded in part",
     ),
@@ -284,8 +286,8 @@ BREAKAGES: Final = (
         "SET-51",
         "PUT of the description of a completed order is refused.",
         "operations/update.py",
-        "if not changed.keys().isdisjoint(SUM):",
-        "if not changed.keys().isdisjoint(SUM) or (changed and order.completed is not None):",
+        "if not changes.keys().isdisjoint(SUM_KEYS):",
+        "if not changes.keys().isdisjoint(SUM_KEYS) or (changes and order.completed is not None):",
         "a payment that was refunded in part",
     ),
     Breakage(
@@ -324,7 +326,7 @@ BREAKAGES: Final = (
         "SET-50",
         "Cancelling an authorized order does not void its amount.",
         "operations/cancel.py",
-        "attempt.authorization = attempt.authorization.void_rest(now=edit.now)",
+        "attempt.authorization = attempt.authorization.void_remainder(now=edit.now)",
         "attempt.authorization = attempt.authorization.ended()",
         "an authorization a second before the order would have expired",
     ),
@@ -460,8 +462,8 @@ BREAKAGES: Final = (
         "CAP-08",
         "A capture by lines is possible after one by amount.",
         "orders/authorization.py",
-        "if bound not in (None, style):",
-        "if bound is Style.LINES is not style:",
+        "if required not in (None, style):",
+        "if required is EntryStyle.LINES is not style:",
         "an invoice of which a part was captured",
     ),
     Breakage(

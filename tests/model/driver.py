@@ -7,7 +7,7 @@ from typing import Any
 
 from payment_sandbox_verify.answer import Json, ServiceAnswer
 from payment_sandbox_verify.model import calls
-from payment_sandbox_verify.samples import NOBODY
+from payment_sandbox_verify.samples import UNKNOWN_ID
 from payment_sandbox_verify.walking.driver import Driver, MerchantCaller
 
 ISSUER = "SBXANL2A"
@@ -50,22 +50,22 @@ class ControlDriver(Driver):
             body["card"] = call.card
         target = self.order_id(call.order)
         if call.refund is not None:
-            target = self.names.refunds[call.order][call.refund]
+            target = self.ids.refunds[call.order][call.refund]
         return self.call("POST", f"/control/orders/{target}/act/", body)
 
     def _scan(self, call: calls.Scan) -> ServiceAnswer:
-        code = self.names.codes[call.code] if call.code < len(self.names.codes) else NOBODY
+        code = self.ids.codes[call.code] if call.code < len(self.ids.codes) else UNKNOWN_ID
         body = {"issuer_id": ISSUER} | ({} if call.amount is None else {"amount": call.amount})
         answer = self.call("POST", f"/control/bankqr/{code}/scan/", body)
         if answer.is_success:
-            self.names.orders.append(answer.at("id"))
-            self.names.refunds.append([])
+            self.ids.orders.append(answer.at("id"))
+            self.ids.refunds.append([])
         return answer
 
     def _advance(self, call: calls.Advance) -> ServiceAnswer:
         return self.call("POST", "/control/clock/advance/", {"by": call.by})
 
-    def _answer(self, call: calls.Answer) -> ServiceAnswer:
+    def _setreachability(self, call: calls.SetReachability) -> ServiceAnswer:
         webhooks = [{"then": {"answer": 200}}]
         if not call.is_reachable:
             webhooks = [{"when": {"attempt": 1}, "then": {"answer": 404}}, {"then": {"answer": 503}}]

@@ -10,24 +10,24 @@ from payment_sandbox_verify.model import step
 from payment_sandbox_verify.model.calls import (
     Act,
     Advance,
-    Answer,
     Call,
     Capture,
     Create,
     MakeRefund,
     Scan,
+    SetReachability,
     Void,
 )
 from payment_sandbox_verify.model.records import Order, Shop
 from payment_sandbox_verify.walking.alphabet import (
     AMOUNT,
     CARD,
-    FULL,
     LINES,
-    codes,
+    LINES_AND_CUSTOMER,
+    code_creations,
     creations,
-    needs,
-    stored_cards,
+    required_fields,
+    stored_card_payments,
 )
 from tests.model.alphabet import around_order, deadlines, scans
 from tests.model.driver import SessionCaller
@@ -42,13 +42,13 @@ class Explored:
 
     states: int = 0
     transitions: int = 0
-    silent: int = 0
+    unspecified_calls: int = 0
     rules: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         return (
             f"{self.states} states, {self.transitions} transitions, {len(self.rules)} rules and assumptions, "
-            f"{self.silent} calls of which nothing is said"
+            f"{self.unspecified_calls} calls of which nothing is said"
         )
 
 
@@ -64,17 +64,19 @@ def untimed(shop: Shop) -> Shop:
 
 def with_own_url(method: str) -> Create:
     """An order with a webhook address of its own."""
-    return Create(AMOUNT, method, webhook_url=OWN_URL, **(needs(method) if method else FULL))
+    return Create(
+        AMOUNT, method, webhook_url=OWN_URL, **(required_fields(method) if method else LINES_AND_CUSTOMER)
+    )
 
 
 def next_calls(shop: Shop) -> Iterator[Call]:
     """Everything to try with the first order, its deadlines and the codes."""
     if shop.orders:
         yield from around_order(shop, 0)
-    yield from (call for call in deadlines(shop) if not isinstance(call, Answer) or shop.orders)
+    yield from (call for call in deadlines(shop) if not isinstance(call, SetReachability) or shop.orders)
     yield from scans(shop)
     if shop.cards and len(shop.orders) == 1:
-        yield from stored_cards(shop)
+        yield from stored_card_payments(shop)
 
 
 def spread(tried: Sequence[Call], most: int, number: int) -> list[Call]:
@@ -98,15 +100,19 @@ def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) 
             tried = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]
             judge.restore(saved)
             for call in spread(tried, -(-(share - explored.transitions) // (len(level) - number)), number):
-                if judge.shop != saved.shop or judge.driver.names != saved.names:
+                if judge.shop != saved.shop or judge.driver.ids != saved.ids:
                     judge.restore(saved)
-                judge.do(call)
+                judge.make_call(call)
                 explored.transitions += 1
                 if untimed(judge.shop) not in seen:
                     seen.add(untimed(judge.shop))
                     following.append((judge.save(), next_calls))
         level = following
-    explored.states, explored.silent, explored.rules = len(seen), judge.silent, Counter(judge.rules)
+    explored.states, explored.unspecified_calls, explored.rules = (
+        len(seen),
+        judge.unspecified_calls,
+        Counter(judge.rules),
+    )
     return explored
 
 
@@ -128,14 +134,17 @@ def explored_in_a_project(
 
 
 PLACES: Final[dict[str, tuple[Call, ...]]] = {
-    "a QR code of 5 to 15 euros": (codes()[2],),
+    "a QR code of 5 to 15 euros": (code_creations()[2],),
     "a transfer of which a half has come": (
         Create(AMOUNT, "bank-transfer"),
         Act(0, "bank", "credit", amount=500),
     ),
-    "a transfer while the shop is down": (Answer(is_reachable=False), Create(AMOUNT, "bank-transfer")),
+    "a transfer while the shop is down": (
+        SetReachability(is_reachable=False),
+        Create(AMOUNT, "bank-transfer"),
+    ),
     "an invoice of which a part was captured": (
-        Create(AMOUNT, "invoice-later-b", **FULL),
+        Create(AMOUNT, "invoice-later-b", **LINES_AND_CUSTOMER),
         Capture(0, 0, amount=300),
     ),
     "an authorization a second before the order would have expired": (
@@ -165,22 +174,22 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Advance("P1Y"),
     ),
     "a delayed authorization": (
-        Create(AMOUNT, "pay-later-a", capture_mode="delayed", **FULL),
+        Create(AMOUNT, "pay-later-a", capture_mode="delayed", **LINES_AND_CUSTOMER),
         Act(0, "customer", "pay"),
     ),
     "a second attempt on the hosted page": (
-        Create(AMOUNT, **FULL),
+        Create(AMOUNT, **LINES_AND_CUSTOMER),
         Act(0, "customer", "choose", method=CARD),
         Act(0, "customer", "fail"),
         Act(0, "customer", "choose", method="bank-transfer"),
     ),
     "a hosted page on which an attempt has failed": (
-        Create(AMOUNT, **FULL),
+        Create(AMOUNT, **LINES_AND_CUSTOMER),
         Act(0, "customer", "choose", method=CARD),
         Act(0, "customer", "fail"),
     ),
     "an authorization of which a line was captured": (
-        Create(AMOUNT, "pay-later-a", **FULL),
+        Create(AMOUNT, "pay-later-a", **LINES_AND_CUSTOMER),
         Act(0, "customer", "pay"),
         Capture(0, 0, lines=(("socks", 1),)),
     ),
@@ -209,8 +218,8 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Act(0, "customer", "pay"),
         MakeRefund(0, amount=400),
     ),
-    "a QR code that was scanned": (codes()[0], Scan(0)),
-    "a QR code for many scans a second before it expires": (codes()[1], Advance("P364DT23H59M59S")),
+    "a QR code that was scanned": (code_creations()[0], Scan(0)),
+    "a QR code for many scans a second before it expires": (code_creations()[1], Advance("P364DT23H59M59S")),
     "an order with a webhook address of its own": (
         Create(AMOUNT, "bank-redirect-de", webhook_url=OWN_URL),
         Act(0, "customer", "visit"),
@@ -224,7 +233,7 @@ def explored_from(server: PaymentSandboxServer, place: str, length: int, most: i
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
         judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
         for call in PLACES[place]:
-            judge.do(call)
+            judge.make_call(call)
         return explore(judge, [*next_calls(judge.shop)], length, most)
 
 
@@ -235,7 +244,7 @@ def exercised(method: str, length: int, most: int) -> Counter[str]:
     for _ in range(length):
         following = []
         for shop in level:
-            for call in next_calls(shop) if shop.orders else creations(method) + codes():
+            for call in next_calls(shop) if shop.orders else creations(method) + code_creations():
                 transitions += 1
                 for outcome in step(shop, call) if transitions <= most else ():
                     rules.update({*outcome.rules, outcome.assumption} - {""})

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from payment_sandbox_verify.answer import Json
 from payment_sandbox_verify.model import read_order, step
-from payment_sandbox_verify.model.calls import Answer, Call
+from payment_sandbox_verify.model.calls import Call, SetReachability
 from payment_sandbox_verify.model.records import RETRY_AFTER, START, Shop
-from payment_sandbox_verify.walking.driver import MerchantCaller, Names
+from payment_sandbox_verify.walking.driver import MerchantCaller, ServerIds
 from payment_sandbox_verify.walking.judge import Judge
 from tests.model.driver import ControlDriver
 
@@ -25,7 +25,7 @@ class Saved(NamedTuple):
 
     state: Json
     shop: Shop
-    names: Names
+    ids: ServerIds
     history: list[Call]
 
 
@@ -56,7 +56,7 @@ class ControlJudge:
     def __init__(self, call: MerchantCaller, shop: Shop | None = None) -> None:
         self.driver = ControlDriver(call)
         self._judge = Judge(self.driver, shop or Shop())
-        self.driver.send(Answer(is_reachable=True))
+        self.driver.send(SetReachability(is_reachable=True))
 
     @property
     def shop(self) -> Shop:
@@ -69,20 +69,20 @@ class ControlJudge:
         return dict(self._judge.rules)
 
     @property
-    def silent(self) -> int:
+    def unspecified_calls(self) -> int:
         """Of how many calls nothing is said."""
-        return self._judge.silent
+        return self._judge.unspecified_calls
 
-    def do(self, call: Call) -> None:
+    def make_call(self, call: Call) -> None:
         """Make a call; the answer must be allowed, and so must all that is read afterwards.
 
         Raises:
             Disagreement: it is not.
         """
         if not step(self.shop, call):
-            self._judge.silent += 1
+            self._judge.unspecified_calls += 1
             return
-        self._hold([f"{each.how}; rules: {each.rules}" for each in self._judge.do(call)])
+        self._hold([f"{each.reason}; rules: {each.rules}" for each in self._judge.make_call(call)])
 
     def look(self) -> None:
         """Compare what is read now.
@@ -90,7 +90,7 @@ class ControlJudge:
         Raises:
             Disagreement: it is not what the model says.
         """
-        self._hold([f"{each.how}; rules: {each.rules}" for each in self._judge.compare_reads()])
+        self._hold([f"{each.reason}; rules: {each.rules}" for each in self._judge.compare_reads()])
 
     def _hold(self, texts: list[str]) -> None:
         texts += [] if texts else self._webhooks()
@@ -99,7 +99,7 @@ class ControlJudge:
             raise Disagreement("\n".join([f"after\n{made}", *texts]))
 
     def _webhooks(self) -> Iterator[str]:
-        names = self.driver.names
+        names = self.driver.ids
         for number, order_id in enumerate(names.orders):
             expected = read_order(self.shop, number)
             yield from webhooks_differ(expected["webhooks"], self.driver.webhooks(order_id), order_id)
@@ -109,14 +109,18 @@ class ControlJudge:
     def save(self) -> Saved:
         """Remember this moment."""
         state = self.driver.call("GET", "/control/state/").data
-        return Saved(state, self.shop, self.driver.names.copy(), list(self._judge.history))
+        return Saved(state, self.shop, self.driver.ids.copy(), list(self._judge.history))
 
     def restore(self, saved: Saved) -> None:
         """Go back to a moment, perhaps on another server; entity tags have other values then."""
         answer = self.driver.call("PUT", "/control/state/", saved.state)
         assert answer.status == 200, answer.data
         judge = Judge(self.driver, saved.shop)
-        judge.history, judge.rules, judge.silent = list(saved.history), self._judge.rules, self._judge.silent
-        self._judge, self.driver.names = judge, saved.names.copy()
-        self.driver.send(Answer(saved.shop.is_reachable))
+        judge.history, judge.rules, judge.unspecified_calls = (
+            list(saved.history),
+            self._judge.rules,
+            self._judge.unspecified_calls,
+        )
+        self._judge, self.driver.ids = judge, saved.ids.copy()
+        self.driver.send(SetReachability(saved.shop.is_reachable))
         self.look()

@@ -16,9 +16,9 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox_verify.model.calls import Answer
+from payment_sandbox_verify.model.calls import SetReachability
 from payment_sandbox_verify.model.records import METHODS, Shop
-from payment_sandbox_verify.walking.alphabet import codes, creations, stored_cards
+from payment_sandbox_verify.walking.alphabet import code_creations, creations, stored_card_payments
 from payment_sandbox_verify.walking.driver import MerchantCaller
 from tests.model.alphabet import around_order, deadlines, scans
 from tests.model.driver import SessionCaller
@@ -80,12 +80,12 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
     def create(self, method: str, data: st.DataObject) -> None:
-        self.judge.do(data.draw(st.sampled_from(creations(method))))
+        self.judge.make_call(data.draw(st.sampled_from(creations(method))))
 
     @precondition(lambda self: 0 < len(self.judge.shop.orders) < self.orders_max)
     @rule(data=st.data())
     def use_stored_card(self, data: st.DataObject) -> None:
-        self.judge.do(data.draw(st.sampled_from(list(stored_cards(self.judge.shop)))))
+        self.judge.make_call(data.draw(st.sampled_from(list(stored_card_payments(self.judge.shop)))))
 
     @precondition(lambda self: self.judge.shop.orders)
     @rule(data=st.data())
@@ -99,21 +99,21 @@ class Walk(RuleBasedStateMachine):
 
     def try_something(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
-        self.judge.do(data.draw(st.sampled_from(around_order(self.judge.shop, number))))
+        self.judge.make_call(data.draw(st.sampled_from(around_order(self.judge.shop, number))))
 
     @rule(data=st.data())
     def pass_time(self, data: st.DataObject) -> None:
-        self.judge.do(data.draw(st.sampled_from(deadlines(self.judge.shop))))
+        self.judge.make_call(data.draw(st.sampled_from(deadlines(self.judge.shop))))
 
     @precondition(lambda self: len(self.judge.shop.codes) < self.orders_max)
     @rule(data=st.data())
     def make_code(self, data: st.DataObject) -> None:
-        self.judge.do(data.draw(st.sampled_from(codes())))
+        self.judge.make_call(data.draw(st.sampled_from(code_creations())))
 
     @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < self.orders_max)
     @rule(data=st.data())
     def scan(self, data: st.DataObject) -> None:
-        self.judge.do(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
+        self.judge.make_call(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
 
     @precondition(lambda self: self.begun is not None and self.begun.restart and self.judge.shop.orders)
     @rule()
@@ -123,7 +123,7 @@ class Walk(RuleBasedStateMachine):
         assert self.begun.restart is not None
         self.begun.restart()
         self.judge.look()
-        self.judge.driver.send(Answer(self.judge.shop.is_reachable))
+        self.judge.driver.send(SetReachability(self.judge.shop.is_reachable))
 
     def teardown(self) -> None:
         if self.begun is not None:

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from payment_sandbox.fidelity.ledger import MUTANTS, Rule, rules
+from payment_sandbox.fidelity.ledger import MUTANTS_FILE, Rule, rules
 from payment_sandbox.serving.realtime import monotonic_seconds
 from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
 from tests.support.changed_package import copy_checkout
@@ -25,7 +25,7 @@ WARM: Final = Path(__file__).with_name("warm.py")
 SECONDS_MAX: Final = 240.0
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS
+TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS_FILE
 
 
 class Verdict(NamedTuple):

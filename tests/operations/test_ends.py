@@ -2,7 +2,7 @@
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.outcomes import playable_outcomes
 from payment_sandbox.serving.server import Server
@@ -11,7 +11,7 @@ from tests.support.driver import Sandbox
 
 
 @pytest.mark.parametrize("mode", ["test", "live"])
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", METHOD_NAMES)
 def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -> None:
     """From the page of the coverage, with every method, in both modes."""
     sandbox = Sandbox(server, mode=mode, payment_methods=[method])

@@ -549,5 +549,5 @@ def test_a_retry_heals(told: Sandbox, shop: Shop) -> None:
     told.settle()
     assert mistakes(told) == []
     (finding,) = review(SandboxClient(told.url, told.key))
-    assert "was answered 200" in finding.healed
+    assert "was answered with 200" in finding.healed
     assert finding.healed in str(finding)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.orders.order import Order
 from tests.support.driver import Sandbox, card
 
@@ -31,8 +31,8 @@ def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox)
     assert first.order_lines[0].name is second.order_lines[0].name
     attempts = [order.transactions[0] for order in (first, second)]
     assert attempts[0].payment_method is attempts[1].payment_method
-    assert [(each.asked, each.details, each.plan) for each in attempts] == [(NOTHING,) * 3] * 2
-    assert all(each.asked is each.details is each.plan is NOTHING for each in attempts)
+    assert [(each.asked, each.details, each.plan) for each in attempts] == [(EMPTY_MAPPING,) * 3] * 2
+    assert all(each.asked is each.details is each.plan is EMPTY_MAPPING for each in attempts)
     assert first.sent["merchant_order_id"] != second.sent["merchant_order_id"]
 
 

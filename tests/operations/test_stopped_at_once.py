@@ -7,7 +7,7 @@ from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.projects.clock import ClockStart
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import Project, Unattended
+from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
@@ -27,7 +27,7 @@ class StoppedAtOnce(MemoryStorage):
 def test_a_stop_that_comes_before_the_first_event_is_not_lost() -> None:
     """The advance ends before anything that is due has happened."""
     identity = Identity("p", "m", "key", ClockStart("frozen", NOON))
-    project = Project(identity, Settings(), Unattended(REAL_TIME), StoppedAtOnce())
+    project = Project(identity, Settings(), NoServices(REAL_TIME), StoppedAtOnce())
     project.begin()
     create_order(project, {"currency": "EUR", "amount": 1295, "client": {"user_agent": "shop"}})
     ended = advance(project, lambda now: now + timedelta(days=60))

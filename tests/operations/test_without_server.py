@@ -24,7 +24,7 @@ HOUR = Period.parse("PT1H").after
 
 @pytest.fixture
 def project() -> Project:
-    """A project without courier and pacer."""
+    """A project without courier and scheduler."""
     return made_project(START)
 
 

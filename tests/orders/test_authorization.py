@@ -22,9 +22,13 @@ def run(authorization: Authorization, row: str) -> Authorization:
     verb, *what = row.split()
     now = authorization.authorized_at
     if verb == "end":
-        return authorization.ended()
+        return authorization.close()
     if not what:
-        return authorization.capture_rest(now=now) if verb == "capture" else authorization.void_rest(now=now)
+        return (
+            authorization.capture_remainder(now=now)
+            if verb == "capture"
+            else authorization.void_remainder(now=now)
+        )
     if what[0].isdigit():
         take = authorization.capture_amount if verb == "capture" else authorization.void_amount
         return take(int(what[0]), None, now=now)

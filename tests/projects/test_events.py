@@ -15,7 +15,7 @@ def waiting(events: Events, order_id: str | None, count: int = 1) -> tuple[list[
     number, got = events.number, list[bool]()
 
     def wait() -> None:
-        got.append(events.wait_beyond(number, 10, order_id))
+        got.append(events.wait_after(number, 10, order_id))
 
     threads = [Thread(target=wait, daemon=True) for _ in range(count)]
     for thread in threads:
@@ -35,7 +35,7 @@ def test_what_concerns_an_order_wakes_those_who_wait_for_it(kind: str, data: dic
     events.publish(kind, **data)
     threads[0].join(5)
     assert got == [True]
-    assert not events._of_orders
+    assert not events._groups_by_order
 
 
 def test_who_waits_for_anything_is_woken_by_anything() -> None:
@@ -45,7 +45,7 @@ def test_who_waits_for_anything_is_woken_by_anything() -> None:
     events.publish("status", order_id="another")
     threads[0].join(5)
     assert got == [True]
-    assert events.wait_beyond(0, 0, "mine")
+    assert events.wait_after(0, 0, "mine")
 
 
 def test_the_end_wakes_everybody() -> None:
@@ -82,9 +82,9 @@ def test_events_that_are_read_in_part_have_no_secrets_either() -> None:
         "request", lambda: {"nested": [{"card_code": 123}], "long": "x" * 5000, "rule": None}
     )
     events.publish("other", path="/v1/")
-    stored = events.stored_beyond(0, ("request",))
+    stored = events.stored_events_after(0, ("request",))
     read = [one.read_lazily(events.masking) for one in stored]
     assert [(one.number, one.kind, dict(one.data)) for one in read] == [
-        (one.number, one.kind, one.data) for one in events.beyond(0)[:2]
+        (one.number, one.kind, one.data) for one in events.events_after(0)[:2]
     ]
     assert dict(read[0].data) == {"path": "/v1/***/", "text": "0", "cvc": "***", "status": 404}

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import CHECKED_AT_ONCE, agenda, tidy
+from payment_sandbox.operations.agenda import CLEANUP_BATCH_SIZE, agenda, clean_up_agenda
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
@@ -20,7 +20,7 @@ ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"pay
 
 @pytest.fixture
 def project() -> Project:
-    """A project without courier and pacer."""
+    """A project without courier and scheduler."""
     return made_project(datetime(2026, 3, 1, tzinfo=UTC), webhook_url="https://shop.example/")
 
 
@@ -96,8 +96,8 @@ def test_the_agenda_forgets_orders_that_are_over(project: Project) -> None:
             act(project, order.id, Action("customer", "cancel"))
     waiting = agenda(project.epoch)
     assert (len(project.epoch.timeline), len(waiting)) == (3000, 30)
-    for _ in range(3000 // CHECKED_AT_ONCE):
+    for _ in range(3000 // CLEANUP_BATCH_SIZE):
         assert len(project.epoch.timeline) == 3000
-        tidy(project, project.epoch)
+        clean_up_agenda(project, project.epoch)
     assert len(project.epoch.timeline) == 30
     assert agenda(project.epoch) == waiting

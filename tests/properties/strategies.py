@@ -23,7 +23,7 @@ QUANTITIES = st.lists(
 )
 ACTS = [Action(actor, name) for actor, names in ACTIONS.items() for name in names]
 TAKES = st.one_of(
-    st.just(authorizations.capture_rest()),
+    st.just(authorizations.capture_remainder()),
     st.builds(lambda amount: authorizations.capture_amount(amount, None), AMOUNTS),
     st.builds(lambda lines: authorizations.capture_lines(lines, None), QUANTITIES),
     st.builds(lambda amount: authorizations.void_amount(amount, None), AMOUNTS),

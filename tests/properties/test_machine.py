@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.advance import AdvanceLimits
@@ -35,7 +35,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from payment_sandbox.orders.webhooks import DELIVERIES_MAX, Reply, WebhookRequest
+from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, Reply, WebhookRequest
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.web.answers.order import amount_details
@@ -97,7 +97,7 @@ class Books(RuleBasedStateMachine):
             return None
         return done
 
-    @rule(target=orders, method=st.sampled_from([*NAMES, None]), data=st.data())
+    @rule(target=orders, method=st.sampled_from([*METHOD_NAMES, None]), data=st.data())
     def create(self, method: str | None, data: st.DataObject) -> Any:
         """An order by any method, in any capture mode; refused ones are no target."""
         body: dict[str, Any] = {
@@ -170,7 +170,7 @@ class Books(RuleBasedStateMachine):
         for attempt in self.project.find_order(order).transactions:
             self.tried(partial(act_on_attempt, self.project, order, attempt.id, credit))
 
-    @rule(order=orders, action=st.sampled_from(ACTS), method=st.sampled_from(NAMES), amount=AMOUNTS)
+    @rule(order=orders, action=st.sampled_from(ACTS), method=st.sampled_from(METHOD_NAMES), amount=AMOUNTS)
     def somebody_acts(self, order: str, action: Action, method: str, amount: int) -> None:
         """A customer, bank, screening or processor."""
         chosen = action._replace(payment_method=method, amount_cents=amount if amount % 2 else None)
@@ -260,7 +260,7 @@ class Books(RuleBasedStateMachine):
         if not hasattr(self, "project"):
             return
         self.project.settle()
-        assert all(len(found.attempts) <= DELIVERIES_MAX for found in self.project.epoch.store.deliveries())
+        assert all(len(found.attempts) <= ATTEMPTS_MAX for found in self.project.epoch.store.deliveries())
         assert self.project.epoch.timeline.now >= self.seen
         self.seen = self.project.epoch.timeline.now
 
@@ -270,7 +270,7 @@ class Books(RuleBasedStateMachine):
         if not hasattr(self, "project"):
             return
         epoch = self.project.epoch
-        epoch.tidy_at = sys.maxsize  # forget nothing, to see what would have become of it
+        epoch.cleanup_length = sys.maxsize  # forget nothing, to see what would have become of it
         for due in epoch.timeline:
             if handler_of(due.item).is_over(epoch, due.item, due.at):
                 self.over.add(due.sequence)

@@ -7,11 +7,11 @@ import pytest
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import (
     OrderRecord,
-    compare,
+    compare_books,
+    find_missed_authorizations,
     find_reversals,
-    missed_authorizations,
+    find_unpaid_purchases,
     order_records,
-    paid_without_payment,
 )
 from pytest_payment_sandbox.rehearsal.judging import read_books
 
@@ -29,7 +29,9 @@ def record(order_id: str = "a", **fields: Any) -> OrderRecord:
 
 def kinds(entries: list[BookEntry], *records: OrderRecord) -> list[str]:
     """The kinds of problems."""
-    return [problem.kind for problem in compare(entries, {record.order_id: record for record in records})]
+    return [
+        problem.kind for problem in compare_books(entries, {record.order_id: record for record in records})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> No
 )
 def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:
     """Each in a sentence about its effect."""
-    (problem,) = compare([entry(**believed)], {"a": record(**known)})
+    (problem,) = compare_books([entry(**believed)], {"a": record(**known)})
     assert (problem.kind, words in problem.sentence) == (kind, True), problem
 
 
@@ -100,14 +102,14 @@ def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: Paymen
 def test_an_authorization_that_the_shop_does_not_know() -> None:
     """It is missed while it can still be captured."""
     authorized = {"a": record(received=0, authorized=1000, capturable=True)}
-    assert [problem.kind for problem in missed_authorizations([entry(paid=0)], authorized)] == [
+    assert [problem.kind for problem in find_missed_authorizations([entry(paid=0)], authorized)] == [
         "payment-missed"
     ]
-    assert missed_authorizations([entry()], authorized) == []
-    unknown = missed_authorizations([], authorized)
+    assert find_missed_authorizations([entry()], authorized) == []
+    unknown = find_missed_authorizations([], authorized)
     assert [problem.kind for problem in unknown] == ["unknown-money"]
-    assert paid_without_payment([entry()], authorized) == []
-    assert [problem.kind for problem in paid_without_payment([entry()], {"a": record(received=0)})] == [
+    assert find_unpaid_purchases([entry()], authorized) == []
+    assert [problem.kind for problem in find_unpaid_purchases([entry()], {"a": record(received=0)})] == [
         "paid-for-nothing"
     ]
 

@@ -4,10 +4,10 @@ import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, RunSigns, Signs, cause_of, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, RunSigns, Signs, find_cause, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
-from pytest_payment_sandbox.rehearsal.report import html, lines_of, report_of
+from pytest_payment_sandbox.rehearsal.report import lines_of, report_html, report_of
 from tests.support.in_process import place
 
 EARLY = "the shop marks a purchase as paid when it reads 'processing'"
@@ -22,7 +22,7 @@ def shown(name: str, *signs: str) -> RunSigns:
 
 def cause(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
     """The cause of a problem."""
-    return cause_of(kind, failing, passing, usual)
+    return find_cause(kind, failing, passing, usual)
 
 
 def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
@@ -77,18 +77,18 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
     entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
     early = BooksSnapshot([entry], {order_id: "processing"})
     end = BooksSnapshot([entry], {order_id: "completed"})
-    assert signs_of([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
-    assert signs_of([BooksSnapshot([entry], {})], project) == {
+    assert observe_signs([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
+    assert observe_signs([BooksSnapshot([entry], {})], project) == {
         "the shop marks a purchase as paid without reading the order",
         "the shop ships without reading the order",
     }
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
     assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
-    assert "the shop continues although its call was refused" in signs_of([end], project)
-    assert signs_of([BooksSnapshot([], {order_id: "new"})], project) == {
+    assert "the shop continues although its call was refused" in observe_signs([end], project)
+    assert observe_signs([BooksSnapshot([], {order_id: "new"})], project) == {
         "the last status that the shop read is 'new'"
     }
-    assert signs_of([], project) == frozenset()
+    assert observe_signs([], project) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words:
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
     report = report_of("test_a_sale", Exploration([finding], 3, 0, []), lambda each: "")
     assert f"  {words}" in lines_of(report)
-    assert f"<p>{words}</p>" in html([report])
+    assert f"<p>{words}</p>" in report_html([report])

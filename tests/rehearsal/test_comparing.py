@@ -4,7 +4,11 @@ import pytest
 
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.comparing import count_recurring_charges, extra_charges, repeated_moves
+from pytest_payment_sandbox.rehearsal.comparing import (
+    count_recurring_charges,
+    find_extra_charges,
+    find_repeated_moves,
+)
 
 CENTS = 999
 
@@ -49,12 +53,12 @@ def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) ->
 def test_lost_calls_and_webhooks_are_no_reason_to_charge_again(changes: list[str], is_problem: bool) -> None:
     """More time, and more purchases, are."""
     steps = list(map(parse_changed_step, changes))
-    problems = [problem.sentence for problem in extra_charges(3, 2, steps)]
+    problems = [problem.sentence for problem in find_extra_charges(3, 2, steps)]
     assert problems == (["stored cards were charged 3 times instead of 2"] if is_problem else [])
-    assert not list(extra_charges(2, 2, steps))
+    assert not list(find_extra_charges(2, 2, steps))
 
 
 def test_what_moves_again_is_named() -> None:
     """By amount and kind."""
-    problems = repeated_moves((2000, 500, 1000), (1000, 500, 2000))
+    problems = find_repeated_moves((2000, 500, 1000), (1000, 500, 2000))
     assert [each.sentence for each in problems] == ["€20.00 was charged instead of €10.00"]

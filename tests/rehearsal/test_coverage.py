@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations import coverage
 from payment_sandbox.operations.coverage import CellKey, covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
@@ -37,7 +37,7 @@ def met(sandbox: PaymentSandbox) -> set[str]:
     project = sandbox._project
     assert project is not None
     return {
-        one.what or one.subject for one in covered_cells(project, ()) if one.group in ("method", "webhook")
+        one.case or one.subject for one in covered_cells(project, ()) if one.group in ("method", "webhook")
     }
 
 
@@ -122,7 +122,7 @@ def test_screenings_and_webhooks(payment_sandbox: PaymentSandbox) -> None:
     }
 
 
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", METHOD_NAMES)
 def test_every_method_has_ends(method: str) -> None:
     """Each once, and each can be told."""
     ends = possible_outcomes(method)
@@ -171,14 +171,14 @@ def test_on_purpose(payment_sandbox, webhook_receiver):
 
 
 @pytest.mark.parametrize(
-    ("tests", "line"), [(CARELESS, "  answered wrongly: paid"), (CARELESS + ON_PURPOSE, "")]
+    ("tests", "line"), [(CARELESS, "  handled incorrectly: paid"), (CARELESS + ON_PURPOSE, "")]
 )
 def test_a_mistake_does_not_count(tmp_path: Path, tests: str, line: str) -> None:
     """It is named; a test that makes it on purpose counts."""
     ran = suite(tmp_path, tests, "--payment-coverage", "--payment-coverage-report=out.json")
     (row,) = (each for each in ran.stdout.splitlines() if each.startswith("  wallet-web"))
     assert row.endswith(line or "refund failed"), row
-    assert ("answered wrongly" in row) is bool(line)
+    assert ("handled incorrectly" in row) is bool(line)
     told = json.loads((tmp_path / "out.json").read_text())
     (noted,) = (each for each in told["rows"] if each["row"] == "wallet-web")
     cells, wrong = noted["cells"], noted["wrong"]

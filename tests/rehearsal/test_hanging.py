@@ -121,7 +121,7 @@ def test_a_call_is_endless_by_the_test_as_it_is() -> None:
     assert not any(calls.is_over("GET /a", NOON) for _ in range(2 * SAME_CALLS_MAX))
     assert SAME_CALLS_BASELINE_MAX > 2 * SAME_CALLS_MAX
     varied = RepeatedCalls()
-    varied.limit(calls.most)
+    varied.set_limit(calls.most_calls)
     assert not any(varied.is_over("GET /a", NOON) for _ in range(4 * SAME_CALLS_MAX))
     assert varied.is_over("GET /a", NOON)
     assert not varied.is_endless

@@ -10,7 +10,7 @@ import pytest
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
-from pytest_payment_sandbox.rehearsal.leaks import all_logs, leaks_in_output, leaks_in_storage
+from pytest_payment_sandbox.rehearsal.leaks import collect_logs, leaks_in_output, leaks_in_storage
 from tests.rehearsal.test_rehearsing import A_SALE, LOCKED, rehearsed
 
 CARD = 4111_1111_1111_1111
@@ -76,7 +76,7 @@ def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None
 def test_all_levels_are_heard_for_a_while() -> None:
     """The levels are as before afterwards."""
     before, logger = logging.root.level, logging.getLogger("shop.without.level")
-    with all_logs() as texts:
+    with collect_logs() as texts:
         logger.debug("as %s", "key")
     logger.debug("later")
     assert texts == ["as key"]

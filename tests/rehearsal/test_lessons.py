@@ -11,7 +11,7 @@ from payment_sandbox.operations.review.lessons import LESSONS, MISTAKES_PAGE
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal import judging as judging_module
 from pytest_payment_sandbox.rehearsal.books import CHECKS
-from pytest_payment_sandbox.rehearsal.leaks import SECRET
+from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND
 from tests.support.driver import Sandbox
 
 SOURCE = Path(payment_sandbox.__file__).parent
@@ -29,7 +29,7 @@ def test_every_finding_of_the_review_has_a_lesson() -> None:
 def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
     """But for those whose words are the user's own, and those about the run itself."""
     judging = "".join(path.read_text() for path in Path(judging_module.__file__).parent.glob("*.py"))
-    kinds = {*CHECKS, SECRET, *re.findall(r'Problem\(\s*"([a-z-]+)"', judging)}
+    kinds = {*CHECKS, LEAK_KIND, *re.findall(r'Problem\(\s*"([a-z-]+)"', judging)}
     assert kinds - {"test", "invariant", "not-judged"} <= LESSONS.keys()
 
 

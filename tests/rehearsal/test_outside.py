@@ -22,10 +22,10 @@ from pytest_payment_sandbox.rehearsal.exploring import (
     RunResult,
     parse_variation,
 )
-from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint, NoHelperAnswer
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint, NoHelperAnswer
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
-from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
 from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
 from pytest_payment_sandbox.rehearsal.report import shop_line
 from pytest_payment_sandbox.rehearsal.suites import NoMoreRuns, SharedRuns, pattern_of
@@ -49,7 +49,7 @@ class TestsOfARun:
             raise ValueError(f"there is no project {project_id!r}")
         return test
 
-    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: EndOfTest, conversation: Conversation) -> None:
         self.answers += [ending.failure, [name for name, _ in ending.jobs]]
         for ask in (
             conversation.books,
@@ -109,7 +109,7 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
     own = f'{{"purchase": "S-2", "orders": ["{order.id}"], "paid": 5}}'
     text = f'[{{"purchase": "S-1", "orders": ["other"], "paid": 5}}, {own}]'
     books = ExternalBooks(f"{PYTHON} -c 'import os; print(os.environ[\"TOLD\"])'")
-    (entry,) = books.entries_of(project, {"TOLD": text})
+    (entry,) = books.read_entries(project, {"TOLD": text})
     assert (entry.purchase, entry.paid) == ("S-2", 5)
 
 
@@ -126,7 +126,7 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
 def test_books_that_cannot_be_read_say_why(source: str, words: str) -> None:
     """And where."""
     with pytest.raises(BooksUnreadable) as wrong:
-        ExternalBooks(source).entries_of(made_project(NOON), {})
+        ExternalBooks(source).read_entries(made_project(NOON), {})
     assert str(wrong.value).startswith(f"--books {source}: ")
     assert words in str(wrong.value)
 
@@ -149,7 +149,7 @@ def test_what_was_tried_is_remembered() -> None:
 
     first = TriedVariations(ran())
     shown = first.run(TWICE, play)
-    again = TriedVariations(ran(), first.stored)
+    again = TriedVariations(ran(), first.results_json)
     assert again.count == 1
     known = again.run(TWICE, play)
     assert played == [TWICE]
@@ -159,7 +159,7 @@ def test_what_was_tried_is_remembered() -> None:
     assert (known.timeline, known.picture) == ("line", "picture")
     again.run(LOST, play)
     assert played == [TWICE, LOST]
-    assert TriedVariations(ran(state="unpaid"), first.stored).count == 0, "the test has changed since"
+    assert TriedVariations(ran(state="unpaid"), first.results_json).count == 0, "the test has changed since"
 
 
 def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
@@ -170,7 +170,7 @@ def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
         progress.record(1, 0.0)
     assert lines == []
     assert progress.describe(65.0) == "3 variations tried, 1 finding, at most 1 min 5 s left"
-    assert duration(-1.0) == "0 s"
+    assert format_duration(-1.0) == "0 s"
     Progress(lines.append, is_quiet=True).write_line("something")
     assert lines == []
 
@@ -254,7 +254,7 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
         ("fill", "#email", "jane@shop.example"),
         ("click", "text=Buy now", ""),
     ]
-    assert (buy.open, buy.returned) == ("/socks", "text=Thank you")
+    assert (buy.first_page, buy.expected_return) == ("/socks", "text=Thank you")
 
 
 class Cache:
@@ -275,10 +275,10 @@ def test_pytest_goes_on_where_it_was_stopped_if_it_is_asked_to() -> None:
     cache, tried = Cache(), TriedVariations(ran())
     tried.run(TWICE, lambda variation: ran(BookProblem("paid-twice", "twice")))
     PytestMemory(cache, resumes=False).store("a", Exploration([], 1, 0, []), tried, is_stopped=True)
-    assert PytestMemory(cache, resumes=False).tried("a") is None
+    assert PytestMemory(cache, resumes=False).tried_variations("a") is None
     memory = PytestMemory(cache, resumes=True)
-    assert TriedVariations(ran(), memory.tried("a")).count == 1
-    assert (memory.tried("b"), memory.failed("a")) == (None, [])
+    assert TriedVariations(ran(), memory.tried_variations("a")).count == 1
+    assert (memory.tried_variations("b"), memory.failed_variations("a")) == (None, [])
     memory.store("a", Exploration([], 1, 0, []), tried, is_stopped=False)
-    assert memory.tried("a") is None
+    assert memory.tried_variations("a") is None
     PytestMemory(None, resumes=True).store("a", Exploration([], 1, 1, []), tried, is_stopped=False)

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, ShownPage, normalize, view_problems
+from pytest_payment_sandbox.rehearsal.showing import (
+    CustomerView,
+    Emails,
+    ShownPage,
+    find_view_problems,
+    normalize,
+)
 from tests.rehearsal.test_rehearsing import rehearsed, rehearsed_until, tries_many
 
 TWICE = [parse_changed_step("webhook:1:twice")]
@@ -45,40 +51,44 @@ def page(is_paid: bool | None, text: str | None) -> ShownPage:
 def test_a_page_tells_who_has_paid() -> None:
     """If it says the same to others, it is wrong."""
     before = CustomerView([page(True, "thank you")])
-    (wrong,) = view_problems(CustomerView([page(False, "thank you")]), before, FAILS, is_same_money=False)
+    (wrong,) = find_view_problems(
+        CustomerView([page(False, "thank you")]), before, FAILS, is_same_money=False
+    )
     assert wrong.kind == "shown-paid"
     assert wrong.sentence.endswith("shows the same text to a customer who has not paid: 'thank you'")
     for shown in (page(False, "pay now"), page(None, "thank you"), page(True, "thank you")):
-        assert list(view_problems(CustomerView([shown]), before, FAILS, is_same_money=False)) == []
+        assert list(find_view_problems(CustomerView([shown]), before, FAILS, is_same_money=False)) == []
 
 
 def test_an_earlier_try_of_a_purchase_shows_what_was_paid() -> None:
     """Its order is not paid, the purchase is."""
     tries = CustomerView([page(False, "thank you"), page(True, "thank you")])
-    assert not list(view_problems(tries, tries, (), is_same_money=True))
+    assert not list(find_view_problems(tries, tries, (), is_same_money=True))
     unpaid = CustomerView([page(False, "thank you"), page(False, "thank you")])
-    assert list(view_problems(unpaid, tries, FAILS, is_same_money=False))
+    assert list(find_view_problems(unpaid, tries, FAILS, is_same_money=False))
 
 
 def test_a_change_that_must_not_matter_is_not_shown() -> None:
     """Unless it has moved money, or the page is another one each time."""
     before, now = CustomerView([page(True, "thank you")]), CustomerView([page(True, "we wait")])
-    (wrong,) = view_problems(now, before, TWICE, is_same_money=True)
+    (wrong,) = find_view_problems(now, before, TWICE, is_same_money=True)
     assert wrong.sentence == "the page /thanks shows 'we wait' instead of 'thank you'"
-    assert list(view_problems(now, before, TWICE, is_same_money=False)) == []
-    assert list(view_problems(now, before, FAILS, is_same_money=True)) == []
-    assert list(view_problems(now, CustomerView([page(True, None)]), TWICE, is_same_money=True)) == []
+    assert list(find_view_problems(now, before, TWICE, is_same_money=False)) == []
+    assert list(find_view_problems(now, before, FAILS, is_same_money=True)) == []
+    assert list(find_view_problems(now, CustomerView([page(True, None)]), TWICE, is_same_money=True)) == []
 
 
 def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
     """Unless it fails in the unchanged test, too, or is unknown there."""
     fails = page(False, None)._replace(error="status 500")
     before, now = CustomerView([page(True, "thank you")]), CustomerView([fails])
-    (wrong,) = view_problems(now, before, FAILS, is_same_money=False)
+    (wrong,) = find_view_problems(now, before, FAILS, is_same_money=False)
     assert (wrong.kind, wrong.sentence) == ("shown-error", "the page /thanks fails: status 500")
-    assert [each.kind for each in view_problems(now, before, TWICE, is_same_money=True)] == ["shown-error"]
+    assert [each.kind for each in find_view_problems(now, before, TWICE, is_same_money=True)] == [
+        "shown-error"
+    ]
     for known in (now, CustomerView()):
-        assert list(view_problems(now, known, FAILS, is_same_money=False)) == []
+        assert list(find_view_problems(now, known, FAILS, is_same_money=False)) == []
 
 
 def test_mails_are_counted() -> None:
@@ -89,13 +99,15 @@ def test_mails_are_counted() -> None:
         (["basket", "paid", "paid"], "an extra copy of an email"),
         (["basket"], "does not get the email"),
     ):
-        (wrong,) = view_problems(CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True)
+        (wrong,) = find_view_problems(
+            CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True
+        )
         assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
     unpaid = CustomerView([page(False, "pay now")], Emails(["basket", "paid"], 1))
-    (wrong,) = view_problems(unpaid, before, FAILS, is_same_money=False)
+    (wrong,) = find_view_problems(unpaid, before, FAILS, is_same_money=False)
     assert "gets the same emails as one who has: 'paid'" in wrong.sentence
     told = unpaid._replace(emails=Emails(["basket"], 1))
-    assert list(view_problems(told, before, FAILS, is_same_money=False)) == []
+    assert list(find_view_problems(told, before, FAILS, is_same_money=False)) == []
 
 
 SHOWS = """

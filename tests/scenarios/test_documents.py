@@ -78,7 +78,9 @@ def mistakes_in(text: str) -> None:
     """Read a text, and look for mistakes at places that it does not have."""
     try:
         document = parse_yaml(text)
-        document.placed([Violation(f"{'k.' * 1000}[{index}]", "is wrong") for index in range(100)], None)
+        document.with_positions(
+            [Violation(f"{'k.' * 1000}[{index}]", "is wrong") for index in range(100)], None
+        )
     except Invalid as refused:
         message = str(refused)
     else:

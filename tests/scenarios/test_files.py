@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import check_scenario_settings
@@ -25,7 +25,7 @@ def test_a_wrong_file_is_named_by_line_and_column(
     file = tmp_path / "x.yaml"
     file.write_text(text)
     with pytest.raises(Invalid) as refused:
-        load_file(file, NAMES, check_scenario_settings)
+        load_file(file, METHOD_NAMES, check_scenario_settings)
     found = {f"{violation.line}:{violation.column}": violation for violation in refused.value.violations}
     assert place in found, refused.value.violations
     assert found[place].path == path
@@ -39,7 +39,7 @@ def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"name": "c", "rules": 5}')
     (tmp_path / "good.yml").write_text("name: good")
     with pytest.raises(Invalid) as refused:
-        load_folder(tmp_path, NAMES, check_scenario_settings)
+        load_folder(tmp_path, METHOD_NAMES, check_scenario_settings)
     assert [(Path(found.file or "").name, found.line) for found in refused.value.violations] == [
         ("a.yaml", 1),
         ("a.yaml", 2),
@@ -86,7 +86,7 @@ def test_all_kinds_of_mistakes_come_in_one_pass(sandbox: Sandbox, tmp_path: Path
     file = tmp_path / "x.yaml"
     file.write_text(MANY)
     with pytest.raises(Invalid) as refused:
-        load_file(file, NAMES, check_scenario_settings)
+        load_file(file, METHOD_NAMES, check_scenario_settings)
     assert [(f"{one.line}:{one.column}", one.path) for one in refused.value.violations] == MISTAKES
     answer = sandbox.put("/control/scenario/", data=MANY, headers={"Content-Type": "application/yaml"})
     sent = [(f"{one['line']}:{one['column']}", one["path"]) for one in answer.json()["error"]["violations"]]
@@ -98,23 +98,23 @@ def test_more_than_a_hundred_mistakes_come_all(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
     file.write_text("name: x\nrules:\n" + "  - then: {customer: payz}\n" * 150)
     with pytest.raises(Invalid) as refused:
-        load_file(file, NAMES, check_scenario_settings)
+        load_file(file, METHOD_NAMES, check_scenario_settings)
     assert len(refused.value.violations) == 150
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     """And so is a file that cannot be read."""
     with pytest.raises(Invalid, match="is not a folder"):
-        load_folder(tmp_path / "nowhere", NAMES, check_scenario_settings)
+        load_folder(tmp_path / "nowhere", METHOD_NAMES, check_scenario_settings)
     with pytest.raises(Invalid, match="cannot be read"):
-        load_file(tmp_path / "nothing.yaml", NAMES, check_scenario_settings)
+        load_file(tmp_path / "nothing.yaml", METHOD_NAMES, check_scenario_settings)
 
 
 def test_an_own_scenario_goes_before_a_ready_one(tmp_path: Path) -> None:
     """Of the same name."""
     (tmp_path / "webhook-lost.yaml").write_text("name: webhook-lost\ndescription: mine")
     assert (
-        Catalogue(NAMES, check_scenario_settings, [tmp_path], default=default_scenario())
+        Catalogue(METHOD_NAMES, check_scenario_settings, [tmp_path], default=default_scenario())
         .find("webhook-lost")
         .description
         == "mine"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -38,7 +38,9 @@ def test_the_catalogue_tells_what_each_scenario_is_for(sandbox: Sandbox) -> None
     with open(__file__, encoding="utf-8") as text:
         source = text.read()
     assert {name for name in names if f'play("{name}")' not in source} == {"default"}
-    assert names == Catalogue(NAMES, check_scenario_settings, default=default_scenario()).scenarios.keys()
+    assert (
+        names == Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario()).scenarios.keys()
+    )
 
 
 def test_the_second_try_works(play: Play, shop: Shop) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.default_scenario import default_document
@@ -68,7 +68,7 @@ EVERYTHING: dict[str, Any] = {
 def accepts(document: Any) -> bool:
     """Whether the reader takes a document."""
     try:
-        scenario = load_scenario(document, [*NAMES, "my-card"])
+        scenario = load_scenario(document, [*METHOD_NAMES, "my-card"])
         check_scenario_settings(scenario.settings)
     except Invalid:
         return False

@@ -2,25 +2,33 @@
 
 import pytest
 
-from payment_sandbox.orders.refusals import Refusal, kinds_of_refusals
+from payment_sandbox.orders.refusals import Refusal, refusal_classes
 from payment_sandbox.scenarios import variations
 from payment_sandbox.scenarios.effects import Fault, Truncate
-from payment_sandbox.scenarios.space import ANY, EXCLUDED, Cell, cells, excluded_cells, fill_cells, reason_of
+from payment_sandbox.scenarios.space import (
+    ANY_OUTCOME,
+    EXCLUSION_REASONS,
+    Cell,
+    all_cells,
+    excluded_cells,
+    exclusion_reason,
+    variations_by_cell,
+)
 from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
 from payment_sandbox.web.docs.contents import page
 
 
 def test_every_cell_is_filled_or_left_out_for_a_reason() -> None:
     """A new effect, action, refusal or outcome needs a variation, or a reason."""
-    known = fill_cells()
-    assert [cell for cell in cells() if cell not in known and not reason_of(cell)] == []
+    known = variations_by_cell()
+    assert [cell for cell in all_cells() if cell not in known and not exclusion_reason(cell)] == []
     assert len(known) > 60
 
 
 def test_every_variation_has_a_cell() -> None:
     """One that has none plays an outcome that the space does not know."""
-    known = fill_cells()
-    assert set(known) <= set(cells())
+    known = variations_by_cell()
+    assert set(known) <= set(all_cells())
     named = {name for names in known.values() for name in names}
     assert named == {
         f"{kind}:{each.name}" for each in variations.rehearsal_variations() for kind in each.kinds
@@ -29,10 +37,10 @@ def test_every_variation_has_a_cell() -> None:
 
 def test_no_reason_is_stale() -> None:
     """Each is for a cell that is there and empty."""
-    known, every = fill_cells(), cells()
+    known, every = variations_by_cell(), all_cells()
     empty = [cell for cell in every if cell not in known]
-    wide = {Cell(cell.interaction, ANY) for cell in empty if cell not in EXCLUDED}
-    assert set(EXCLUDED) <= {*empty, *wide}
+    wide = {Cell(cell.interaction, ANY_OUTCOME) for cell in empty if cell not in EXCLUSION_REASONS}
+    assert set(EXCLUSION_REASONS) <= {*empty, *wide}
 
 
 def test_a_new_refusal_is_a_cell() -> None:
@@ -42,18 +50,18 @@ def test_a_new_refusal_is_a_cell() -> None:
         """One more reason."""
 
     NotToday.__module__ = "payment_sandbox.orders.refusals"
-    assert NotToday in set(kinds_of_refusals())
-    assert Cell(CHANGE, "NotToday") in cells()
-    assert reason_of(Cell(CHANGE, "NotToday")) is None
+    assert NotToday in set(refusal_classes())
+    assert Cell(CHANGE, "NotToday") in all_cells()
+    assert exclusion_reason(Cell(CHANGE, "NotToday")) is None
     NotToday.__module__ = __name__
 
 
 def test_a_variation_fills_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its effect, without another entry."""
     cut = Variation("cut", "{step} was cut off", Fault(Truncate()), "it hangs", kinds=(READ,))
-    assert Cell(READ, "truncate") not in fill_cells()
+    assert Cell(READ, "truncate") not in variations_by_cell()
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, cut))
-    assert fill_cells()[Cell(READ, "truncate")] == ["read:cut"]
+    assert variations_by_cell()[Cell(READ, "truncate")] == ["read:cut"]
 
 
 def test_the_documentation_says_what_is_left_out() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox import PaymentSandbox, PaymentSandboxServer
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.what_if import replay_with
@@ -32,8 +32,8 @@ from payment_sandbox.scenarios.variation import (
 from payment_sandbox.web.dashboard.faults import switches
 from payment_sandbox.web.docs.contents import page
 from pytest_payment_sandbox import sequences
-from pytest_payment_sandbox.rehearsal.changes import changes_of, parse_changed_step
-from pytest_payment_sandbox.rehearsal.scenes import SCENES
+from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
+from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
@@ -43,7 +43,7 @@ RISK = "the shop ships three times"
 
 def came_thrice(delivery: Delivery, settings: Document) -> bool:
     """How a webhook shows it."""
-    return len(delivery.tries) == 3
+    return len(delivery.delivery_attempts) == 3
 
 
 THRICE = Variation(
@@ -53,7 +53,7 @@ THRICE = Variation(
     RISK,
     Trait.AT_ONCE,
     kinds=(WEBHOOK,),
-    covers=came_thrice,
+    check=came_thrice,
 ).with_offers(VariationOffer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
 
 
@@ -71,7 +71,7 @@ def a_webhook() -> Step:
 
 def test_nothing_has_it_without_its_entry(payment_sandbox: PaymentSandbox, sandbox: Sandbox) -> None:
     """So that the other tests here can fail."""
-    assert THRICE not in changes_of(a_webhook())
+    assert THRICE not in possible_changes(a_webhook())
     assert "webhook-thrice" not in ready_names()
     assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
@@ -82,7 +82,7 @@ def test_nothing_has_it_without_its_entry(payment_sandbox: PaymentSandbox, sandb
 @pytest.mark.usefixtures("thrice")
 def test_rehearsals_play_it() -> None:
     """At each webhook, by its name, and it is told in its sentence."""
-    assert THRICE in changes_of(a_webhook())
+    assert THRICE in possible_changes(a_webhook())
     assert parse_changed_step("webhook:2:thrice").change is THRICE
 
 
@@ -114,7 +114,9 @@ def test_a_switch_does_and_undoes_it(sandbox: Sandbox) -> None:
 def test_marked_tests_run_in_it(payment_sandbox: PaymentSandbox) -> None:
     """As one more sequence, before those of two variations."""
     assert list(variations.sequences())[-2:] == ["thrice", "twice, before the response"]
-    sequences.arrange(payment_sandbox, SimpleNamespace(params={sequences.FIXTURE: "thrice"}))
+    sequences.configure_project(
+        payment_sandbox, SimpleNamespace(params={sequences.SEQUENCE_FIXTURE: "thrice"})
+    )
     assert payment_sandbox.client.call("GET", "/control/faults/")["webhooks"] == [{"then": {"duplicate": 3}}]
 
 
@@ -166,14 +168,14 @@ def test_every_entry_is_whole() -> None:
         assert each.risk, each.name
         assert each.kinds or each.offers, f"nobody can play {each.name}"
         if isinstance(each.effect, ReplacementScene) and each.kinds:
-            assert each.effect in SCENES, f"no scene plays {each.name}"
+            assert each.effect in SCENE_PLAYERS, f"no scene plays {each.name}"
 
 
 def test_names_are_unambiguous() -> None:
     """One entry for each kind of step and name, one offer for each place and name."""
     steps = [(kind, each.name) for each in variations.VARIATIONS for kind in each.kinds]
     assert len(steps) == len(set(steps))
-    places = [(place, offer.name) for offer in variations.all_offers() for place in offer.places]
+    places = [(place, offer.name) for offer in variations.all_offers() for place in offer.offered_in]
     assert len(places) == len(set(places))
 
 
@@ -182,7 +184,7 @@ def test_names_are_unambiguous() -> None:
 )
 def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     """As files are; their names mean nothing else."""
-    loaded = load_scenario(offer.scenario, NAMES)
+    loaded = load_scenario(offer.scenario, METHOD_NAMES)
     assert (loaded.name, loaded.description) == (offer.name, offer.sentence)
     assert ready_names().count(offer.name) == 1
 
@@ -211,6 +213,6 @@ def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, nam
 def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
     """A step of another kind does not go so."""
     about: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
-    assert [each.name for each in changes_of(Step(ATTEMPT, 1, "it", about))] == ["declined"]
-    form = [each.name for each in changes_of(Step(PRESS, 1, "it", SubmittedForm()))]
+    assert [each.name for each in possible_changes(Step(ATTEMPT, 1, "it", about))] == ["declined"]
+    form = [each.name for each in possible_changes(Step(PRESS, 1, "it", SubmittedForm()))]
     assert form == ["twice", "together", "another-pays", "another-unpaid"]

@@ -17,8 +17,8 @@ from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.call import Call, Line
-from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
+from payment_sandbox.web.call import Call, ClientConnection
+from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 
 Start = Callable[..., Any]
 WAITING = 2
@@ -34,12 +34,12 @@ class App:
         self.ended = threading.Semaphore(0)
         self.waiting = threading.Semaphore(0)
 
-    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
+    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
         """By path, and by project."""
         site: Any = None
         call = Call(site, Request(environ), line)
         takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
-        call.on_thread = takes_long or length > AT_ONCE_BYTES_MAX
+        call.on_thread = takes_long or length > EVENT_LOOP_BYTES_MAX
         call.share = environ.get("HTTP_PROJECT", "")
         return call
 
@@ -56,9 +56,9 @@ class App:
             start_response("200 OK", [("Content-Length", "3")])
             return ClosingIterator([b"end"], self._end)
         if path in ("/thread", "/wait", "/stream"):
-            assert call.line.may_wait
+            assert call.connection.may_wait
             if path == "/wait":
-                if not call.line.begin_waiting():
+                if not call.connection.begin_waiting():
                     start_response("503 Service Unavailable", [("Content-Length", "0")])
                     return []
                 self.waiting.release()
@@ -96,7 +96,7 @@ def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> No
     """And a large body, which takes long to read, on a thread, too."""
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
-    assert requests.post(f"{url}/", data=b"x" * (AT_ONCE_BYTES_MAX + 1), timeout=5).text == "request"
+    assert requests.post(f"{url}/", data=b"x" * (EVENT_LOOP_BYTES_MAX + 1), timeout=5).text == "request"
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:

@@ -18,7 +18,7 @@ import requests
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
+from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 from tests.support.servers import make_server
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
@@ -130,7 +130,7 @@ def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
     assert statuses == [201, 200, 404]
 
 
-@pytest.mark.parametrize("size", [len(ORDER), AT_ONCE_BYTES_MAX + 1])
+@pytest.mark.parametrize("size", [len(ORDER), EVENT_LOOP_BYTES_MAX + 1])
 def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -> None:
     """With Expect: 100-continue, before it sends its body."""
     body = ORDER.ljust(size)

@@ -6,7 +6,7 @@ import sys
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server, description
+from payment_sandbox.serving.server import Server, openapi_description
 from tests.support.described import check_answer
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
@@ -38,7 +38,7 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def description_of(path: str, method: str) -> set[str]:
     """The statuses that a call is described with."""
-    return set(json.loads(description())["paths"][path][method]["responses"])
+    return set(json.loads(openapi_description())["paths"][path][method]["responses"])
 
 
 @pytest.mark.parametrize(

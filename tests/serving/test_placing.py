@@ -10,7 +10,7 @@ from werkzeug.test import EnvironBuilder
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.call import Line
+from payment_sandbox.web.call import ClientConnection
 from tests.attack.served import served
 from tests.support.driver import by
 from tests.support.made_up_keys import crowding
@@ -62,7 +62,9 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server, fault
 def share(server: Server, method: str, path: str, api_key: str | None) -> str:
     """Whose share of the server a request uses."""
     auth = None if api_key is None else (api_key, "")
-    return server.app.place(EnvironBuilder(path, method=method, auth=auth).get_environ(), 0, Line()).share
+    return server.app.place(
+        EnvironBuilder(path, method=method, auth=auth).get_environ(), 0, ClientConnection()
+    ).share
 
 
 def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:

@@ -58,7 +58,7 @@ def test_quotas() -> None:
 
 def test_quotas_of_a_server() -> None:
     """The projects share it; a new project is refused, too, and one that is deleted makes room."""
-    with make_server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+    with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
         first, second = Sandbox(server), Sandbox(server)
         while first.create(card(), description="x" * 5000).status_code == 201:
             pass
@@ -164,7 +164,7 @@ def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> Non
 def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
     """Finished webhooks make room for later ones, as for the quota of a project."""
     shop.says = b"y" * 4000
-    with make_server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+    with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
         sandbox = Sandbox(server, webhook_url=shop.url)
         orders = [sandbox.place(by("bank-transfer")) for _ in range(9)]
         sandbox.settle()

@@ -17,7 +17,12 @@ from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.connection import Limits, log_once
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
-from payment_sandbox.serving.tls import CertificateRefused, context_from_files, own_context, served_names
+from payment_sandbox.serving.tls import (
+    CertificateRefused,
+    certificate_names,
+    context_from_files,
+    create_own_context,
+)
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop
@@ -26,7 +31,7 @@ from tests.support.shop import Shop
 @pytest.fixture
 def secure(state: Path) -> Iterator[Server]:
     """A server with a certificate of the own authority."""
-    security = Security(own_context(["shop.test"]), authority=tls.authority_file())
+    security = Security(create_own_context(["shop.test"]), authority=tls.authority_file())
     with make_server(security=security) as server:
         yield server
 
@@ -209,20 +214,24 @@ def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> Non
 
 def test_every_address_is_in_the_certificate() -> None:
     """Of a server that listens everywhere, those of this machine."""
-    assert list(served_names("127.0.0.1", "pay.test", ["sandbox"])) == ["127.0.0.1", "pay.test", "sandbox"]
-    assert "0.0.0.0" not in list(served_names("0.0.0.0", None, []))
+    assert list(certificate_names("127.0.0.1", "pay.test", ["sandbox"])) == [
+        "127.0.0.1",
+        "pay.test",
+        "sandbox",
+    ]
+    assert "0.0.0.0" not in list(certificate_names("0.0.0.0", None, []))
 
 
 @pytest.mark.parametrize("name", ["my_shop", "-x", "a" * 70, "[::1]"])
 def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) -> None:
     """Instead of a certificate without it."""
     with pytest.raises(CertificateRefused, match="a certificate cannot name"):
-        own_context([name])
+        create_own_context([name])
 
 
 def test_silent_clients_make_room_for_others(state: Path) -> None:
     """Those that have not even said whether they speak TLS."""
-    security = Security(own_context([]))
+    security = Security(create_own_context([]))
     with make_server(security=security, limits=Limits(connections=20)) as server, ExitStack() as kept:
         for _ in range(60):
             kept.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))

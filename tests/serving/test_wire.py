@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from payment_sandbox.orders.webhooks import Undelivered, WebhookRequest
-from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, over_the_wire
+from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, post_over_network
 from payment_sandbox.serving.sessions import Trust
 from tests.serving.test_tls import certificate_files
 
@@ -71,5 +71,5 @@ def test_an_answer_without_end_is_cut(kind: str, scheme: str, tmp_path: Path) ->
     flooding = Flooding(*ENDLESS[kind], tls if scheme == "https" else None)
     request = WebhookRequest(f"{scheme}://localhost:{flooding.port}/", {}, b"{}")
     with closing(flooding), pytest.raises(Undelivered, match=CUT):
-        over_the_wire(request, lambda status: None, Trust.of(issuer))
+        post_over_network(request, lambda status: None, Trust.of(issuer))
     assert flooding.sent_bytes < ANSWER_BYTES_MAX + ON_THE_WAY_BYTES_MAX

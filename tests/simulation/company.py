@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount
@@ -22,7 +22,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.project import Project, ProjectReset, Unattended
+from payment_sandbox.projects.project import NoServices, Project, ProjectReset
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.courier import Courier
@@ -34,14 +34,14 @@ from tests.simulation.world import World
 from tests.support.state_files import snapshot_of
 
 SERVERS: Final = 3
-CATALOGUE: Final = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+CATALOGUE: Final = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 CENTS: Final = 100
 TRIES: Final = 4  # of a client that may ask again
 HEALED_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 
 
-class Services(Unattended):
+class Services(NoServices):
     """A server's services, on the thread of whoever has the turn."""
 
     delivers = True
@@ -52,7 +52,7 @@ class Services(Unattended):
         self._world = world
         self.carried: list[tuple[Project, Epoch]] = []
 
-    def carry(self, project: Project, epoch: Epoch) -> None:
+    def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver it as soon as nobody else has something to do on this server."""
         self.carried.append((project, epoch))
 
@@ -81,7 +81,7 @@ class SimulatedCourier(Courier):
 
     def carry_all(self, project: Project, epoch: Epoch) -> None:
         """Deliver what is in the outbox."""
-        self._carry(project, epoch)
+        self._deliver_outbox(project, epoch)
 
     def pause(self, seconds: float) -> bool:
         """Let other servers work."""
@@ -121,7 +121,7 @@ class Server:
     def tend(self) -> None:
         """Do what a server does in the background."""
         try:
-            for project in self.registry.loaded():
+            for project in self.registry.loaded_projects():
                 if is_claimed(project):
                     self.project(project.project_id)
                     if storage_of(project).is_hold_stale:
@@ -281,7 +281,7 @@ class Company:
         for project in projects:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, "a server's memory is wrong"
         assert not storage_of(fresh).replica.jobs, "a webhook is not sent"
-        assert not any(project.epoch.set_aside for project in projects), "an event was set aside"
+        assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
         for project in projects:
             advance_clock(project, {"by": "PT0S"})  # nobody holds the clock any more
         self._compare_orders(fresh)

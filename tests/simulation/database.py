@@ -130,7 +130,7 @@ class Shared:
         """Answer everything from now on."""
         self._broken_until = 0
 
-    def drawing(self) -> Ids:
+    def draw_ids(self) -> Ids:
         """The identifiers of new projects."""
         return self._ids
 
@@ -389,9 +389,9 @@ class SimulatedDatabase:
         return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
 
     @contextmanager
-    def drawing(self, ids: Ids) -> Iterator[Ids]:
+    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
         """The identifiers of new projects."""
-        yield self.shared.drawing()
+        yield self.shared.draw_ids()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project."""
@@ -403,7 +403,9 @@ class SimulatedDatabase:
 
     # What the simulation does not look at
 
-    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+    def read_newer_history(
+        self, project_id: str, since: datetime | None
+    ) -> tuple[list[HistoryRow], datetime]:
         """Nothing."""
         return [], self.real.wall_now()
 

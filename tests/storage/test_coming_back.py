@@ -16,7 +16,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
+from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
@@ -210,7 +210,7 @@ def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
     project, _ = registry.create({"clock": "frozen", "webhook_url": "http://127.0.0.1:9/"})
     owed = tuple(
         Delivery(f"{number:032}", "order", "http://127.0.0.1:9/", "completed", NOON)
-        for number in range(DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE + 1)
+        for number in range(DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE + 1)
     )
     project.epoch.store.commit(ChangeSet(deliveries=owed))
     project.epoch.store.commit(ChangeSet(deliveries=(owed[-1]._replace(id="one more"),)))

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Project, Unattended
+from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.quotas import Meter, QuotaReached, Quotas, Usage
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
@@ -26,19 +26,19 @@ NOON: Final = "frozen@2027-01-01T12:00:00Z"
 RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
 
 
-class Counting(Unattended):
+class Counting(NoServices):
     """Without a server; all projects together may keep a megabyte."""
 
     def __init__(self) -> None:
         super().__init__(REAL_TIME)
-        self.quotas = Quotas(bytes_in_all=1_000_000)
+        self.quotas = Quotas(total_bytes=1_000_000)
         self.meter: Meter | None = Meter(self.quotas)
 
     @property
     def counted(self) -> int:
         """The bytes of all projects."""
         assert self.meter is not None
-        return self.meter.bytes_in_all
+        return self.meter.total_bytes
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def services() -> Counting:
 @pytest.fixture
 def registry(kept: Kept, services: Counting) -> Registry:
     """An empty registry whose projects are stored there."""
-    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     return Registry(services, kept.storages, catalogue, clock=NOON)
 
 

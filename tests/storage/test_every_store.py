@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -21,7 +21,7 @@ from payment_sandbox.projects.journal import (
     ReachedStatus,
     RecordedDecision,
 )
-from payment_sandbox.projects.project import Project, Unattended
+from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.projects.store import HistoryRow
@@ -30,14 +30,14 @@ from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
-from payment_sandbox.storage.history import KEPT_MAX, store_history
+from payment_sandbox.storage.history import RECORDS_MAX, store_history
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Kept
 from tests.support.state_files import snapshot_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
-SERVICES = Unattended(REAL_TIME)
+SERVICES = NoServices(REAL_TIME)
 DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
@@ -46,7 +46,7 @@ NOON = "frozen@2027-01-01T12:00:00Z"
 
 def catalogue() -> Catalogue:
     """The scenarios of an empty registry."""
-    return Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    return Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
                 b'{"card": "4111 1111 1111 1111", "odd": "\xff"}',
                 b"{}",
                 ignored=("amout",),
-                fault=Fault.read({"status": 503, "latency": 0.5, "phase": "after"}),
+                fault=Fault.from_data({"status": 503, "latency": 0.5, "phase": "after"}),
                 real_at=noon,
                 answered_at=noon,
                 request_headers=((b"content-type", b"application/json"),),
@@ -249,7 +249,7 @@ def test_a_journal_goes_on_before_it_is_read(
             journal.of(ReachedStatus)
     store_history(project)
     assert journal.of(ReachedStatus) == [before, after]
-    assert journal.dropped == 0
+    assert journal.dropped_count == 0
 
 
 def _refuse(store: object, number_max: int) -> NoReturn:
@@ -258,7 +258,7 @@ def _refuse(store: object, number_max: int) -> NoReturn:
 
 def saved(project: Project) -> Sequence[HistoryRow]:
     """What is stored of the journal."""
-    return project.epoch.store.history(10 * KEPT_MAX)
+    return project.epoch.store.history(10 * RECORDS_MAX)
 
 
 def reopened(kept: Kept, project: Project) -> Project:
@@ -277,8 +277,8 @@ def test_a_journal_is_bounded(kept: Kept, project: Project) -> None:
         pytest.skip("records are counted there, now and then")
     store = project.epoch.store
     store.save_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
-    store.save_history([HistoryRow("status", KEPT_MAX + 2, "{}")])
-    assert [row.number for row in saved(project)] == [2, 3, KEPT_MAX + 2]
+    store.save_history([HistoryRow("status", RECORDS_MAX + 2, "{}")])
+    assert [row.number for row in saved(project)] == [2, 3, RECORDS_MAX + 2]
 
 
 def test_settings_of_a_newer_server_are_kept_and_ignored(kept: Kept, project: Project) -> None:
@@ -298,7 +298,7 @@ def test_settings_of_a_newer_server_are_kept_and_ignored(kept: Kept, project: Pr
 
 def test_nothing_that_is_stored_gives_a_key_away(kept: Kept, registry: Registry) -> None:
     """Unless somebody has asked for the same keys each time, with a seed."""
-    with kept.storages.drawing(registry._ids) as ids:
+    with kept.storages.draw_ids(registry._ids) as ids:
         drawn = {ids.token("key") for _ in range(9)}
     keys = {registry.create({})[1] for _ in range(3)}
     assert not keys & drawn

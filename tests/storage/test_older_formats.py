@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from payment_sandbox.storage.codec import FORMAT
-from payment_sandbox.storage.sqlite import OLDEST, VERSION
+from payment_sandbox.storage.sqlite import FORMAT_VERSION, OLDEST_FORMAT_VERSION
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 
@@ -20,11 +20,11 @@ GOLDEN = Path(__file__).parent / "golden"
 def test_there_is_a_golden_file_of_each_older_format() -> None:
     """Whoever changes a format adds what the version before wrote."""
     files = {path.name for path in GOLDEN.iterdir()}
-    assert files >= {f"format-{number}.db" for number in range(OLDEST, VERSION)}
+    assert files >= {f"format-{number}.db" for number in range(OLDEST_FORMAT_VERSION, FORMAT_VERSION)}
     assert f"snapshot-{FORMAT.rpartition('/')[2]}.json" in files
 
 
-@pytest.mark.parametrize("number", range(OLDEST, VERSION))
+@pytest.mark.parametrize("number", range(OLDEST_FORMAT_VERSION, FORMAT_VERSION))
 def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
     """Every order is there and can be changed; then the file is one of today's."""
     state = tmp_path / "state.db"
@@ -43,13 +43,13 @@ def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
             page = f"{server.url}/dashboard/{golden.project_id}/orders/{order_id}/"
             assert requests.get(page, timeout=9).status_code == 200
     with closing(sqlite3.connect(state)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert database.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     """As where somebody has made a table of that name."""
     state = tmp_path / "state.db"
-    shutil.copy(GOLDEN / f"format-{OLDEST}.db", state)
+    shutil.copy(GOLDEN / f"format-{OLDEST_FORMAT_VERSION}.db", state)
     with closing(sqlite3.connect(state)) as database:
         database.execute("CREATE TABLE history (mine)")
     before = state.read_bytes()

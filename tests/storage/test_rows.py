@@ -19,7 +19,7 @@ from payment_sandbox.storage.codec import AgendaEntry, Snapshot, decode, encode
 from payment_sandbox.storage.rows import AGENDA, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox_company.replicas import job_body, read_job
+from payment_sandbox_company.replicas import encode_job, read_job
 from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, name_first
 from tests.support.postgres import Postgres, needs_postgres
 
@@ -42,7 +42,7 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
     """It is deleted, in case an earlier one has written it."""
     due: Due[Command] = SNAPSHOT.change().dues[0]
     later = due._replace(at=due.at + timedelta(days=1), sequence=due.sequence + 1)
-    rows = list(rows_of(ChangeSet(dues=(due, later), finished=(due.sequence,)), ["a webhook"]))
+    rows = list(rows_of(ChangeSet(dues=(due, later), finished_entries=(due.sequence,)), ["a webhook"]))
     assert [(row.kind, row.id, row.body is None) for row in rows] == [
         (AGENDA, str(later.sequence), False),
         (AGENDA, str(due.sequence), True),
@@ -56,7 +56,7 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
 def test_a_webhook_that_waits_comes_back(changed: ResendChanges) -> None:
     """Servers of other versions read it, too: what is unchanged is null."""
     queued = QueuedDelivery("a webhook", "an order", True, changed, 7)
-    body = job_body(queued)
+    body = encode_job(queued)
     assert read_job(7, body) == queued
     assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
     assert (json.loads(body)["changed"] is None) is (changed == ResendChanges())

@@ -9,7 +9,7 @@ import requests
 from jsonschema import Draft202012Validator
 
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.openapi import document
+from payment_sandbox.web.openapi import build_description
 from tests.support.projects import made_registry
 
 EXPLAINED = re.compile(r"[A-Z]+-\d\d \S.*; possible now: \S.*")
@@ -20,8 +20,8 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 def description() -> dict[str, Any]:
     """The API description, made strict: a response key that it does not name is an error."""
     public_url = "http://sandbox.example"
-    app = make_app(made_registry(), public_url=public_url).complete()
-    described: dict[str, Any] = json.loads(document(app, public_url, make_app))
+    app = make_app(made_registry(), public_url=public_url).register_deferred_faces()
+    described: dict[str, Any] = json.loads(build_description(app, public_url, make_app))
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False
     return described

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.web.docs.contents import SHELL
-from payment_sandbox.web.docs.library import NAMES, read_source
+from payment_sandbox.web.docs.contents import SHELL_SETUP
+from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 from tests.support.blocks import blocks
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 
 def text_of(name: str) -> str:
     """A page with its shell helpers; the other generated parts contain no programs."""
-    return README if name == "README" else read_source(name).replace("{{ shell }}", SHELL)
+    return README if name == "README" else read_source(name).replace("{{ shell }}", SHELL_SETUP)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -32,7 +32,7 @@ def environment(**more: str) -> dict[str, str]:
 def of(language: str, *names: str) -> list[Any]:
     """The blocks in a language, each as a separate test case; those of projects are tested elsewhere."""
     cases = []
-    for name in names or ("README", *NAMES):
+    for name in names or ("README", *PAGE_NAMES):
         found = [block for block in blocks(text_of(name)) if block.language == language and not block.file]
         cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
     return cases

@@ -8,13 +8,15 @@ from urllib.parse import urljoin
 
 import requests
 
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 RETURN = "http://shop.example:8443/thanks?basket=7&x=%20y#top"
 WITH_PAGE = [
-    method.name for method in ALL if method.capabilities.page in ("card", "login", "sheet", "scan", "terms")
+    method.name
+    for method in ALL_METHODS
+    if method.capabilities.page in ("card", "login", "sheet", "scan", "terms")
 ]
 
 

@@ -4,37 +4,40 @@ from datetime import datetime
 from typing import Any
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import Project, Services, Unattended
+from payment_sandbox.projects.project import NoServices, Project, Services
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.sqlite import StateFile, resumed_registry
+from payment_sandbox.storage.sqlite import StateFile, restore_registry
 
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
     """A project with its clock frozen at a time; without services, no webhooks are delivered."""
     identity = Identity("p", "m", "key", ClockStart("frozen", at))
-    project = Project(identity, Settings(**settings), services or Unattended(REAL_TIME), MemoryStorage())
+    project = Project(identity, Settings(**settings), services or NoServices(REAL_TIME), MemoryStorage())
     project.begin()
     return project
 
 
 def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
     """A registry without background workers for its projects."""
-    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     ids = Ids(seed) if seed is not None else None
-    return Registry(Unattended(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
+    return Registry(NoServices(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:
     """The registry of a state file, at a fixed time and without background workers for its projects."""
-    services = Unattended(RealTime(lambda: at, lambda: 0.0))
-    return resumed_registry(
-        services, file, Catalogue(NAMES, check_scenario_settings, default=default_scenario()), ids=Ids(1)
+    services = NoServices(RealTime(lambda: at, lambda: 0.0))
+    return restore_registry(
+        services,
+        file,
+        Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario()),
+        ids=Ids(1),
     )

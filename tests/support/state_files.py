@@ -50,7 +50,7 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
 
 def _as_snapshot(project: Project, found: StoredProject) -> dict[str, Any]:
     """The file as a snapshot; entries that are over in memory leave the file only with the next change."""
-    over = set(project.epoch.finished)
+    over = set(project.epoch.finished_entries)
     agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
     return {"format": FORMAT, **found.state, "agenda": agenda}
 

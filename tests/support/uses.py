@@ -4,7 +4,7 @@ import requests
 
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.dashboard.frame import LIVE
+from payment_sandbox.web.dashboard.frame import LIVE_HEADER
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card, details
 
@@ -47,7 +47,7 @@ def look(sandbox: Sandbox) -> None:
         browser.open(f"{view}/")
     events = project_of(sandbox).events
     events.watchers += 1000
-    browser.http.get(f"{browser.base}orders/", headers={LIVE: "1"}, timeout=5)
+    browser.http.get(f"{browser.base}orders/", headers={LIVE_HEADER: "1"}, timeout=5)
     events.watchers -= 1000
     requests.get(f"http://{order['order_url']}", timeout=5)
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from payment_sandbox.scenarios.variations import sequences
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from pytest_payment_sandbox.sequences import FIXTURE, arrange
+from pytest_payment_sandbox.sequences import SEQUENCE_FIXTURE, configure_project
 
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
@@ -167,7 +167,7 @@ def test_the_five_sequences_are_five(payment_sandbox_server: PaymentSandboxServe
     happened = []
     for sequence in sequences():
         with payment_sandbox_server.project() as project:
-            arrange(project, SimpleNamespace(params={FIXTURE: sequence}))
+            configure_project(project, SimpleNamespace(params={SEQUENCE_FIXTURE: sequence}))
             shop = Shop(project)
             project.deliver_to(shop.flask)
             shop.flask.test_client().post("/checkout?orders=2")

@@ -14,9 +14,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from werkzeug.test import run_wsgi_app
 
-from payment_sandbox.testing.environments import environment
+from payment_sandbox.testing.environments import build_environ
 from payment_sandbox.testing.shops.browser import AsgiBridge
-from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
 from payment_sandbox.testing.shops.watching import unwatch, watch
 
 BODY = b"socks=2" * 20_000
@@ -34,7 +34,7 @@ class Connection(BufferedReader):
 
 def in_chunks(**more: Any) -> dict[str, Any]:
     """The environment of such a request, as servers make it."""
-    environ = environment("POST", "http://shop.example/buy", [], BODY)
+    environ = build_environ("POST", "http://shop.example/buy", [], BODY)
     del environ["CONTENT_LENGTH"]
     return {**environ, "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, **more}
 
@@ -57,9 +57,9 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """It is asked twice whatever it is asked."""
     made = Shop()
     watch(made)
-    set_submission_choice(lambda path, form: Submission(bool(request.param)))
+    set_submission_chooser(lambda path, form: Submission(bool(request.param)))
     yield made
-    set_submission_choice(None)
+    set_submission_chooser(None)
     unwatch(made)
 
 
@@ -72,7 +72,7 @@ def test_the_second_click_sends_the_same_body(shop: Shop, told: str | None) -> N
 
 def test_nothing_is_read_after_the_end(shop: Shop) -> None:
     """Of a connection that a server lends to the shop, with and without a length."""
-    environ = environment("POST", "http://shop.example/buy", [], BODY)
+    environ = build_environ("POST", "http://shop.example/buy", [], BODY)
     run_wsgi_app(shop, {**environ, "wsgi.input": Connection(BytesIO(BODY))})
     del environ["CONTENT_LENGTH"]
     run_wsgi_app(shop, {**environ, "wsgi.input": Connection(BytesIO(BODY))})
@@ -91,10 +91,10 @@ def test_a_client_that_says_nothing_of_the_end_sends_the_same_body_twice() -> No
 
     shop = Reading()
     watch(shop)
-    set_submission_choice(lambda path, form: Submission())
+    set_submission_chooser(lambda path, form: Submission())
     with httpx.Client(transport=httpx.WSGITransport(shop)) as client:
         client.post("http://shop.example/buy", content=iter([b"socks", b"=2"]))
-    set_submission_choice(None)
+    set_submission_chooser(None)
     unwatch(shop)
     assert bodies == [b"socks=2", b"socks=2"]
 

@@ -283,7 +283,7 @@ def test_any_order_on_any_number_of_workers(tmp_path: Path, options: tuple[str, 
 
 
 def test_projects_whose_clocks_run_go_as_well() -> None:
-    """The pacer forgets them; it would have looked at them an hour later."""
+    """The scheduler forgets them; it would have looked at them an hour later."""
     server = PaymentSandboxServer()
     assert server.in_process is not None
     gone = []
@@ -295,7 +295,7 @@ def test_projects_whose_clocks_run_go_as_well() -> None:
         project.close()
     server.project({}).close()
     gc.collect()
-    assert [found() for found in gone].count(None) >= 4, "the pacer may just be looking at one"
+    assert [found() for found in gone].count(None) >= 4, "the scheduler may just be looking at one"
     server.stop()
     gc.collect()
     assert [found() for found in gone] == [None] * 5

@@ -17,12 +17,12 @@ from werkzeug.wrappers import Request as WerkzeugRequest
 from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.testing.shops.filling import (
     FormBody,
+    add_cents,
+    add_to_number,
+    change_choice,
     read_choices,
-    with_cents,
-    with_number,
-    with_other_choice,
 )
-from payment_sandbox.testing.shops.submitting import Submission, set_submission_choice
+from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
 from payment_sandbox.testing.shops.watching import unwatch, watch
 
 PAGE = """
@@ -72,25 +72,25 @@ def test_the_choices_of_a_page() -> None:
 def test_a_cent_more_or_less(kind: str, before: str, more: int, after: str) -> None:
     """Only the first amount is changed, and nothing that is not an amount."""
     body = encode(kind, date="2024-01-02", amount=before, other="7.50")
-    changed = with_cents(FormBody(body, {}), more)
+    changed = add_cents(FormBody(body, {}), more)
     assert decode(kind, changed, body) == {"date": "2024-01-02", "amount": after, "other": "7.50"}
 
 
 def test_a_number_in_json_is_an_amount() -> None:
     """It needs no quotes."""
-    assert with_cents(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 2, "amount": 10.00}'
-    assert with_number(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 3, "amount": 9.99}'
+    assert add_cents(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 2, "amount": 10.00}'
+    assert add_to_number(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 3, "amount": 9.99}'
 
 
 @pytest.mark.parametrize("kind", ["query", "json", "multipart"])
 def test_another_choice(kind: str) -> None:
     """The last field with another option gets it; a value that is no choice stays."""
     body = encode(kind, **{"country": "NL", "pay with": "card", "name": "card"})
-    changed = with_other_choice(FormBody(body, CHOICES))
+    changed = change_choice(FormBody(body, CHOICES))
     assert decode(kind, changed, body) == {"country": "NL", "pay with": "bank & more", "name": "card"}
-    assert with_other_choice(FormBody(changed, CHOICES)) == body
+    assert change_choice(FormBody(changed, CHOICES)) == body
     other = encode(kind, **{"country": "NL", "pay with": "card and more"})
-    assert with_other_choice(FormBody(other, CHOICES)) == other
+    assert change_choice(FormBody(other, CHOICES)) == other
 
 
 def test_what_can_be_changed() -> None:
@@ -104,9 +104,9 @@ def test_what_can_be_changed() -> None:
 @pytest.fixture
 def varied() -> Iterator[None]:
     """Submissions get another choice."""
-    set_submission_choice(lambda path, form: Submission(fill=with_other_choice))
+    set_submission_chooser(lambda path, form: Submission(fill=change_choice))
     yield
-    set_submission_choice(None)
+    set_submission_chooser(None)
 
 
 def flask_shop() -> Flask:
@@ -142,7 +142,7 @@ def test_the_pages_of_a_shop_are_read(varied: None, path: str, bought: str) -> N
     assert client.get(path).text == PAGE
     assert client.post("/buy", data={"pay with": "card"}).text == bought
     unwatch(shop)
-    set_submission_choice(lambda path, form: Submission(fill=with_other_choice))
+    set_submission_chooser(lambda path, form: Submission(fill=change_choice))
     shop = starlette_shop()
     watch(shop)
     browser = TestClient(shop)

@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
-from payment_sandbox.testing.project import PaymentSandbox, Thread
+from payment_sandbox.testing.project import HandlerThread, PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 
@@ -200,7 +200,9 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
 
 
 @pytest.mark.parametrize("thread", ["waiting", "own"])
-def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: Thread) -> None:
+def test_a_handler_that_is_too_slow_has_failed(
+    payment_sandbox: PaymentSandbox, thread: HandlerThread
+) -> None:
     """After five seconds of real time, whichever thread it runs on."""
     is_over = threading.Event()
     payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(5.5)), thread=thread)

@@ -100,7 +100,7 @@ def test_nothing_is_imported_for_it(payment_sandbox):
         answer = library.post("https://api.provider.example/v1/orders/", json=ORDER, auth=(payment_sandbox.api_key, ""))
         assert answer.status_code == 201
     payment_sandbox.close()
-    assert not any("OnImport" in type(finder).__name__ for finder in sys.meta_path)
+    assert not any("ImportWatcher" in type(finder).__name__ for finder in sys.meta_path)
     assert httpx.HTTPTransport.handle_request.__module__.startswith("httpx")
 
 def test_once_more(payment_sandbox):

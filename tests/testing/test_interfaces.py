@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
-from payment_sandbox.testing.shops.receiving import WsgiShop, shop_of
+from payment_sandbox.testing.shops.receiving import WsgiShop, wrap_application
 
 
 def wsgi(environ: Any, start_response: Any) -> list[bytes]:
@@ -78,7 +78,7 @@ def passed_on(*given: Any) -> Any:
 def test_applications_that_speak_wsgi(application: Any) -> None:
     """Functions, methods, objects, partial calls and frameworks."""
     for _ in range(2):
-        assert type(shop_of(application)) is WsgiShop
+        assert type(wrap_application(application)) is WsgiShop
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_applications_that_speak_wsgi(application: Any) -> None:
 def test_applications_that_speak_asgi(application: Any) -> None:
     """Coroutine functions, and what takes three arguments."""
     for _ in range(2):
-        assert type(shop_of(application)) is AsgiShop
+        assert type(wrap_application(application)) is AsgiShop
 
 
 app = Flask("shop")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.client.plain import plain
+from payment_sandbox.client.plain import to_json_value
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.kernel.times import format_duration
 from payment_sandbox.testing.project import PaymentSandbox
@@ -95,7 +95,7 @@ def test_python_s_durations(given: timedelta) -> None:
 def test_negative_durations() -> None:
     """Are refused before they are sent."""
     with pytest.raises(ValueError, match="a period cannot be negative: -1 day"):
-        json.dumps({"by": [timedelta(days=-1)]}, default=plain)
+        json.dumps({"by": [timedelta(days=-1)]}, default=to_json_value)
 
 
 def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:

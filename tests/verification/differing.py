@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from tests.verification.exchanges import Exchange, Way
 
 
@@ -564,7 +564,9 @@ DIFFERENT: dict[str, Different] = {
     "one-click is not enabled": Different("CARD-04", {"one_click_enabled": False}, after=_no_one_click),
     "paths need their slash": Different("SET-01", {}, after=_slashes),
     "a method is not enabled": Different(
-        "WQR-02", {"payment_methods": [name for name in NAMES if name != "wallet-qr"]}, after=_few_methods
+        "WQR-02",
+        {"payment_methods": [name for name in METHOD_NAMES if name != "wallet-qr"]},
+        after=_few_methods,
     ),
     "nothing says what is capturable": Different("SET-27", {}, after=_nothing_capturable),
 }

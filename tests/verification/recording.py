@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from payment_sandbox.orders.actions import ActionName, Actor
-from payment_sandbox_verify.verifying import Model, model
+from payment_sandbox_verify.verifying import ReferenceSandbox, reference_sandbox
 
 LINES = [{"merchant_order_line_id": "socks", "name": "Socks", "amount": 500, "quantity": 2}]
 CUSTOMER = {"first_name": "Jan", "country": "NL", "email_address": "jan@example.com"}
@@ -18,7 +18,7 @@ Change = Callable[[dict[str, Any]], None]
 class Recorder:
     """Makes calls, and keeps them as entries of a HAR file; ``passed`` moves the time on."""
 
-    def __init__(self, own: Model) -> None:
+    def __init__(self, own: ReferenceSandbox) -> None:
         self.own = own
         self.entries: list[dict[str, Any]] = []
         self.at = START
@@ -135,7 +135,7 @@ def _order(transactions: Any, **more: Any) -> dict[str, Any]:
 
 def recorded(file: Path, change: Change | None = None, do: Callable[[Recorder], None] = shop) -> Path:
     """Write a HAR file of a shop's day; ``change`` makes every answer's JSON another one."""
-    with model({"clock": f"frozen@{START.isoformat()}"}) as own:
+    with reference_sandbox({"clock": f"frozen@{START.isoformat()}"}) as own:
         recorder = Recorder(own)
         do(recorder)
     for entry in recorder.entries:

@@ -14,8 +14,8 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
-from payment_sandbox_verify.comparing import as_data, compare, lines
-from payment_sandbox_verify.verifying import model, service_at
+from payment_sandbox_verify.comparing import compare, report_data, report_lines
+from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.servers import make_server
 from tests.verification.recording import recorded
 
@@ -131,7 +131,7 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
 @pytest.mark.prove
 def test_two_servers_are_compared(other: Server) -> None:
     """With --against, the verdict on the other one stands beside."""
-    with requests.Session() as session, model({"authorized_status": "accepted"}) as beside:
+    with requests.Session() as session, reference_sandbox({"authorized_status": "accepted"}) as beside:
         session.trust_env = False
         clock = SandboxClient(other.url, "sandbox-key").clock
         service = service_at(
@@ -141,12 +141,12 @@ def test_two_servers_are_compared(other: Server) -> None:
             pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
         compared = compare(service, live=False, against=beside.service)
-    told = {rule["rule"]: rule for rule in as_data(compared)["rules"]}
+    told = {rule["rule"]: rule for rule in report_data(compared)["rules"]}
     assert told["SET-38"]["verdict"] == "differs"
     assert told["SET-38"]["beside"] == {"verdict": "differs", "how": "status is 'accepted', not 'completed'"}
     assert told["SET-08"]["verdict"] == "differs"
     assert told["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
-    shown = list(lines(compared.theirs.reports, compared.ours.reports))
+    shown = list(report_lines(compared.theirs.reports, compared.ours.reports))
     assert any(line.strip() == "the other server agrees" for line in shown)
 
 

@@ -10,7 +10,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox_verify.comparing import compare, format_settings_file
-from payment_sandbox_verify.verifying import model, service_at
+from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.differing import DIFFERENT
@@ -37,7 +37,7 @@ def _all_of_them(exchange: Exchange) -> None:
 @pytest.mark.prove
 def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Path) -> None:
     """Served with --project, it answers as the service did."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service._session = DifferingSession(None, _all_of_them)
         found = compare(own.service, live=False)
     assert found.not_copied == []

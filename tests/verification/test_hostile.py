@@ -18,7 +18,7 @@ from payment_sandbox_verify.checks import NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
-from payment_sandbox_verify.verifying import is_live, model, verify
+from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify
 from tests.verification.exchanges import DifferingSession, Exchange
 
 ORDER = {"id": "5a4dbeef", "status": "new", "flags": ["is-test"]}
@@ -126,7 +126,7 @@ class Nobody:
 
     cancel = pay
 
-    def steps(self, url: str, name: str, value: str) -> Iterator[None]:
+    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
         raise AssertionError("nobody gets that far")
 
     def choose(self, url: str, method: str) -> None:
@@ -201,7 +201,7 @@ def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
             is_live(service)
         assert len(service.clean_up()) == 20
         assert monotonic_seconds() - begun < 1.5
-        assert service.repeated == 1
+        assert service.retry_count == 1
 
 
 def test_an_order_without_flags_does_not_tell() -> None:
@@ -217,7 +217,7 @@ def test_an_order_without_flags_does_not_tell() -> None:
 @pytest.mark.prove
 def test_a_busy_server_makes_no_difference() -> None:
     """Every fifth call is 429, 502, 503 or 504, and every seventh connection breaks: all is asked again."""
-    with model() as own:
+    with reference_sandbox() as own:
         session = own.service._session
         request, count = session.request, iter(range(10**9))
 
@@ -233,7 +233,7 @@ def test_a_busy_server_makes_no_difference() -> None:
 
         session.request = sometimes  # type: ignore[method-assign, assignment]
         found = verify(own.service, live=False)
-    assert own.service.repeated > 50
+    assert own.service.retry_count > 50
     assert found.count(Verdict.DIFFERS) == 0
 
 
@@ -248,7 +248,7 @@ def _naive(exchange: Exchange) -> None:
 
 def test_odd_values_end_no_run() -> None:
     """A probe that cannot read an answer could not tell; the others go on."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service._session = DifferingSession(None, _naive)
         found = verify(own.service, live=False)
     assert len(found.reports) > 300
@@ -256,7 +256,7 @@ def test_odd_values_end_no_run() -> None:
 
 def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
     """Its orders are named, because nobody could cancel them."""
-    with model() as own:
+    with reference_sandbox() as own:
         session = own.service._session
         request, calls = session.request, iter(range(10**9))
 

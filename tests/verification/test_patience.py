@@ -6,25 +6,25 @@ from typing import Any
 import pytest
 
 from payment_sandbox_verify.probes import all_probes, patience
-from payment_sandbox_verify.probing import Probe, Reported, Verdict, run, sum_up
-from payment_sandbox_verify.verifying import model, verify_default_sandbox
+from payment_sandbox_verify.probing import Probe, RuleReport, Verdict, run_probes, sum_up
+from payment_sandbox_verify.verifying import reference_sandbox, verify_default_sandbox
 
 PROBES = [each for each in all_probes() if each.run.__module__ == patience.__name__]
 QUICK = [each for each in PROBES if each.run is not patience.slow_webhook]  # in real time, too
 RULES = {rule for each in PROBES for rule in each.rules}
 
 
-def patiently(probes: Sequence[Probe], *faults: dict[str, Any]) -> dict[str, Reported]:
+def patiently(probes: Sequence[Probe], *faults: dict[str, Any]) -> dict[str, RuleReport]:
     """What a patient run tells of a sandbox with these faults of webhooks; its clock is moved."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.client.call("PUT", "/control/faults/", {"webhooks": list(faults)})
         own.service.is_patient = True
-        return sum_up(run(probes, own.service, is_live=False))
+        return sum_up(run_probes(probes, own.service, is_live=False))
 
 
-def differing(told: dict[str, Reported]) -> dict[str, str]:
+def differing(told: dict[str, RuleReport]) -> dict[str, str]:
     """The rules that differ, and how."""
-    return {rule: each.how for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
+    return {rule: each.reason for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
 
 
 @pytest.mark.prove
@@ -55,6 +55,6 @@ def test_a_server_that_differs(fault: dict[str, Any], rules: set[str], words: st
 
 def test_without_patience_it_says_what_would_tell() -> None:
     """And asks nothing."""
-    assert {verify_default_sandbox().reports[rule].how for rule in RULES} == {
+    assert {verify_default_sandbox().reports[rule].reason for rule in RULES} == {
         "needs half an hour: try --patient, with --webhook-url"
     }

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox_verify.comparing import Compared, compare_recording
+from payment_sandbox_verify.comparing import Comparison, compare_recording
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.recorded import HarRefused, read_har
 from tests.verification.recording import Change, Recorder, careful, recorded
 
 
-def held(tmp_path: Path, change: Change | None = None) -> Compared:
+def held(tmp_path: Path, change: Change | None = None) -> Comparison:
     """What is found in a recorded day of a shop."""
     return compare_recording(read_har(recorded(tmp_path / "shop.har", change)), "shop.har")
 
@@ -22,7 +22,7 @@ def held(tmp_path: Path, change: Change | None = None) -> Compared:
 def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
     """Customers pay, cancel and stay away in the sandbox as the recording lets one conclude."""
     found = held(tmp_path)
-    assert {each.rule: each.how for each in found.differing} == {}
+    assert {each.rule: each.reason for each in found.differing} == {}
     assert found.skipped == ()
     agreed = {rule for rule, each in found.theirs.reports.items() if each.verdict is Verdict.AGREES}
     assert {
@@ -37,13 +37,13 @@ def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
         "STA-17",
     } <= agreed
     assert len(agreed) >= 40
-    assert found.theirs.reports["CARD-21"].how == "no recorded call covers this rule"
+    assert found.theirs.reports["CARD-21"].reason == "no recorded call covers this rule"
 
 
 def test_an_untouched_recording_has_no_difference(tmp_path: Path) -> None:
     """Calls are made with their conditions, keys and bodies; people do what later answers show."""
     found = compare_recording(read_har(recorded(tmp_path / "shop.har", do=careful)), "shop.har")
-    assert {each.rule: each.how for each in found.differing} == {}
+    assert {each.rule: each.reason for each in found.differing} == {}
     assert found.skipped == ()
 
 
@@ -145,7 +145,7 @@ def test_a_service_that_differs(
     """Its differences are told, with the calls that show them, and copied where a setting can."""
     found = held(tmp_path, change)
     assert {each.rule for each in found.differing} == rules
-    assert all(" /v1/" in each.how for each in found.differing), [each.how for each in found.differing]
+    assert all(" /v1/" in each.reason for each in found.differing), [each.reason for each in found.differing]
     assert found.settings == settings
     assert (found.not_copied == []) is bool(settings)
 
@@ -175,7 +175,7 @@ def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
     file.write_text(json.dumps(entries), encoding="utf-8")
     names = {"bank-redirect-nl": "my-bank-button"}
     found = compare_recording(read_har(file, names), "shop.har", names)
-    assert {each.rule: each.how for each in found.differing} == {}
+    assert {each.rule: each.reason for each in found.differing} == {}
     assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl"}}
     assert compare_recording(read_har(file), "shop.har").differing
     assert len(receiver.received) == first, "the real shop hears nothing of it"

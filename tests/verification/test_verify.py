@@ -8,11 +8,11 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.checks import NotVerified
-from payment_sandbox_verify.comparing import Compared, compare, format_settings_file, lines
+from payment_sandbox_verify.comparing import Comparison, compare, format_settings_file, report_lines
 from payment_sandbox_verify.probes import all_probes
-from payment_sandbox_verify.probing import Reported, Verdict, run, sum_up
-from payment_sandbox_verify.service import NOT_LIVE
-from payment_sandbox_verify.verifying import is_live, model, verify, verify_default_sandbox
+from payment_sandbox_verify.probing import RuleReport, Verdict, run_probes, sum_up
+from payment_sandbox_verify.service import SKIPPED_IN_LIVE_MODE
+from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify, verify_default_sandbox
 from tests.verification.differing import DIFFERENT, Different
 from tests.verification.exchanges import DifferingSession, Exchange, Way
 
@@ -24,9 +24,9 @@ def told(verdict: Verdict) -> set[str]:
     return {rule for rule, each in verify_default_sandbox().reports.items() if each.verdict is verdict}
 
 
-def compared(different: Different) -> Compared:
+def compared(different: Different) -> Comparison:
     """What verify says about a server that differs."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service._session = DifferingSession(different.before, different.after)
         return compare(own.service, live=bool(is_live(own.service)))
 
@@ -34,13 +34,13 @@ def compared(different: Different) -> Compared:
 def test_the_sandbox_agrees_with_itself() -> None:
     """In every rule that a caller can show; all the others have a reason."""
     assert {
-        rule: each.how
+        rule: each.reason
         for rule, each in verify_default_sandbox().reports.items()
         if rule in told(Verdict.DIFFERS)
     } == {}
     assert len(told(Verdict.AGREES)) >= ASKED_MIN
     assert set(verify_default_sandbox().reports) == {rule["id"] for rule in rules()}
-    unknown = [verify_default_sandbox().reports[rule].how for rule in told(Verdict.UNKNOWN)]
+    unknown = [verify_default_sandbox().reports[rule].reason for rule in told(Verdict.UNKNOWN)]
     assert all(unknown)
     assert "the probe stopped before this check" not in unknown
 
@@ -115,7 +115,7 @@ def test_a_server_that_differs(name: str) -> None:
     found = compared(different)
     assert sorted(each.rule for each in found.differing) == sorted(different.rules.split())
     assert found.settings == different.settings
-    assert all(each.how for each in found.differing)
+    assert all(each.reason for each in found.differing)
     is_copied = bool(different.settings) and name != "orders cannot be cancelled"
     assert (found.not_copied == []) is (is_copied or not found.differing)
     text = format_settings_file(found, "differences.yaml")
@@ -125,10 +125,10 @@ def test_a_server_that_differs(name: str) -> None:
 def test_what_a_difference_hides_is_listed_under_it() -> None:
     """Of a rule that could not be asked about for this reason, nothing is said but that."""
     reports = {
-        "CAP-02": Reported("CAP-02", Verdict.UNKNOWN, "hidden because STA-04 differs", "STA-04"),
-        "STA-04": Reported("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
+        "CAP-02": RuleReport("CAP-02", Verdict.UNKNOWN, "hidden because STA-04 differs", "STA-04"),
+        "STA-04": RuleReport("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
     }
-    assert [line.strip() for line in lines(reports)][-2:] == [
+    assert [line.strip() for line in report_lines(reports)][-2:] == [
         "status is 'new', not 'processing'",
         "which hides CAP-02",
     ]
@@ -137,7 +137,7 @@ def test_what_a_difference_hides_is_listed_under_it() -> None:
 def test_an_account_may_have_its_own_names_of_methods() -> None:
     """They are sent, and the file has them as aliases."""
     names = {"bank-redirect-nl": "my-bank-button", "wallet-qr": "my-app"}
-    with model({"aliases": {theirs: name for name, theirs in names.items()}}) as own:
+    with reference_sandbox({"aliases": {theirs: name for name, theirs in names.items()}}) as own:
         own.service.names = names
         found = compare(own.service, live=False)
         sent = str(list(own.client.journal()))
@@ -153,11 +153,11 @@ WITH_WEBHOOKS = ("credit-card", "bank-transfer", "webhooks of all orders")
 
 def told_of_webhooks(alter: Callable[[Any], None]) -> dict[str, str]:
     """The rules of webhooks that differ at a server whose sandbox, or shop, is altered; and how."""
-    with model() as own:
+    with reference_sandbox() as own:
         alter(own)
         probes = [each for each in all_probes() if each.name in WITH_WEBHOOKS]
-        told = sum_up(run(probes, own.service, is_live=False))
-    return {rule: each.how for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
+        told = sum_up(run_probes(probes, own.service, is_live=False))
+    return {rule: each.reason for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
 
 
 def _each_twice(own: Any) -> None:
@@ -203,12 +203,12 @@ def _live(exchange: Exchange) -> None:
 
 def test_live_mode_is_noticed_and_costs_nothing() -> None:
     """With --yes-live, what makes invoices or moves money is left out."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service._session = DifferingSession(None, _live)
         assert is_live(own.service)
         found = verify(own.service, live=True)
         orders = own.client.orders()
-    assert found.reports["INV-03"].how == NOT_LIVE
+    assert found.reports["INV-03"].reason == SKIPPED_IN_LIVE_MODE
     assert found.reports["ORD-03"].verdict is Verdict.AGREES
     assert {order["status"] for order in orders} == {"cancelled"}
     assert found.remaining == {}
@@ -226,17 +226,17 @@ sent: list[Any] = []
 
 def test_live_mode_sends_nothing_that_would_cost_if_it_were_accepted() -> None:
     """No invoice, not even one that has to be refused."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service._session = DifferingSession(None, _takes_everything)
         found = verify(own.service, live=True)
     assert sent
     assert "invoice-later-b" not in str(sent)
-    assert found.reports["INV-02"].how == NOT_LIVE
+    assert found.reports["INV-02"].reason == SKIPPED_IN_LIVE_MODE
 
 
 def test_what_is_made_is_taken_back() -> None:
     """Orders are cancelled; where money has moved, it is refunded, and the order is named."""
-    with model() as own:
+    with reference_sandbox() as own:
         found = verify(own.service, live=False)
         orders = {order["id"]: order for order in own.client.orders(limit=1000)}
     assert found.remaining
@@ -255,7 +255,7 @@ def _failing(error: Exception) -> Callable[..., Any]:
 
 def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is one that refuses the key, or one that is something else."""
-    with model() as own:
+    with reference_sandbox() as own:
         own.service.key = "wrong"
         with pytest.raises(NotVerified, match="refuses the key: 401 Unauthorized"):
             is_live(own.service)
@@ -267,7 +267,7 @@ def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.Monke
 
 def test_an_answer_that_fails_in_between_is_no_difference() -> None:
     """A probe whose call gets no answer could not tell."""
-    with model() as own:
+    with reference_sandbox() as own:
         request = own.service._session.request
 
         def sometimes(method: str, url: str, **options: Any) -> Any:
@@ -278,13 +278,15 @@ def test_an_answer_that_fails_in_between_is_no_difference() -> None:
         own.service._session.request = sometimes  # type: ignore[method-assign, assignment]
         found = verify(own.service, live=False)
     assert found.reports["QR-01"].verdict is Verdict.UNKNOWN
-    assert "was not answered" in found.reports["QR-01"].how
+    assert "was not answered" in found.reports["QR-01"].reason
     assert found.count(Verdict.DIFFERS) == 0
 
 
 def test_each_probe_can_read_what_the_sandbox_answers() -> None:
     """One that falls over an answer would tell nothing of any server."""
-    with model() as own:
-        found = list(run(list(all_probes()), own.service, is_live=False))
+    with reference_sandbox() as own:
+        found = list(run_probes(list(all_probes()), own.service, is_live=False))
         own.service.clean_up()
-    assert [each for each in found if isinstance(each, Reported) and "could not be read" in each.how] == []
+    assert [
+        each for each in found if isinstance(each, RuleReport) and "could not be read" in each.reason
+    ] == []

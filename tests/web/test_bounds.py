@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookAttempt, WebhookRequest
-from payment_sandbox.projects.events import TOO_LONG
+from payment_sandbox.projects.events import TOO_LONG_REMARK
 from payment_sandbox.projects.journal import (
     AgendaEvent,
     Failure,
@@ -36,7 +36,7 @@ def fill_journal(project: Project, count: int) -> int:
     entry = JournalEntry("request-1", NOON, "GET", "/", "", 200, b"", b"")
     for _ in range(count):
         project.epoch.journal.add([entry])
-    assert project.epoch.journal.dropped == MORE
+    assert project.epoch.journal.dropped_count == MORE
     return len(list(project.epoch.journal.entries()))
 
 
@@ -98,7 +98,7 @@ def fill_attempts(project: Project, count: int) -> int:
     made, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
     for number in range(count):
         attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
-        made, _ = made.attempted(attempt, is_copy=False)
+        made, _ = made.record_attempt(attempt, is_copy=False)
     return len(made.attempts)
 
 
@@ -107,24 +107,24 @@ def fill_events(project: Project, count: int) -> int:
     before = project.events.number
     for _ in range(count):
         project.events.publish("idle")
-    return len(project.events.beyond(before))
+    return len(project.events.events_after(before))
 
 
 def fill_event(project: Project, count: int) -> int:
     """With a long value; what is left says so."""
     before = project.events.number
     project.events.publish("settings", name="x" * count, aliases={"x" * count: "credit-card"}, mode="live")
-    (event,) = project.events.beyond(before)
-    assert event.data == {"name": TOO_LONG, "aliases": TOO_LONG, "mode": "live"}
+    (event,) = project.events.events_after(before)
+    assert event.data == {"name": TOO_LONG_REMARK, "aliases": TOO_LONG_REMARK, "mode": "live"}
     project.events.publish("settings", name="x" * (count - MORE))
-    return max(len(found.data["name"]) for found in project.events.beyond(before))
+    return max(len(found.data["name"]) for found in project.events.events_after(before))
 
 
 def fill_scan_forms(project: Project, count: int) -> int:
     """Of the pages of bank QR requests."""
     for number in range(count):
         with project.edit() as edit:
-            edit.note_scan_form(f"form {number}", "order")
+            edit.record_scan_form(f"form {number}", "order")
             edit.state = edit.state._replace(swapped=())
     return len(project.epoch.scan_forms)
 
@@ -222,8 +222,8 @@ def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
         sandbox.http.post(
             f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1}, auth=(sandbox.key, "")
         )
-    assert len(project.epoch.answers) == kept
-    assert sandbox.place(card())["id"] in project.epoch.answers
+    assert len(project.epoch.answer_cache) == kept
+    assert sandbox.place(card())["id"] in project.epoch.answer_cache
 
 
 def test_every_bound_of_the_table_is_filled() -> None:

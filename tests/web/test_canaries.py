@@ -143,7 +143,7 @@ class Flood:
 
     def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
         """The routes to call, with their methods."""
-        for rule, facts in described_routes(self.app.complete()):
+        for rule, facts in described_routes(self.app.register_deferred_faces()):
             if rule.endpoint not in NOT_CALLED:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
@@ -236,7 +236,7 @@ class Flood:
                     headers = HTML if facts.media_type == "text/html" else {}
                     answer = self.send("", "GET", path, headers=headers)
                     self.look(f"GET {path}", answer.text, answer.status_code)
-        self.look("events", repr(self.project.events.beyond(0)))
+        self.look("events", repr(self.project.events.events_after(0)))
         self.look("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
             with self.app.app_context():
@@ -273,7 +273,7 @@ def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Itera
     state.parent.mkdir()
     with caplog.at_level(logging.INFO), make_server(state=state) as server:
         made = Flood(server, Sandbox(server, webhook_url=shop.url), state, caplog)
-        with made.project.events.watched():
+        with made.project.events.watching():
             made.prepare(shop)
             yield made
         made.http.close()
@@ -346,11 +346,11 @@ def test_whatever_is_repeated_is_a_field() -> None:
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app.complete())
+            for rule, facts in described_routes(server.app.register_deferred_faces())
             if facts.reads is not None
             for field in fields_of(facts.reads())
         ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.complete())}
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.register_deferred_faces())}
     for pattern in REPEATED:
         assert any(re.match(pattern, field) for field in fields), pattern
     assert NOT_CALLED.keys() <= endpoints

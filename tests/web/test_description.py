@@ -37,7 +37,7 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
     OpenAPIV31SpecValidator(described).validate()
     rules = [
         rule
-        for rule, _ in described_routes(server.app.complete())
+        for rule, _ in described_routes(server.app.register_deferred_faces())
         if not rule.endpoint.startswith("dashboard.")
     ]
     routes = {rule.rule.replace("<", "{").replace(">", "}") for rule in rules}
@@ -115,7 +115,7 @@ def test_it_says_where_the_server_is() -> None:
 
 def test_a_route_without_facts_does_not_start() -> None:
     """Whoever adds one is told how to declare it."""
-    app = make_app(made_registry(), public_url="http://sandbox.example").complete()
+    app = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
     more = Blueprint("more", __name__)
     more.add_url_rule("/more/", view_func=lambda call: Response("more"))
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):

@@ -6,10 +6,10 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.docs.library import NAMES, TO_READ, title
+from payment_sandbox.web.docs.library import PAGE_NAMES, RECOMMENDED_PAGES, title
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PAGE_NAMES)
 def test_every_page_is_markdown_too(server: Server, name: str) -> None:
     """By its name and by what is accepted, with its generated parts; browsers get HTML."""
     shown = requests.get(f"{server.url}/docs/{name}.md", timeout=10)
@@ -28,9 +28,9 @@ def test_a_list_of_all_pages(server: Server) -> None:
     listed = requests.get(f"{server.url}/llms.txt", timeout=10)
     assert listed.headers["Content-Type"].startswith("text/plain")
     lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
-    rest = [name for name in NAMES if name not in TO_READ]
+    rest = [name for name in PAGE_NAMES if name not in RECOMMENDED_PAGES]
     assert [address for _, address, _ in lines] == [
-        f"{server.url}/docs/{name}.md" for name in (*TO_READ, *rest)
+        f"{server.url}/docs/{name}.md" for name in (*RECOMMENDED_PAGES, *rest)
     ]
     assert all(about[0].isupper() or about[0] == "`" for _, _, about in lines), lines
     assert all(about.endswith(".") and "](" not in about and "{{" not in about for _, _, about in lines)

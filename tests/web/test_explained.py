@@ -240,7 +240,7 @@ def paths(form: Form, before: str = "") -> list[str]:
     return found
 
 
-APP = make_app(made_registry(), public_url="http://sandbox.example").complete()
+APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
 FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None}
 
 
@@ -253,14 +253,14 @@ def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
     assert facts.reads is not None
     for path in paths(facts.reads()):
         rule = explained.rule_of(facts.rules, Violation(path, "is wrong"))
-        assert rule != explained.MALFORMED, path
+        assert rule != explained.MALFORMED_RULE, path
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:
     """Those of refusals, of paths and of statuses."""
     named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
-    named |= {*explained.RULE_OF_STATUS.values(), explained.FAULT, explained.UNKNOWN_KEY}
+    named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}
     assert named <= rule_texts().keys()
 
 

@@ -45,7 +45,7 @@ def made(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
         return Response(name)
 
     face = Face(blueprint, (noting("outer", seen), *middlewares, noting("inner", seen)), answer_for)
-    return make_app(made_registry(), public_url="http://sandbox.example", load_wings=lambda: [face])
+    return make_app(made_registry(), public_url="http://sandbox.example", load_optional_faces=lambda: [face])
 
 
 @pytest.mark.parametrize(("name", "status"), [("fine", 200), ("crash", 500)])
@@ -68,7 +68,9 @@ def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
     """Everything else works; the paths of the dashboard lead nowhere."""
     registry = made_registry()
     _, api_key = registry.create({})
-    app = make_app(registry, public_url="http://sandbox.example", load_wings=list).complete()
+    app = make_app(
+        registry, public_url="http://sandbox.example", load_optional_faces=list
+    ).register_deferred_faces()
     assert not [rule for rule in app.url_map.iter_rules() if "dashboard" in rule.rule]
     client = app.test_client()
     order = {"currency": "EUR", "amount": 1}

@@ -46,8 +46,8 @@ with build(ServerConfig()) as server:
     call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
     late = call("PUT", f"/v1/orders/{order['id']}/", {"amount": 6, "invoice_number": "19"})
     assert "invoice_number" in late.json()["error"]["allowed"]
-from payment_sandbox_verify.fields import FIELDS, VALUES
-assert (FIELDS["invoice_number"], "invoice_number" in VALUES) == ("ORD-99", True)
+from payment_sandbox_verify.fields import COMPARED_FIELDS, RULES_BY_FIELD
+assert (RULES_BY_FIELD["invoice_number"], "invoice_number" in COMPARED_FIELDS) == ("ORD-99", True)
 import sys
 sys.path.append(ROOT)
 from tests.typed_records import written

@@ -30,7 +30,7 @@ class Receiver:
         answered(200)
         return ReceiverAnswer()
 
-    def place(self, thread: int) -> str | None:
+    def locate_handler(self, thread_id: int) -> str | None:
         return None
 
 
@@ -114,8 +114,8 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
         if not events.watchers:
             break
         events.publish("noise")  # so that the server notices
-        events.wait_beyond(events.number, 0.02)
-    assert (events.watchers, events._listeners, events._of_orders) == (0, [], {})
+        events.wait_after(events.number, 0.02)
+    assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
     assert events.slots.of(SERIALIZED_EVENTS)._known == {}
     assert (outbox._queue.pending, outbox._queue._awaited) == ({}, [])
     assert project.relay._offered == {}

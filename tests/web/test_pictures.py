@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from payment_sandbox.operations.history import TimelineEntry
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.pictures import draw_sequence, svg
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -19,7 +19,7 @@ STEPS = [
 
 def test_a_picture_is_as_wide_as_its_place() -> None:
     """On a page it grows and its text does not; a file has a width of its own."""
-    page, file = svg(sequence(STEPS)), svg(sequence(STEPS), is_file=True)
+    page, file = svg(draw_sequence(STEPS)), svg(draw_sequence(STEPS), is_file=True)
     assert 'width="100%"' in page.partition(">")[0]
     assert "viewBox" not in page
     assert 'width="720"' in file.partition(">")[0]
@@ -29,7 +29,7 @@ def test_a_picture_is_as_wide_as_its_place() -> None:
 def test_only_success_looks_like_it() -> None:
     """An order that failed is red; one that was cancelled or has expired is grey."""
     looks = {
-        status: sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
+        status: draw_sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
         for status in ("new", "processing", "completed", "error", "cancelled", "expired")
     }
     assert looks == {

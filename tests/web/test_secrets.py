@@ -13,7 +13,7 @@ from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.journal import HEADER_VALUE_MAX, JOURNAL_BODY_BYTES, PATH_LENGTH_MAX
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.dashboard.frame import VIEWS
+from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import HTML, Page
 from tests.support.servers import make_server
@@ -81,7 +81,7 @@ class Watch:
 
     def text(self) -> str:
         """All that was published."""
-        return repr(self._events.beyond(self._begun))
+        return repr(self._events.events_after(self._begun))
 
 
 class Kept(NamedTuple):
@@ -97,7 +97,7 @@ class Kept(NamedTuple):
         """All outputs by name; snapshots and state files repeat orders as they are."""
         shown = {path: self.sandbox.get(path).text for path in CONTROL}
         dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
-        for view in VIEWS.keys() - {"orders"}:  # which shows orders as they were sent
+        for view in VIEW_TITLES.keys() - {"orders"}:  # which shows orders as they were sent
             shown[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
         shown["events"] = self.watch.text()
         formatter = MaskedFormatter()
@@ -118,7 +118,7 @@ def kept(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterat
         sandbox = Sandbox(server, webhook_url=shop.url)
         project = server.registry.find(sandbox.key)
         assert project is not None
-        with project.events.watched():
+        with project.events.watching():
             yield Kept(sandbox, server, state, Watch(project.events), caplog)
         sandbox.http.close()
 

@@ -13,17 +13,17 @@ import click
 
 from payment_sandbox.cli.options import Write, to_standard_output, write_text
 from payment_sandbox.kernel.masking import Masking, mask
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event
 from payment_sandbox.projects.project import Project
-from payment_sandbox.serving.starting import FIRST_NAME
+from payment_sandbox.serving.starting import FIRST_PROJECT_NAME
 from payment_sandbox.serving.threads import start
 
-FAILING: Final = 400
-GOOD: Final = "green"
-BAD: Final = "red"
-NOTABLE: Final = "yellow"
-HELD_MAX: Final = 200
+FAILURE_STATUS: Final = 400
+GREEN: Final = "green"
+RED: Final = "red"
+YELLOW: Final = "yellow"
+DEFERRED_MAX: Final = 200
 ACTIONS_MAX: Final = 1000
 NO_WEBHOOK_URL: Final = (
     "no webhook was sent: neither the order nor the project has a webhook_url; set one with "
@@ -55,56 +55,59 @@ class LineWriter:
     """Turns the events of one project into lines, each request before its effects."""
 
     def __init__(self) -> None:
-        self._held: dict[str, list[ActivityLine]] = {}  # by request, until the request is printed
+        self._deferred: dict[str, list[ActivityLine]] = {}  # lines by request, until the request is printed
         self._actions: dict[str, str] = {}  # actor and action, by the id of the action
         self._has_warned = False  # about a missing webhook_url
 
     def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
         """Yield the lines of an event, and the lines deferred until this event."""
-        make = _MAKERS.get(event.kind)
-        if make is None:
+        format_event = _FORMATTERS.get(event.kind)
+        if format_event is None:
             return
         cause = event.data.get("cause") or ""
-        if event.kind == "status" and cause.startswith("request-") and len(self._held) < HELD_MAX:
-            self._held.setdefault(cause, []).extend(make(self, event.data, project))
+        if event.kind == "status" and cause.startswith("request-") and len(self._deferred) < DEFERRED_MAX:
+            self._deferred.setdefault(cause, []).extend(format_event(self, event.data, project))
             return
         if event.kind == "webhook":
-            yield from self._release(*self._held)
-        yield from make(self, event.data, project)
+            yield from self._release(*self._deferred)
+        yield from format_event(self, event.data, project)
         if event.kind == "request":
             yield from self._release(str(event.data["id"]))
 
     def _release(self, *causes: str) -> Iterator[ActivityLine]:
         for cause in causes:
-            yield from self._held.pop(cause, ())
+            yield from self._deferred.pop(cause, ())
 
-    def _request(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+    def _request_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         status, path, unknown = data["status"], data["path"], data["unknown"]
-        parts = [f"{data['method']} {path}  {status or 'connection cut'}", *_notes(data, path, unknown)]
-        colour = BAD if status is None or status >= FAILING else NOTABLE if unknown else GOOD
-        yield _line(project, "request", data, "  ".join(parts), colour)
+        parts = [
+            f"{data['method']} {path}  {status or 'connection cut'}",
+            *_request_notes(data, path, unknown),
+        ]
+        colour = RED if status is None or status >= FAILURE_STATUS else YELLOW if unknown else GREEN
+        yield _create_line(project, "request", data, "  ".join(parts), colour)
 
-    def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+    def _record_action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         if len(self._actions) > ACTIONS_MAX:
             self._actions.clear()
         self._actions[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()
 
-    def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+    def _status_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
             return  # the line of the request shows it
         action = self._actions.get(data["cause"] or "")
         reason = f"  ({action})" if action else ""
         change = f"{before} -> {after}" if before else f"is {after}"
-        yield _line(project, "status", data, f"order {data['order_id']}  {change}{reason}")
+        yield _create_line(project, "status", data, f"order {data['order_id']}  {change}{reason}")
         if not self._has_warned and _lacks_webhook_url(project, data["order_id"]):
             self._has_warned = True
-            yield _line(
-                project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NO_WEBHOOK_URL, NOTABLE
+            yield _create_line(
+                project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NO_WEBHOOK_URL, YELLOW
             )
 
-    def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+    def _webhook_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         status, error, fault = data["status"], data["error"], data["fault"]
         answer = f"answered {status} in {data['duration_ms']:.0f} ms" if status else error
         parts = [
@@ -113,34 +116,37 @@ class LineWriter:
             f"order {data['order_id']}",
         ]
         if data["next_at"] is not None:
-            parts.append(f"attempt {data['number']}, the next one at {_short(data['next_at'])}")
+            parts.append(f"attempt {data['number']}, the next one at {_short_time(data['next_at'])}")
         elif data["state"] == "failed":
             parts.append(f"attempt {data['number']} was the last one")
-        colour = BAD if error or (status or 0) >= FAILING else NOTABLE if data["warning"] else GOOD
-        colour = colour if fault is None else NOTABLE
-        yield _line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
+        failed = error or (status or 0) >= FAILURE_STATUS
+        colour = RED if failed else YELLOW if data["warning"] else GREEN
+        colour = colour if fault is None else YELLOW
+        yield _create_line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
 
-    def _waiting_line(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
-        yield _line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
+    def _waiting_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
+        yield _create_line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", YELLOW)
 
 
-_MAKERS: Final[Mapping[str, Callable[[LineWriter, Mapping[str, Any], Project], Iterator[ActivityLine]]]] = {
-    "request": LineWriter._request,
-    "action": LineWriter._action,
-    "status": LineWriter._status,
-    "webhook": LineWriter._webhook,
-    "waiting": LineWriter._waiting_line,
+_FORMATTERS: Final[
+    Mapping[str, Callable[[LineWriter, Mapping[str, Any], Project], Iterator[ActivityLine]]]
+] = {
+    "request": LineWriter._request_lines,
+    "action": LineWriter._record_action,
+    "status": LineWriter._status_lines,
+    "webhook": LineWriter._webhook_lines,
+    "waiting": LineWriter._waiting_lines,
 }
-KINDS: Final = frozenset(_MAKERS)
+KINDS: Final = frozenset(_FORMATTERS)
 """The kinds of events that are printed."""
 
 
-def _line(
+def _create_line(
     project: Project, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None
 ) -> ActivityLine:
     name = project.settings.name
-    shown = "" if name == FIRST_NAME else f"[{name or project.project_id[:8]}] "
-    text = f"{_short(data['at'])}  {shown}{text}"
+    label = "" if name == FIRST_PROJECT_NAME else f"[{name or project.project_id[:8]}] "
+    text = f"{_short_time(data['at'])}  {label}{text}"
     return ActivityLine(kind, text, data, colour, project.project_id)
 
 
@@ -150,7 +156,7 @@ def _lacks_webhook_url(project: Project, order_id: str) -> bool:
     return not (has_own or settings.webhook_url or settings.forward_to)
 
 
-def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
+def _request_notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
     """Yield the notes on a request; each value is read only once, because every read masks it."""
     order_id, error, rule = data["order_id"], data["error"], data["rule"]
     if order_id and order_id not in path:
@@ -166,14 +172,14 @@ def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterat
     yield from (f"warning: {warning}" for warning in data["warnings"])
 
 
-def _short(moment: str) -> str:
+def _short_time(moment: str) -> str:
     return moment[:19].replace("T", " ")
 
 
-def refused_line(refused: RefusedRequest) -> ActivityLine:
+def format_refusal(refused: RefusedRequest) -> ActivityLine:
     """Return the line of a request without a project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
-    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
+    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED, is_raw=True)
 
 
 PENDING_MAX: Final = 1000  # of unprinted projects and refusals
@@ -184,7 +190,7 @@ MASKING: Final = Masking()
 
 log = logging.getLogger(__name__)
 
-Show = Callable[[ActivityLine], str]
+LineFormatter = Callable[[ActivityLine], str]
 """Formats a line."""
 
 
@@ -200,7 +206,7 @@ class _PrintedProject:
         self._events = 0  # counted under the lock of the events
         self._events_read = 0
 
-    def call(self) -> None:
+    def on_event(self) -> None:
         """Count an event, and queue the project for printing."""
         self._events += 1
         if not self.is_queued:
@@ -223,13 +229,13 @@ class Activity:
 
     def __init__(
         self,
-        show: Show,
+        format_line: LineFormatter,
         *,
         write: Write = to_standard_output,
         batch_seconds: float = BATCH_SECONDS,
     ) -> None:
         """Batch the lines of ``batch_seconds`` into one call of ``write``."""
-        self._show = show
+        self._format_line = format_line
         self._write = write
         self._batch_seconds = batch_seconds
         self._changed = Condition()
@@ -240,15 +246,15 @@ class Activity:
         self._is_urgent = False
         self._thread = Thread(target=self._run, name="activity", daemon=True)
 
-    def opened(self, project: Project) -> None:
+    def on_opened(self, project: Project) -> None:
         """Print the events of a project from now on."""
-        project.events.listen(_PrintedProject(project, self).call)
+        project.events.add_listener(_PrintedProject(project, self).on_event)
 
-    def refused(self, method: str, path: str, status: int, why: str) -> None:
+    def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
         """Print a request without a project."""
         with self._changed:
             self._refused_dropped += len(self._refused) == PENDING_MAX
-            self._refused.append(RefusedRequest(method, path, status, why))
+            self._refused.append(RefusedRequest(method, path, status, reason))
             self._is_urgent |= len(self._refused) == PENDING_MAX // 2
             self._changed.notify()
 
@@ -308,7 +314,7 @@ class Activity:
             self._queue.clear()
             self._refused_dropped = 0
         texts = chain(
-            self._format_lines(_missed_line(dropped)), self._format_lines(map(refused_line, refused))
+            self._format_lines(_missed_lines(dropped)), self._format_lines(map(format_refusal, refused))
         )
         write_text("".join(chain(texts, *map(self._unprinted_lines, queue))), self._write)
         return not is_last
@@ -320,8 +326,8 @@ class Activity:
             return
         printed.dequeue()
         events, number = project.events, printed.number
-        yield from self._format_lines(_missed_line(events.oldest_number() - number - 1))
-        for stored in events.stored_beyond(number, KINDS):
+        yield from self._format_lines(_missed_lines(events.oldest_number() - number - 1))
+        for stored in events.stored_events_after(number, KINDS):
             printed.number = stored.number
             try:
                 event = stored.read_lazily(events.masking)
@@ -330,22 +336,22 @@ class Activity:
                 log.exception("printing event %s of project %s failed", stored.number, project.project_id)
 
     def _format_lines(self, lines: Iterable[ActivityLine]) -> Iterator[str]:
-        return (f"{self._show(line)}\n" for line in lines)
+        return (f"{self._format_line(line)}\n" for line in lines)
 
 
-def _missed_line(count: int) -> Iterator[ActivityLine]:
+def _missed_lines(count: int) -> Iterator[ActivityLine]:
     if count > 0:
         yield ActivityLine("missed", f"{count} events skipped: too many to print", {"count": count})
 
 
-def text_formatter(*, is_coloured: bool) -> Show:
+def text_formatter(*, is_coloured: bool) -> LineFormatter:
     """Return a formatter for plain text, in colour on a terminal."""
 
-    def show(line: ActivityLine) -> str:
-        text = printable(mask(line.text) if line.is_raw else line.text)
+    def format_text(line: ActivityLine) -> str:
+        text = make_printable(mask(line.text) if line.is_raw else line.text)
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
-    return show
+    return format_text
 
 
 def format_json(line: ActivityLine) -> str:
@@ -354,4 +360,4 @@ def format_json(line: ActivityLine) -> str:
     if line.project_id is not None:
         shown["project_id"] = line.project_id
     shown |= line.data
-    return json.dumps(MASKING.record(shown) if line.is_raw else shown)
+    return json.dumps(MASKING.mask_record(shown) if line.is_raw else shown)

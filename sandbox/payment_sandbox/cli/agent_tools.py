@@ -18,23 +18,23 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.history import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import Server, build, description
+from payment_sandbox.serving.server import Server, build, openapi_description
 from payment_sandbox.web.answers.records import OrderOverview
 from payment_sandbox.web.docs.contents import page as contents_of
-from payment_sandbox.web.docs.library import NAMES
-from payment_sandbox.web.docs.views import matching_sections, plain_answers, sections_of
+from payment_sandbox.web.docs.library import PAGE_NAMES
+from payment_sandbox.web.docs.views import direct_answers, matching_sections, sections_of
 
 ANSWER_BYTES_MAX: Final = 2000
-PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the rest is for the call to get the next part
+PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the remaining bytes are for the call that gets the next part
 CHARACTER_BYTES_MAX: Final = 4
 PROBLEM_BYTES_MAX: Final = 1500
 RESULTS_MAX: Final = 5
-LAST: Final = "last"
+NEWEST_ORDER: Final = "last"
 CARD: Final = "credit-card"
-METHODS: Final = tuple(method.name for method in ALL)
+METHODS: Final = tuple(method.name for method in ALL_METHODS)
 REHEARSE_SECONDS: Final = 1800.0
 Arguments = ParamSpec("Arguments")
 
@@ -43,26 +43,26 @@ class ToolProblem(Exception):
     """A tool failed; the message names the next step."""
 
 
-def part_of(text: str, part: int, more: str) -> str:
+def select_part(text: str, part: int, more: str) -> str:
     """Return one part of a text, within the size limit, with the call ``more`` for the next part.
 
     Raises:
         ToolProblem: the text has no such part.
     """
-    parts = list(_parts(text))
+    parts = list(_split_text(text))
     if not 1 <= part <= len(parts):
         raise ToolProblem(f"there is no part {part}; the answer has {len(parts)}. Next: {more.format(1)}")
     if len(parts) == 1:
         return parts[0]
-    following = f"; for more: {more.format(part + 1)}" if part < len(parts) else ""
-    return f"{parts[part - 1]}\n[part {part} of {len(parts)}{following}]"
+    hint = f"; for more: {more.format(part + 1)}" if part < len(parts) else ""
+    return f"{parts[part - 1]}\n[part {part} of {len(parts)}{hint}]"
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_text(text: str) -> Iterator[str]:
     """Split a text into parts of whole lines; split lines that are longer than a part."""
     part: list[str] = []
     size = 0
-    for line in chain.from_iterable(map(_pieces, text.split("\n"))):
+    for line in chain.from_iterable(map(_split_line, text.split("\n"))):
         length = len(line.encode()) + 1
         if part and size + length > PART_BYTES:
             yield "\n".join(part)
@@ -72,14 +72,14 @@ def _parts(text: str) -> Iterator[str]:
     yield "\n".join(part)
 
 
-def _pieces(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     """Split a line into pieces no longer than a part."""
     if len(line.encode()) < PART_BYTES:
         return [line]
     return wrap(line, PART_BYTES // CHARACTER_BYTES_MAX, drop_whitespace=False)
 
 
-def naming_next(step: str) -> Callable[[Callable[Arguments, str]], Callable[Arguments, str]]:
+def name_next_step(step: str) -> Callable[[Callable[Arguments, str]], Callable[Arguments, str]]:
     """Add the next step to the message of every failure of a tool."""
 
     def decorate(tool: Callable[Arguments, str]) -> Callable[Arguments, str]:
@@ -115,7 +115,7 @@ class SandboxTools:
         self._sandbox: SandboxClient | None = None
         self._answers: dict[str, str] = {}  # the last answer, by tool, for its other parts
 
-    @naming_next("search(words='settings'), or unset SANDBOX_URL if no server runs at that address")
+    @name_next_step("search(words='settings'), or unset SANDBOX_URL if no server runs at that address")
     def start(self, webhook_url: str = "", mode: str = "test", scenario: str = "") -> str:
         """Start the sandbox with an empty project, and get the address and the key for the shop under test.
 
@@ -145,7 +145,7 @@ class SandboxTools:
             self._server.start()
         return self._server.url
 
-    @naming_next(
+    @name_next_step(
         "make_order(what='paid'); start(mode='live') for bank transfers; explain_order() lists actions"
     )
     def make_order(self, what: str = "paid", order_id: str = "", amount: int = 1295, method: str = "") -> str:
@@ -161,11 +161,11 @@ class SandboxTools:
         if method and method not in METHODS:  # an invalid call would count as the shop's mistake
             raise ValueError(f"{method!r} is not a payment method; the methods are: {', '.join(METHODS)}")
         if order_id:
-            overview = trigger(self._client, what, self._with_method(self._id(order_id), method))
+            overview = trigger(self._client, what, self._with_method(self._order_id(order_id), method))
         else:
-            by: dict[str, Any] = {"transactions": [{"payment_method": method}]} if method else {}
-            overview = trigger(self._client, what, amount=amount, **by)
-        return f"{_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
+            fields: dict[str, Any] = {"transactions": [{"payment_method": method}]} if method else {}
+            overview = trigger(self._client, what, amount=amount, **fields)
+        return f"{_describe_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
 
     def _with_method(self, order_id: str, method: str) -> str:
         """Choose a payment method as the customer of a hosted page, unless one is chosen."""
@@ -174,7 +174,7 @@ class SandboxTools:
             self._client.act(order_id, "customer", "choose", payment_method=method or CARD)
         return order_id
 
-    @naming_next("advance(by='PT30M'), or advance(until='next') for the next event")
+    @name_next_step("advance(by='PT30M'), or advance(until='next') for the next event")
     def advance(self, by: str = "", until: str = "", part: int = 1) -> str:
         """Advance the clock: run expiries, captures and retries, and deliver webhooks.
 
@@ -185,24 +185,24 @@ class SandboxTools:
         if by or until or "advance" not in self._answers:
             if until not in ("", "next", "idle"):
                 to, until = datetime.fromisoformat(until), ""
-            passed = clock.advance(by or None, to=to, until=until or None)
-            lines = [f"{event['at']}  {event['label']} of {event['order_id']}" for event in passed.events]
-            stopped = ["It stopped early: advance again to continue."] if passed.stopped else []
-            begin = f"It is {passed.ended.isoformat()}; events: {len(lines)}."
-            self._answers["advance"] = "\n".join([begin, *stopped, *lines])
-        return part_of(self._answers["advance"], part, "advance(part={})")
+            result = clock.advance(by or None, to=to, until=until or None)
+            lines = [f"{event['at']}  {event['label']} of {event['order_id']}" for event in result.events]
+            stopped = ["It stopped early: advance again to continue."] if result.stopped else []
+            heading = f"It is {result.ended.isoformat()}; events: {len(lines)}."
+            self._answers["advance"] = "\n".join([heading, *stopped, *lines])
+        return select_part(self._answers["advance"], part, "advance(part={})")
 
-    @naming_next("make_order(what='new'), or let the shop create an order")
-    def explain_order(self, order_id: str = LAST, part: int = 1) -> str:
+    @name_next_step("make_order(what='new'), or let the shop create an order")
+    def explain_order(self, order_id: str = NEWEST_ORDER, part: int = 1) -> str:
         """Explain an order: its state, possible actions, pending events, history and problems.
 
         order_id: an id, or last for the newest order. part: a part of a long answer.
         """
-        known = self._id(order_id)
-        text = f"{_state(self._client.overview(known))}\n\n{self._client.report(known)}"
-        return part_of(text, part, f"explain_order(order_id='{known}', part={{}})")
+        known = self._order_id(order_id)
+        text = f"{_describe_state(self._client.overview(known))}\n\n{self._client.report(known)}"
+        return select_part(text, part, f"explain_order(order_id='{known}', part={{}})")
 
-    @naming_next("start()")
+    @name_next_step("start()")
     def review(self, part: int = 1) -> str:
         """List the mistakes of the shop so far, each with its consequences and a remedy.
 
@@ -211,9 +211,9 @@ class SandboxTools:
         findings = review(self._client)
         if not findings:
             return "No findings. Next: rehearse(command='pytest tests'), which tries more failures."
-        return part_of("\n\n".join(map(str, findings)), part, "review(part={})")
+        return select_part("\n\n".join(map(str, findings)), part, "review(part={})")
 
-    @naming_next("rehearse(command='pytest tests') with a suite that passes without changes")
+    @name_next_step("rehearse(command='pytest tests') with a suite that passes without changes")
     def rehearse(self, command: str = "", folder: str = ".", budget: str = "60s", part: int = 1) -> str:
         """Run a test suite with one fault at a time, and report the faults that break the shop.
 
@@ -222,14 +222,14 @@ class SandboxTools:
         """
         if command:
             words = shlex.split(command)
-            own = [sys.executable, "-m", "payment_sandbox", "rehearse", "--budget", budget, "--", *words]
+            runner = [sys.executable, "-m", "payment_sandbox", "rehearse", "--budget", budget, "--", *words]
             if which(words[0]) is None and not (Path(folder) / words[0]).exists():
                 raise ValueError(f"there is no program {words[0]!r}")
             is_python = "pytest" in words[:3]
             program = (
-                [*words, "--payment-rehearse", f"--payment-rehearse-budget={budget}"] if is_python else own
+                [*words, "--payment-rehearse", f"--payment-rehearse-budget={budget}"] if is_python else runner
             )
-            ran = subprocess.run(
+            completed = subprocess.run(
                 program,
                 cwd=Path(folder),
                 stdin=subprocess.DEVNULL,
@@ -238,12 +238,14 @@ class SandboxTools:
                 timeout=REHEARSE_SECONDS,
                 check=False,
             )
-            self._answers["rehearse"] = f"exit code {ran.returncode}\n{ran.stdout}{ran.stderr}"
+            self._answers["rehearse"] = (
+                f"exit code {completed.returncode}\n{completed.stdout}{completed.stderr}"
+            )
         if "rehearse" not in self._answers:
             raise ValueError("there is no rehearsal yet; give a command")
-        return part_of(self._answers["rehearse"], part, "rehearse(part={})")
+        return select_part(self._answers["rehearse"], part, "rehearse(part={})")
 
-    @naming_next("search(words='webhook retry')")
+    @name_next_step("search(words='webhook retry')")
     def search(self, words: str = "", page: str = "", part: int = 1) -> str:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
@@ -251,24 +253,26 @@ class SandboxTools:
         webhooks, mistakes or merchant-api. part: a part of a long answer.
         """
         if page:
-            if page not in NAMES:
-                raise ValueError(f"there is no page {page!r}; there are: {', '.join(NAMES)}")
-            return part_of(contents_of(page, description).text, part, f"search(page='{page}', part={{}})")
+            if page not in PAGE_NAMES:
+                raise ValueError(f"there is no page {page!r}; there are: {', '.join(PAGE_NAMES)}")
+            return select_part(
+                contents_of(page, openapi_description).text, part, f"search(page='{page}', part={{}})"
+            )
         if not words.strip():
             raise ValueError("give words or page")
-        results = matching_sections(sections_of(lambda name: contents_of(name, description)), words)
-        lines = [answer.text for answer in plain_answers(words)]
+        results = matching_sections(sections_of(lambda name: contents_of(name, openapi_description)), words)
+        lines = [answer.text for answer in direct_answers(words)]
         lines += [
             f"{section.page}: {section.heading or section.page_title}\n  {excerpt}"
             for section, _, excerpt in results[:RESULTS_MAX]
         ]
         if not lines:
             raise ValueError(f"no section contains all of: {words!r}")
-        return part_of(
+        return select_part(
             "\n".join([*lines, "Next: search(page='...') reads a page."]), part, "search(page='...')"
         )
 
-    @naming_next("snapshot(file='state.json'), then snapshot(file='state.json', action='restore')")
+    @name_next_step("snapshot(file='state.json'), then snapshot(file='state.json', action='restore')")
     def snapshot(self, file: str = "", action: str = "save") -> str:
         """Save the state of the project to a file, or restore it: orders, clock, webhooks, pending events.
 
@@ -291,8 +295,8 @@ class SandboxTools:
             raise ToolProblem("the sandbox is not running. Next: start()")
         return self._sandbox
 
-    def _id(self, order_id: str) -> str:
-        if order_id != LAST:
+    def _order_id(self, order_id: str) -> str:
+        if order_id != NEWEST_ORDER:
             return order_id
         newest = self._client.orders(limit=1)
         if not newest:
@@ -308,17 +312,17 @@ class SandboxTools:
                 self._sandbox.delete_project()
 
 
-def _state(overview: OrderOverview) -> str:
+def _describe_state(overview: OrderOverview) -> str:
     order = overview["order"]
     lines = [f"order {order['id']} is {order['status']}: {order['amount']} cents"]
     lines += [f"  {attempt['payment_method']} is {attempt['status']}" for attempt in order["transactions"]]
     actions: Mapping[str, Any] = overview["actions"]
-    possible = {actor: [_name_of(each) for each in names] for actor, names in actions.items() if names}
+    possible = {actor: [_action_name(each) for each in names] for actor, names in actions.items() if names}
     lines += [f"  possible for the {actor}: {', '.join(names)}" for actor, names in possible.items()]
     lines += [f"  due {due['at']}: {due['label']}" for due in overview["agenda"]]
     lines += [f"  page: {page}" for page in overview["pages"]]
     return "\n".join(lines)
 
 
-def _name_of(action: Any) -> str:
+def _action_name(action: Any) -> str:
     return str(action["action"] if isinstance(action, Mapping) else action)

@@ -12,8 +12,14 @@ from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
-from payment_sandbox.extensions import COMMAND_DISTRIBUTIONS, NotInstalled, installed, load, missing_library
-from payment_sandbox.extensions import COMMANDS as COMMANDS_GROUP
+from payment_sandbox.extensions import (
+    COMMAND_DISTRIBUTIONS,
+    COMMANDS_GROUP,
+    NotInstalled,
+    installed_entry_points,
+    load,
+    missing_library,
+)
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -26,7 +32,7 @@ class Program(Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of all installed commands."""
-        return sorted({*super().list_commands(context), *installed(COMMANDS_GROUP)})
+        return sorted({*super().list_commands(context), *installed_entry_points(COMMANDS_GROUP)})
 
     def get_command(self, context: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; if its distribution is missing, fail with the command to install it."""
@@ -61,24 +67,26 @@ def check(files: tuple[Path, ...]) -> None:
     """Check scenario files: print every mistake, and warn about rules that never match."""
     from payment_sandbox.operations.review_scenario import check_file
 
-    wrong = 0
+    invalid_count = 0
     for file in files:
         try:
             scenario, warnings = check_file(file)
-            lines = [warning._replace(message=f"warning: {warning.message}").placed() for warning in warnings]
+            lines = [
+                warning._replace(message=f"warning: {warning.message}").as_line() for warning in warnings
+            ]
             say(*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}")
         except Invalid as invalid:
-            wrong += 1
-            say(*(violation.placed() for violation in invalid.violations))
-    sys.exit(1 if wrong else 0)
+            invalid_count += 1
+            say(*(violation.as_line() for violation in invalid.violations))
+    sys.exit(1 if invalid_count else 0)
 
 
 @commands.command(epilog="Example: payment-sandbox openapi > openapi.json")
 def openapi() -> None:
     """Print the description of both APIs, without a server."""
-    from payment_sandbox.serving.server import description
+    from payment_sandbox.serving.server import openapi_description
 
-    say(description())
+    say(openapi_description())
 
 
 @commands.command(epilog="Example: payment-sandbox schema > scenario.schema.json")
@@ -113,7 +121,7 @@ for _command in (serve, mcp, *COMMANDS):
     commands.add_command(_command)
 
 
-def _example(error: click.ClickException) -> list[str]:
+def _usage_example(error: click.ClickException) -> list[str]:
     """Return a usage example if the error is a missing argument."""
     context = error.ctx if isinstance(error, click.MissingParameter) else None
     return [context.command.epilog] if context is not None and context.command.epilog else []
@@ -122,16 +130,16 @@ def _example(error: click.ClickException) -> list[str]:
 def main() -> NoReturn:
     """Run a command; report a usage error on one line, and exit silently on Ctrl-C."""
     try:
-        _run()
+        _run_command()
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
 
 
-def _run() -> NoReturn:
+def _run_command() -> NoReturn:
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
-        fail(" ".join([*error.format_message().split(), *_example(error)]))
+        fail(" ".join([*error.format_message().split(), *_usage_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
     except ModuleNotFoundError as error:

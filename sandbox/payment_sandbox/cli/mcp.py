@@ -8,7 +8,7 @@ from typing import Final, ParamSpec
 import click
 
 from payment_sandbox.cli.options import fail
-from payment_sandbox.extensions import MCP, NotInstalled
+from payment_sandbox.extensions import MCP_EXTRA, NotInstalled
 from payment_sandbox.loading import LOADING
 
 INSTRUCTIONS: Final = (
@@ -28,7 +28,7 @@ def mcp() -> None:
             from mcp.server import MCPServer
             from mcp.server.mcpserver.exceptions import ToolError
     except ModuleNotFoundError:
-        fail(str(NotInstalled("mcp", MCP)))
+        fail(str(NotInstalled("mcp", MCP_EXTRA)))
     from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem
 
     tools = SandboxTools(os.environ)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.kernel.patterns import Pattern, printable
+from payment_sandbox.kernel.patterns import Pattern, make_printable
 from payment_sandbox.orders.refusals import Invalid
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def say(*lines: str, to_stderr: bool = False) -> None:
     """Print lines, escaping control characters, so that untrusted text cannot forge lines."""
-    print("\n".join(map(printable, lines)), file=sys.stderr if to_stderr else sys.stdout, flush=to_stderr)
+    print(
+        "\n".join(map(make_printable, lines)), file=sys.stderr if to_stderr else sys.stdout, flush=to_stderr
+    )
 
 
 def fail(*sentences: str) -> NoReturn:
@@ -29,7 +31,7 @@ def fail(*sentences: str) -> NoReturn:
     sys.exit(2)
 
 
-EXAMPLES: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
+EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 PORT_DEFAULT: Final = 8080
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
@@ -52,7 +54,7 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             read_settings({"webhook_url": options["webhook_url"]}, Settings())
         except Invalid as invalid:
             message = invalid.violations[0].message
-            fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLES)}")
+            fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     _check_workers(options["workers"], options["state"])
@@ -74,7 +76,7 @@ def host_names(context: click.Context, parameter: click.Parameter, names: tuple[
     return names
 
 
-def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
+def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
     """Return the trust settings of an option; None for the system's certificates."""
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused
@@ -100,7 +102,7 @@ class NumberOption(click.IntRange):
     """A whole number within bounds, with readable errors."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
+        """Convert an argument to a number."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -112,7 +114,7 @@ class SecondsOption(click.FloatRange):
     """A number of seconds within bounds, with readable errors."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
+        """Convert an argument to a number."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -123,7 +125,7 @@ class Port(NumberOption):
     """A port; ignores the tcp:// URL that Kubernetes and Docker links set in SANDBOX_PORT."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read it."""
+        """Convert an argument to a number."""
         is_link = isinstance(value, str) and value.startswith("tcp://")
         return super().convert(PORT_DEFAULT if is_link else value, param, ctx)
 
@@ -190,7 +192,7 @@ def write_text(text: str, write: Write = to_standard_output) -> None:
         data = data[write(data) :]
 
 
-def put_once(text: str) -> None:
+def print_once(text: str) -> None:
     """Print a text; ignore a closed output."""
     with suppress(OSError):
         write_text(text)

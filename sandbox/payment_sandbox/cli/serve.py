@@ -26,13 +26,13 @@ from payment_sandbox.cli.options import (
     check_options,
     fail,
     host_names,
-    put_once,
+    print_once,
     scenario_names,
-    trust_in,
+    trust_of_option,
 )
 from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdin
 from payment_sandbox.kernel.masking import mask
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
@@ -64,12 +64,12 @@ class Announcement(NamedTuple):
         return None if self.host in LOOPBACK else self.token
 
 
-def announce(announced: Announcement, *, as_json: bool) -> None:
+def announce(announcement: Announcement, *, as_json: bool) -> None:
     """Print the address of the server, and a first call."""
     if as_json:
-        put_once(f"{json.dumps(_for_programs(announced))}\n")
+        print_once(f"{json.dumps(_ready_data(announcement))}\n")
     else:
-        put_once("".join(f"{line}\n" for line in _for_people(announced)))
+        print_once("".join(f"{line}\n" for line in _ready_lines(announcement)))
 
 
 def remove_ready(path: Path | None) -> None:
@@ -88,40 +88,40 @@ def write_ready(path: Path | None, server: "Server") -> None:
         return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(json.dumps(_ready(server)))
+        part.write_text(json.dumps(_connection_data(server)))
         part.replace(path)
     except OSError as error:
         server.stop()
         fail(f"--ready-file: cannot write {path}: {error.strerror}")
 
 
-def _ready(server: "Server") -> dict[str, Any]:
+def _connection_data(server: "Server") -> dict[str, Any]:
     """Return the connection data for programs; ``listening`` is the local address, ``url`` may be public."""
-    shown = {
+    data = {
         "url": server.url,
         "listening": server.local_url,
         "pid": os.getpid(),
         "version": __version__,
     }
     authority = server.security.authority
-    return {**shown, "ca_file": str(authority)} if authority is not None else shown
+    return {**data, "ca_file": str(authority)} if authority is not None else data
 
 
-def _for_programs(announced: Announcement) -> dict[str, Any]:
+def _ready_data(announcement: Announcement) -> dict[str, Any]:
     from payment_sandbox.projects.registry import FIRST_API_KEY
 
-    shown = {"message": "ready", **_ready(announced.server), "api_key": FIRST_API_KEY}
-    if announced.control_token is not None:
-        shown["control_token"] = announced.control_token
-    if announced.server.ignored:
-        shown["ignored"] = announced.server.ignored
-    return shown
+    data = {"message": "ready", **_connection_data(announcement.server), "api_key": FIRST_API_KEY}
+    if announcement.control_token is not None:
+        data["control_token"] = announcement.control_token
+    if announcement.server.ignored:
+        data["ignored"] = announcement.server.ignored
+    return data
 
 
-def _for_people(announced: Announcement) -> Iterator[str]:
+def _ready_lines(announcement: Announcement) -> Iterator[str]:
     from payment_sandbox.projects.registry import FIRST_API_KEY  # deferred, for a fast --help
 
-    server = announced.server
+    server = announcement.server
     yield f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:"
     yield ""
     trusted = f"--cacert {server.security.authority} " if server.security.authority is not None else ""
@@ -131,15 +131,15 @@ def _for_people(announced: Announcement) -> Iterator[str]:
     yield ""
     yield f"Then open {server.url}/ in a browser: the dashboard shows the order and leads to its payment."
     yield f"Documentation: {server.url}/docs/"
-    yield from _about_tls(server)
-    yield from _about_stand_in(announced)
-    yield from _about_network(announced)
-    yield from _about_projects(server)
+    yield from _tls_lines(server)
+    yield from _stand_in_lines(announcement)
+    yield from _network_lines(announcement)
+    yield from _project_lines(server)
     yield from (f"Ignored: {sentence}." for sentence in server.ignored)
     yield ""
 
 
-def _about_tls(server: "Server") -> Iterator[str]:
+def _tls_lines(server: "Server") -> Iterator[str]:
     from payment_sandbox.serving.binding import LOOPBACK, url_of
 
     if server.security.tls is None:
@@ -151,49 +151,49 @@ def _about_tls(server: "Server") -> Iterator[str]:
         yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/https/."
 
 
-def _about_stand_in(announced: Announcement) -> Iterator[str]:
+def _stand_in_lines(announcement: Announcement) -> Iterator[str]:
     """Yield the commands to redirect a shop from the provider to the sandbox and back."""
-    for name in announced.stands_in_for:
+    for name in announcement.stands_in_for:
         line = f"127.0.0.1 {name}"
         pattern = line.replace(".", r"\.")
-        yield f"It stands in for {name}. To redirect a shop on this machine, and to undo the redirection:"
+        yield f"The sandbox stands in for {name}. To redirect a shop on this machine, and to undo that:"
         yield f"  echo '{line}' | sudo tee -a /etc/hosts"
         yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
 
-def _about_network(announced: Announcement) -> Iterator[str]:
+def _network_lines(announcement: Announcement) -> Iterator[str]:
     from payment_sandbox.serving.binding import ALL_INTERFACES, own_addresses, url_of
 
-    if announced.control_token is None:
+    if announcement.control_token is None:
         return
-    server = announced.server
+    server = announcement.server
     scheme = server.url.partition(":")[0]
-    host = announced.host
+    host = announcement.host
     addresses = own_addresses() if host in ALL_INTERFACES else [host]
     urls = [
         url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
     ]
     if urls:  # 0.0.0.0 has no IPv6
-        yield f"Other devices in your network reach it at {', '.join(urls)};"
+        yield f"Other devices in your network reach the sandbox at {', '.join(urls)};"
         yield "add --allow-host NAME for a host name of your own."
     yield f"Links to pages and QR codes use {server.url}"
     yield "The dashboard asks for the API key, or, to create projects, for the control token:"
-    yield f"  control token {announced.control_token}"
+    yield f"  control token {announcement.control_token}"
 
 
-def _about_projects(server: "Server") -> Iterator[str]:
+def _project_lines(server: "Server") -> Iterator[str]:
     projects = server.registry.all()
     if len(projects) > 1:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
-    about = [_about_webhooks(project.settings, is_alone=len(projects) == 1) for project in projects]
+    about = [_webhook_line(project.settings, is_alone=len(projects) == 1) for project in projects]
     yield from filter(None, about)
-    if only_to := server.services.courier.only_to:
-        yield f"Webhooks go only to {', '.join(only_to)}; other hosts get none."
+    if allowed_hosts := server.services.courier.allowed_hosts:
+        yield f"Webhooks go only to {', '.join(allowed_hosts)}; other hosts get none."
     if not any(about):
         yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."
 
 
-def _about_webhooks(settings: "Settings", *, is_alone: bool) -> str | None:
+def _webhook_line(settings: "Settings", *, is_alone: bool) -> str | None:
     """Return a sentence on the webhook address of a project; None if only orders set an address."""
     name = "" if is_alone else f" of {settings.name}"
     if settings.forward_to is not None:
@@ -212,11 +212,11 @@ class MaskedFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name in logging)
         """Return the line of a record, escaped, so that untrusted text cannot forge a line."""
-        return printable(super().formatMessage(record))
+        return make_printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the masked text of a record."""
-        return "\n".join(map(printable, mask(super().format(record)).split("\n")))
+        return "\n".join(map(make_printable, mask(super().format(record)).split("\n")))
 
 
 class JsonFormatter(logging.Formatter):
@@ -224,14 +224,14 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
-        shown = {
+        data = {
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": mask(record.getMessage()),
         }
         if record.exc_info:
-            shown["traceback"] = mask(self.formatException(record.exc_info))
-        return json.dumps(shown)
+            data["traceback"] = mask(self.formatException(record.exc_info))
+        return json.dumps(data)
 
 
 def set_up_logs(log_format: str) -> None:
@@ -250,11 +250,11 @@ def _on_uncaught(*failed: Any) -> None:
 
 
 HTTPS_PORT: Final = 443
-SWITCH_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
+SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
 DRAIN_NOTICE_SECONDS: Final = 1.2  # long enough for a load balancer with two health checks per second
 WARM_UP_AFTER_SECONDS: Final = 0.5  # after the first requests
 
-a_file = click.Path(path_type=Path, dir_okay=False)
+file_path = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(epilog="Example: payment-sandbox serve --webhook-url http://localhost:3000/webhook")
@@ -293,10 +293,10 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     metavar="HOST",
     help="The provider's host name, for shops with a hard-coded one; may be given several times.",
 )
-@click.option("--tls", is_flag=True, help="Serve https besides http, with a generated certificate.")
-@click.option("--tls-cert", type=a_file, help="Serve https with this certificate.")
-@click.option("--tls-key", type=a_file, help="The key of that certificate.")
-@click.option("--webhook-ca", type=a_file, help="Additional certificates to trust for webhooks.")
+@click.option("--tls", is_flag=True, help="Serve https in addition to http, with a generated certificate.")
+@click.option("--tls-cert", type=file_path, help="Serve https with this certificate.")
+@click.option("--tls-key", type=file_path, help="The key of that certificate.")
+@click.option("--webhook-ca", type=file_path, help="Additional certificates to trust for webhooks.")
 @click.option(
     "--deliver-to",
     multiple=True,
@@ -328,7 +328,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--max-megabytes", type=NumberOption(1), help="Maximum data per project, in megabytes.")
 @click.option("--max-megabytes-in-all", type=NumberOption(1), help="Maximum data per server, in megabytes.")
 @click.option("--control-token", help="Required to create and list projects.")
-@click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
+@click.option("--ready-file", type=file_path, help="A JSON file to write when ready.")
 @click.option("--stop-with-stdin", is_flag=True, help="Stop when standard input ends, as for a test runner.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--quiet", is_flag=True, help="Print no lines about calls, webhooks and statuses.")
@@ -343,7 +343,7 @@ def serve(
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
     hosts = options.pop("stands_in_for")
-    port = _stand_in(hosts, port, options) if hosts else port
+    port = _apply_provider_options(hosts, port, options) if hosts else port
     check_options(host, {**options, "workers": workers})
     is_child = PARENT_VARIABLE in os.environ
     with_stdin = options.pop("stop_with_stdin") or is_child
@@ -353,16 +353,16 @@ def serve(
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
     remove_ready(None if is_child else ready_file)
-    activity = None if quiet else _activity(log_format)
-    security, is_worker = _security(host, options), workers > 1 or is_child
-    server = _start(host, port, observer=activity, security=security, is_worker=is_worker, **options)
+    activity = None if quiet else _create_activity(log_format)
+    security, is_worker = _security_settings(host, options), workers > 1 or is_child
+    server = _start_server(host, port, observer=activity, security=security, is_worker=is_worker, **options)
     others = Workers(workers - 1, server.port, options["control_token"])
     if with_stdin:
         stop_with_stdin(stopped.set)
     if not is_child:
         write_ready(ready_file, server)
-        announced = Announcement(server, host, options["control_token"], hosts)
-        announce(announced, as_json=log_format == "json")
+        announcement = Announcement(server, host, options["control_token"], hosts)
+        announce(announcement, as_json=log_format == "json")
     with activity or nullcontext():
         others.start()
         _warm_up(server, stopped)
@@ -380,7 +380,7 @@ def _control_token(host: str, token: str | None) -> str | None:
 def _warm_up(server: "Server", stopped: Event) -> None:
     """Preload the modules for pages and threads shortly after startup."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        server.app.complete()
+        server.app.register_deferred_faces()
         with LOADING:
             from payment_sandbox.serving.posting import warm_up
 
@@ -397,7 +397,7 @@ def _name_variables(command: click.Command) -> None:
 _name_variables(serve)
 
 
-def _activity(log_format: str) -> "Activity":
+def _create_activity(log_format: str) -> "Activity":
     from payment_sandbox.cli.activity import (
         Activity,
         format_json,
@@ -407,7 +407,7 @@ def _activity(log_format: str) -> "Activity":
     return Activity(format_json if log_format == "json" else text_formatter(is_coloured=sys.stdout.isatty()))
 
 
-def _start(
+def _start_server(
     host: str,
     port: int,
     *,
@@ -426,19 +426,19 @@ def _start(
     from payment_sandbox.storage.codec import NotStored, StateRefused
 
     raise_open_files_limit()
-    most, most_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
-    quotas = Quotas(max_projects, max_orders, most, most_in_all)
+    bytes_max, bytes_max_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
+    quotas = Quotas(max_projects, max_orders, bytes_max, bytes_max_in_all)
     try:
         server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
     except PortInUse as refused:
-        fail(_with_occupant(str(refused), host, port))
+        fail(_add_occupant(str(refused), host, port))
     except StateRefused as refused:
         fail(str(refused))
     except Invalid as invalid:
-        fail(*(violation.placed() for violation in invalid.violations))
+        fail(*(violation.as_line() for violation in invalid.violations))
     gc.freeze()
     gc.enable()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         server.start()
     except NotStored as failed:
@@ -446,7 +446,7 @@ def _start(
     return server
 
 
-def _with_occupant(refused: str, host: str, port: int) -> str:
+def _add_occupant(refused: str, host: str, port: int) -> str:
     """Extend the refusal of a port in use with the sandbox that occupies the port, if any."""
     from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
     from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
@@ -462,7 +462,7 @@ def _with_occupant(refused: str, host: str, port: int) -> str:
     return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
 
 
-def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
+def _apply_provider_options(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
     """Set the TLS, host name and URL options for the replacement of a provider; return the port."""
     options["tls"] = options["tls_cert"] is None
     options["allow_hosts"] = (*options["allow_hosts"], *hosts)
@@ -473,34 +473,34 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
     return port
 
 
-def _security(host: str, options: dict[str, Any]) -> "Security":
+def _security_settings(host: str, options: dict[str, Any]) -> "Security":
     """Return the TLS settings of the server and its webhooks; remove their options."""
     from payment_sandbox.serving.config import Security
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
     values = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
-    wants_own, certificate, key, receivers, is_insecure = values
+    is_generated, certificate, key, receivers, is_insecure = values
     try:
-        tls = _server_tls(host, wants_own, certificate, key, options)
+        tls = _server_tls_context(host, is_generated, certificate, key, options)
     except CertificateRefused as refused:
         fail(str(refused))
-    trusted = trust_in("--webhook-ca", receivers, is_insecure=is_insecure)
-    return Security(tls, trusted, authority_file() if wants_own else None)
+    trusted = trust_of_option("--webhook-ca", receivers, is_insecure=is_insecure)
+    return Security(tls, trusted, authority_file() if is_generated else None)
 
 
-def _server_tls(
-    host: str, wants_own: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
+def _server_tls_context(
+    host: str, is_generated: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
 ) -> "ssl.SSLContext | None":
 
-    from payment_sandbox.serving.tls import context_from_files, own_context, served_names
+    from payment_sandbox.serving.tls import certificate_names, context_from_files, create_own_context
 
-    if wants_own and certificate is not None:
+    if is_generated and certificate is not None:
         fail("--tls generates a certificate, and --tls-cert names one: use one of the two")
     if key is not None and certificate is None:
         fail("--tls-key needs --tls-cert, the certificate of the key")
     if certificate is not None:
         return context_from_files(certificate, key)
-    if not wants_own:
+    if not is_generated:
         return None
     public_host = urlsplit(options["public_url"] or "").hostname
-    return own_context(served_names(host, public_host, options["allow_hosts"]))
+    return create_own_context(certificate_names(host, public_host, options["allow_hosts"]))

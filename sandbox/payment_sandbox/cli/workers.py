@@ -14,12 +14,12 @@ from payment_sandbox.serving.threads import signals_unblocked, start
 PARENT_VARIABLE: Final = "SANDBOX_BESIDE"
 """The environment variable with the parent's process id, in the environment of a worker."""
 
-END_SECONDS: Final = 63.0  # slightly longer than the drain time of a server
+JOIN_SECONDS: Final = 63.0  # slightly longer than the drain time of a server
 RESTART_SECONDS: Final = 0.5  # delay before the restart of a worker
 
 
 class Workers:
-    """Child processes with the same command; restarts a process that exits."""
+    """Child processes with the same command; a process that exits is restarted."""
 
     def __init__(self, count: int, port: int, control_token: str | None) -> None:
         self._count = count
@@ -47,7 +47,7 @@ class Workers:
     def join(self) -> None:
         """Wait for all processes to exit."""
         for thread in self._threads:
-            thread.join(END_SECONDS)
+            thread.join(JOIN_SECONDS)
 
     def _supervise(self, number: int) -> None:
         """Run a child, and restart it on exit; a child exits when this process dies and closes its stdin."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.clock import Advance, SandboxClock, without_none
-from payment_sandbox.client.errors import SandboxError, ends_at_caller, readable
-from payment_sandbox.client.plain import HasDocument, plain, seconds
+from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
+from payment_sandbox.client.plain import HasDocument, to_json_value, to_seconds
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.events import Event
@@ -45,15 +45,15 @@ class Transport(Protocol):
 
 
 __tracebackhide__ = ends_at_caller
-REFUSED: Final = 400
-WITH_CONTROL_TOKEN: Final = ("/control/projects/", "/control/projects/prune/", "/control/servers/")
-RULES: Final = ("faults", "webhooks")
+REFUSED_STATUS: Final = 400
+CONTROL_TOKEN_PATHS: Final = ("/control/projects/", "/control/projects/prune/", "/control/servers/")
+RULE_LISTS: Final = ("faults", "webhooks")
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
-class Calls:
+class BaseClient:
     """The transport part of ``SandboxClient``: sends calls, and raises refusals as ``SandboxError``."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Calls:
             SandboxError: the server refused the call.
         """
         answer = self._send(method, path, body, query, headers)
-        refuse(answer)
+        raise_refusal(answer)
         return answer.json() if answer.content else {}
 
     def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -114,9 +114,13 @@ class Calls:
         more_headers: Mapping[str, str] | None = None,
     ) -> Any:
         headers, auth = dict(more_headers or {}), (self.api_key, "")
-        if path in WITH_CONTROL_TOKEN and self._control_token is not None:
+        if path in CONTROL_TOKEN_PATHS and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()
+        data = (
+            body
+            if body is None or isinstance(body, bytes)
+            else json.dumps(body, default=to_json_value).encode()
+        )
         if body is not None:
             headers["Content-Type"] = YAML if data is body else JSON
         return self._transmit(method, path, data, query, headers, auth)
@@ -142,26 +146,26 @@ class Calls:
                 allow_redirects=False,
             )
         except OSError as error:  # the base class of exceptions in requests
-            raise readable(error, self.base_url) from None
+            raise make_readable(error, self.base_url) from None
 
     def close(self) -> None:
         """Close the connections, including those of derived clients; the next call reconnects."""
         self._session.close()
 
 
-def with_rules(document: Mapping[str, Any]) -> dict[str, Any]:
+def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a scenario or faults as a document, with each bare effect wrapped in a rule."""
-    listed = {key: document[key] for key in RULES if isinstance(document.get(key), Sequence)}
-    return {**document, **{key: [_rule(each) for each in rules] for key, rules in listed.items()}}
+    rule_lists = {key: document[key] for key in RULE_LISTS if isinstance(document.get(key), Sequence)}
+    return {**document, **{key: [_wrap_effect(each) for each in rules] for key, rules in rule_lists.items()}}
 
 
-def _rule(rule: Any) -> Any:
+def _wrap_effect(rule: Any) -> Any:
     return {"then": rule} if isinstance(rule, HasDocument) else rule
 
 
-def refuse(answer: "requests.Response") -> None:
+def raise_refusal(answer: "requests.Response") -> None:
     """Raise ``SandboxError`` if the server refused the call."""
-    if answer.status_code < REFUSED:
+    if answer.status_code < REFUSED_STATUS:
         return
     try:
         error = answer.json().get("error", {})
@@ -170,7 +174,7 @@ def refuse(answer: "requests.Response") -> None:
     raise SandboxError(answer.status_code, error)
 
 
-def events_of(answer: "requests.Response") -> "Generator[Event, None, None]":
+def stream_events(answer: "requests.Response") -> "Generator[Event, None, None]":
     """Yield the events of a stream until it ends."""
     fields: dict[str, str] = {}
     with answer:
@@ -186,12 +190,12 @@ __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "Sandbox
 Json = dict[str, Any]
 """A JSON object, as received."""
 
-PLANNED: Final = "action"  # the kind of an agenda entry for a customer or bank of the scenario
-BY_THE_TEST: Final = {"Sandbox-Caller": "test"}
-FILES: Final = (".yaml", ".yml", ".json")
+SCHEDULED_ACTION: Final = "action"  # the kind of an agenda entry for a customer or bank of the scenario
+TEST_CALLER_HEADER: Final = {"Sandbox-Caller": "test"}
+SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-class SandboxClient(Calls):
+class SandboxClient(BaseClient):
     """One project of a running sandbox."""
 
     # The project
@@ -202,7 +206,7 @@ class SandboxClient(Calls):
 
     def projects(self) -> list[answers.Project]:
         """List the server's projects without their keys; needs the control token if the server has one."""
-        return self._items("/control/projects/")
+        return self._list_items("/control/projects/")
 
     def prune_projects(self, unused_for: str) -> list[str]:
         """Delete projects without a call for a period of real time, such as P7D; return their ids.
@@ -216,13 +220,13 @@ class SandboxClient(Calls):
 
     def servers(self) -> list[answers.Server]:
         """List the servers of this sandbox; needs the control token if the server has one."""
-        return self._items("/control/servers/")
+        return self._list_items("/control/servers/")
 
     def create_project(self, **settings: Any) -> "SandboxClient":
         """Create another project; return a client for it (CTL-06)."""
-        made = self.call("POST", "/control/projects/", settings)
+        created = self.call("POST", "/control/projects/", settings)
         return SandboxClient(
-            self.base_url, made["api_key"], session=self._session, control_token=self._control_token
+            self.base_url, created["api_key"], session=self._session, control_token=self._control_token
         )
 
     def project(self) -> answers.Project:
@@ -257,17 +261,17 @@ class SandboxClient(Calls):
         A file is a ``Path``, or a string that ends in ``.yaml``, ``.yml`` or ``.json``. A document may
         contain effect objects, like the arguments of ``faults``.
         """
-        if isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES)):
+        if isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(SCENARIO_SUFFIXES)):
             try:
                 return self.scenario_text(Path(scenario).read_bytes())
             except SandboxError as refused:
                 raise refused.in_file(str(scenario)) from None
             except OSError as error:
-                why = str(error.strerror).lower()
-                raise type(error)(f"scenario file {scenario} cannot be read: {why}") from None
+                reason = str(error.strerror).lower()
+                raise type(error)(f"scenario file {scenario} cannot be read: {reason}") from None
         if not isinstance(scenario, str | Mapping):
             raise TypeError(f"a scenario is a name, a file or a document, not {scenario!r}")
-        body = {"name": scenario} if isinstance(scenario, str) else with_rules(scenario)
+        body = {"name": scenario} if isinstance(scenario, str) else wrap_effects(scenario)
         return self.call("PUT", "/control/scenario/", body)
 
     def reset_scenario(self) -> None:
@@ -276,7 +280,7 @@ class SandboxClient(Calls):
 
     def scenarios(self) -> list[answers.ScenarioSummary]:
         """List the available scenarios with their descriptions (CTL-18)."""
-        return self._items("/control/scenarios/")
+        return self._list_items("/control/scenarios/")
 
     def faults(
         self,
@@ -288,7 +292,7 @@ class SandboxClient(Calls):
         A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. A
         bare effect, such as ``Duplicate(2)``, applies to every request or webhook.
         """
-        document = with_rules({"faults": faults, "webhooks": webhooks})
+        document = wrap_effects({"faults": faults, "webhooks": webhooks})
         return self.call("PUT", "/control/faults/", document)
 
     def act(self, order_id: str, actor: Actor, action: ActionName, **details: Any) -> answers.Order:
@@ -305,10 +309,12 @@ class SandboxClient(Calls):
 
         The clock advances to the time of the scheduled action.
         """
-        planned = [due for due in self.agenda() if due["order_id"] == order_id and due["kind"] == PLANNED]
-        if not planned:
+        scheduled = [
+            due for due in self.agenda() if due["order_id"] == order_id and due["kind"] == SCHEDULED_ACTION
+        ]
+        if not scheduled:
             return self.act(order_id, actor, action, **details)
-        self.clock.advance(to=planned[0]["at"])
+        self.clock.advance(to=scheduled[0]["at"])
         return self.overview(order_id)["order"]
 
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
@@ -323,7 +329,7 @@ class SandboxClient(Calls):
 
         The call is marked as the test's own, so that the journal omits it and no fault applies.
         """
-        return self.call("GET", f"/v1/orders/{order_id}/", headers=BY_THE_TEST)
+        return self.call("GET", f"/v1/orders/{order_id}/", headers=TEST_CALLER_HEADER)
 
     def orders(
         self,
@@ -334,7 +340,7 @@ class SandboxClient(Calls):
         limit: int | None = None,
     ) -> list[OrderRow]:
         """List orders, newest first; ``text`` searches ids, numbers, names and email addresses."""
-        return self._items(
+        return self._list_items(
             "/control/orders/", {"status": status, "method": method, "text": text, "limit": limit}
         )
 
@@ -344,7 +350,7 @@ class SandboxClient(Calls):
 
     def timeline(self, order_id: str | None = None) -> list[answers.Happening]:
         """List all events of the project, causes before effects."""
-        return self._items("/control/timeline/", {"order_id": order_id})
+        return self._list_items("/control/timeline/", {"order_id": order_id})
 
     def report(self, order_id: str | None = None) -> str:
         """Return the timeline and the review findings as text, for the report of a failed test."""
@@ -364,11 +370,11 @@ class SandboxClient(Calls):
 
     def agenda(self) -> list[answers.Due]:
         """List the pending events, in order (CTL-17)."""
-        return self._items("/control/agenda/")
+        return self._list_items("/control/agenda/")
 
     def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
         """List webhooks with all their attempts, oldest first (CTL-21)."""
-        return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
+        return self._list_items("/control/webhooks/", {"order_id": order_id, "state": state})
 
     def redeliver(self, delivery_id: str) -> answers.Webhook:
         """Resend a webhook now (CTL-22)."""
@@ -384,7 +390,7 @@ class SandboxClient(Calls):
     ) -> list[answers.JournalEntry]:
         """List requests to the merchant API with their responses, oldest first (CTL-25)."""
         filters = {"method": method, "path": path, "status": status, "order_id": order_id}
-        return self._items("/control/journal/", filters)
+        return self._list_items("/control/journal/", filters)
 
     def happened(self, order_id: str | None = None) -> answers.Journal:
         """Return requests, customer returns to the shop, status changes, and failed events."""
@@ -420,7 +426,7 @@ class SandboxClient(Calls):
                 "status": status,
                 "webhook": webhook,
                 "idle": 1 if idle else None,
-                "timeout": f"{seconds(timeout_seconds):g}",
+                "timeout": f"{to_seconds(timeout_seconds):g}",
             },
         )
 
@@ -431,18 +437,18 @@ class SandboxClient(Calls):
         """
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
-        refuse(answer)  # the server is streaming once it has sent its headers
-        return events_of(answer)
+        raise_refusal(answer)  # the server is streaming once it has sent its headers
+        return stream_events(answer)
 
     def rules(self) -> list[answers.Rule]:
         """List every rule that the sandbox follows, with the tests that prove it (SET-70)."""
-        return self._items("/control/fidelity/")
+        return self._list_items("/control/fidelity/")
 
     def assumptions(self) -> list[answers.Assumption]:
         """List the assumptions where the specification is silent, with reasons (SET-70)."""
-        listed: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
-        return listed
+        assumptions: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
+        return assumptions
 
-    def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
+    def _list_items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
         items: list[Any] = self.call("GET", path, query=query)["items"]
         return items

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.client.plain import seconds
+from payment_sandbox.client.plain import to_seconds
 from payment_sandbox.web.answers.records import Clock, Due
 
 __tracebackhide__ = ends_at_caller
@@ -15,7 +15,7 @@ class CallFunction(Protocol):
     """Makes an API call and returns the parsed body."""
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
-        """Call."""
+        """Make the call."""
         ...
 
 
@@ -84,7 +84,7 @@ class SandboxClock:
         """
         if by is not None and not isinstance(by, str | timedelta):
             raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
-        timeout = None if timeout_seconds is None else seconds(timeout_seconds)
+        timeout = None if timeout_seconds is None else to_seconds(timeout_seconds)
         body = without_none(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
         answer = self._call("POST", "/control/clock/advance/", body)
         begun, ended = (datetime.fromisoformat(answer[key]) for key in ("from", "to"))

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.serving.sessions import describe_failure
 
-FOREIGN: Final = "Unknown"
+FOREIGN_TYPE: Final = "Unknown"
 
 
 class SandboxError(Exception):
@@ -14,8 +14,8 @@ class SandboxError(Exception):
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         self.status = status
-        self.type: str = error.get("type", FOREIGN)
-        self.is_foreign = self.type == FOREIGN
+        self.type: str = error.get("type", FOREIGN_TYPE)
+        self.is_foreign = self.type == FOREIGN_TYPE
         """Whether the error has another format, so that the server is not a payment sandbox."""
         self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
@@ -36,7 +36,7 @@ class SandboxError(Exception):
 
     def in_file(self, path: str) -> "SandboxError":
         """Add the file and the position of each violation to the message; return the error."""
-        places = [violation.in_file(path) for violation in self.violations]
+        places = [violation.as_line_in(path) for violation in self.violations]
         self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
         return self
 
@@ -58,7 +58,7 @@ def ends_at_caller(raised: RaisedException) -> bool:
     return isinstance(raised.value, SandboxError)
 
 
-def readable(error: OSError, url: str) -> OSError:
+def make_readable(error: OSError, url: str) -> OSError:
     """Return a network error of the same type with a readable message and the address."""
     if not any(isinstance(argument, BaseException) for argument in error.args):
         return error

@@ -39,4 +39,4 @@ class Review(list[Finding]):
 def review(client: SandboxClient) -> Review:
     """Review a project's history; return no findings for a correct integration."""
     items = client.call("GET", "/control/review/")["items"]
-    return Review(map(Finding.read, items))
+    return Review(map(Finding.from_data, items))

@@ -49,8 +49,8 @@ class UnconfirmedReplies:
     """
 
     def __init__(self) -> None:
-        self._replies: OrderedDict[str, Reply] = OrderedDict()  # by attempt
-        self._delivered: OrderedDict[str, Reply] = OrderedDict()  # by webhook
+        self._replies: OrderedDict[str, Reply] = OrderedDict()  # answers by attempt
+        self._delivered: OrderedDict[str, Reply] = OrderedDict()  # answers by webhook
 
     def find(self, offer: Json) -> Reply | None:
         """Return the answer to this attempt, or to an earlier successful attempt of the same webhook."""
@@ -110,7 +110,7 @@ class Listener:
         with ThreadPoolExecutor(CONCURRENT_MAX, thread_name_prefix="forward") as senders:
             while not self._stopped.is_set():
                 try:
-                    list(senders.map(self._forward, self._next()))
+                    list(senders.map(self._forward, self._fetch_next()))
                 except OSError as error:  # the base class of all network errors
                     self._wait_to_reconnect(str(error))
                 except SandboxError as refused:
@@ -127,7 +127,7 @@ class Listener:
         self._call(timeout=0, leaves=True)
         return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
-    def _next(self) -> list[Json]:
+    def _fetch_next(self) -> list[Json]:
         """Fetch the next webhooks; the first call after an interruption only registers the address."""
         timeout = POLL_SECONDS if self._is_connected else 0
         answer = self._call(timeout=timeout)
@@ -139,8 +139,8 @@ class Listener:
         items: list[Json] = answer["items"]
         return items
 
-    def _call(self, **more: Any) -> Json:
-        body = {"listener": self._name, FORWARD_TO: self._url, **more}
+    def _call(self, **options: Any) -> Json:
+        body = {"listener": self._name, FORWARD_TO: self._url, **options}
         answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
         return answer
 
@@ -153,16 +153,16 @@ class Listener:
     def _forward(self, offer: Json) -> None:
         reply = self._unconfirmed.find(offer)
         if reply is not None:
-            self._answer(offer, reply)
+            self._report_answer(offer, reply)
             return
         reply = self._send(WebhookRequest(offer["url"], offer["headers"], offer["body"].encode()))
         self._unconfirmed.add(offer, reply)
         try:
-            self._answer(offer, reply)
+            self._report_answer(offer, reply)
         finally:
             self._on_forwarded(ForwardedWebhook(offer, reply))
 
-    def _answer(self, offer: Json, reply: Reply) -> None:
+    def _report_answer(self, offer: Json, reply: Reply) -> None:
         """Report the shop's answer to the server."""
         body = {
             "id": offer["id"],

@@ -17,7 +17,7 @@ class HasDocument(Protocol):
         ...
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Convert a value without a JSON form; the ``default`` function of ``json.dumps``.
 
     Raises:
@@ -32,10 +32,10 @@ def plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, HasDocument):
         return value.document
-    raise TypeError(f"{type(value).__name__} {value!r} is not a value of JSON")
+    raise TypeError(f"{type(value).__name__} {value!r} is not a JSON value")
 
 
-def seconds(duration: float | timedelta) -> float:
+def to_seconds(duration: float | timedelta) -> float:
     """Return a duration in seconds.
 
     Raises:

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Event, Thread
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.client.plain import seconds
+from payment_sandbox.client.plain import to_seconds
 from payment_sandbox.serving.threads import start
 
 OK: Final = 200
-NO_WEBHOOK: Final = 400
+BAD_REQUEST: Final = 400
 STATUSES: Final = range(200, 600)
 
 
@@ -42,7 +42,7 @@ class WebhookReceiver:
         """
         self.received: list[ReceivedWebhook] = []
         """The received webhooks, oldest first."""
-        self._came = Condition()
+        self._arrived = Condition()
         self._closed = Event()
         self._statuses: deque[int] = deque([OK])
         self._delay_seconds = 0.0
@@ -51,7 +51,7 @@ class WebhookReceiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
-                status = receiver._take(self.path, dict(self.headers.items()), self.rfile.read(length))
+                status = receiver._receive(self.path, dict(self.headers.items()), self.rfile.read(length))
                 with suppress(OSError):  # the sandbox closed the connection
                     self.send_response(status)
                     self.send_header("Content-Length", "0")
@@ -83,13 +83,13 @@ class WebhookReceiver:
             raise ValueError(
                 f"answer_with takes statuses from {STATUSES[0]} to {STATUSES[-1]}, not {wrong or 'none'}"
             )
-        with self._came:
+        with self._arrived:
             self._statuses = deque(statuses)
-            self._delay_seconds = seconds(delay)
+            self._delay_seconds = to_seconds(delay)
 
     def clear(self) -> None:
         """Forget the received webhooks, and reset the answer to an immediate 200."""
-        with self._came:
+        with self._arrived:
             self.received.clear()
             self._statuses, self._delay_seconds = deque([OK]), 0.0
 
@@ -104,20 +104,20 @@ class WebhookReceiver:
         """
         if nth < 1:
             raise ValueError(f"nth is {nth}, but the first webhook is number 1")
-        limit_seconds = seconds(timeout_seconds)
+        limit_seconds = to_seconds(timeout_seconds)
 
         def matching() -> list[ReceivedWebhook]:
             return [webhook for webhook in self.received if webhook.order_id == order_id]
 
-        with self._came:
-            if not self._came.wait_for(lambda: len(matching()) >= nth, limit_seconds):
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: len(matching()) >= nth, limit_seconds):
                 raise TimeoutError(self._missing_message(order_id, nth, len(matching()), limit_seconds))
             return matching()[nth - 1]
 
     def _missing_message(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
         others = sorted({webhook.order_id for webhook in self.received} - {order_id})
-        arrived = f"{count} of {nth} webhooks" if count else "no webhook"
-        return f"{arrived} for order {order_id} within {limit_seconds:g} seconds; received for: {others}"
+        received = f"{count} of {nth} webhooks" if count else "no webhook"
+        return f"{received} for order {order_id} within {limit_seconds:g} seconds; received for: {others}"
 
     def close(self) -> None:
         """Stop listening."""
@@ -126,16 +126,16 @@ class WebhookReceiver:
         self._server.server_close()
         self._thread.join()
 
-    def _take(self, path: str, headers: dict[str, str], raw: bytes) -> int:
+    def _receive(self, path: str, headers: dict[str, str], raw: bytes) -> int:
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict) or not isinstance(body.get("order_id"), str):
-            return NO_WEBHOOK
-        with self._came:
+            return BAD_REQUEST
+        with self._arrived:
             self.received.append(ReceivedWebhook(path, headers, body))
-            self._came.notify_all()
+            self._arrived.notify_all()
             status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
             delay_seconds = self._delay_seconds
         if delay_seconds:

@@ -5,31 +5,31 @@ from typing import Any, Final, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.operations.recipes import CLOCK, RECIPES, RecipeStep, part_of
-from payment_sandbox.operations.what_if import UNPAID
+from payment_sandbox.operations.recipes import CLOCK_ACTOR, RECIPES, RecipeStep, half_of
+from payment_sandbox.operations.what_if import UNPAID_EXPIRIES
 from payment_sandbox.orders.actions import CUSTOMER, ActionName, Actor
-from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.web.answers.records import OrderOverview
 
 WEBHOOKS_SECONDS: Final = 6.0
-PAID: Final = ("completed", "accepted")
+PAID_STATUSES: Final = ("completed", "accepted")
 
 
 class TriggerImpossible(Exception):
     """The trigger cannot run; the message states the reason and the remedy."""
 
 
-def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
+def _run_step(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
     """Run one step of a recipe; steps of the merchant go through the merchant API."""
     known = sandbox.overview(order_id)
     order = known["order"]
-    details: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
-    if step.actor == CLOCK:
-        due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID]
+    details: dict[str, Any] = {"amount": half_of(order["amount"])} if step.is_part else {}
+    if step.actor == CLOCK_ACTOR:
+        due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID_EXPIRIES]
         if not due:
             raise TriggerImpossible(f"order {order_id} can no longer expire")
         sandbox.clock.advance(to=max(due))
-    elif step.actor != MERCHANT:
+    elif step.actor != MERCHANT_ACTOR:
         details |= {"reason": step.reason} if step.reason is not None else {}
         sandbox.act(order_id, cast(Actor, step.actor), cast(ActionName, step.action), **details)
     elif step.action == "capture":
@@ -44,7 +44,7 @@ def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
 
 def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tuple[RecipeStep, ...]:
     """Return the steps; without the first payment if the order is already paid and other steps follow."""
-    is_paid = known["order"]["status"] in PAID and "pay" not in known["actions"][CUSTOMER]
+    is_paid = known["order"]["status"] in PAID_STATUSES and "pay" not in known["actions"][CUSTOMER]
     return steps[1:] if is_paid and len(steps) > 1 and steps[0].action == "pay" else steps
 
 
@@ -73,7 +73,7 @@ def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **or
     else:
         steps = _remaining_steps(sandbox.overview(order_id), recipe.steps)
     for step in steps:
-        _play(sandbox, order_id, step)
+        _run_step(sandbox, order_id, step)
     with suppress(SandboxError):  # slower webhooks are shown as pending
         sandbox.wait(idle=True, timeout_seconds=WEBHOOKS_SECONDS)
     return sandbox.overview(order_id)

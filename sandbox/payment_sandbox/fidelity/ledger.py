@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 from payment_sandbox.loading import LOADING
 
-PROOFS: Final = "proofs.tsv"  # in the wheel only
-MUTANTS: Final = "mutants.tsv"
-TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
+PROOFS_FILE: Final = "proofs.tsv"  # in the wheel only
+MUTANTS_FILE: Final = "mutants.tsv"
+TESTS_FOLDER: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
 
 
 class Rule(TypedDict):
@@ -36,20 +36,20 @@ class Assumption(TypedDict):
     tests: list[str]
 
 
-def _rows(name: str) -> Iterator[list[Any]]:
+def _read_rows(name: str) -> Iterator[list[Any]]:
     text = files("payment_sandbox.fidelity").joinpath(name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.splitlines()[1:] if line)
 
 
 @cache
-def _proofs() -> dict[str, list[str]]:
+def _tests_by_rule() -> dict[str, list[str]]:
     """Return the tests by rule and assumption, from the table in a wheel or the tests of a checkout."""
-    if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
-        pairs: Iterable[Sequence[str]] = _rows(PROOFS)
+    if files("payment_sandbox.fidelity").joinpath(PROOFS_FILE).is_file():
+        pairs: Iterable[Sequence[str]] = _read_rows(PROOFS_FILE)
     else:
         with LOADING:  # run_path changes ``sys.argv`` for a moment
-            read_proofs = run_path(str(TESTS / "proofs.py"))["read_proofs"]
-        pairs = read_proofs(TESTS)
+            read_proofs = run_path(str(TESTS_FOLDER / "proofs.py"))["read_proofs"]
+        pairs = read_proofs(TESTS_FOLDER)
     proofs: dict[str, list[str]] = {}
     for rule_id, test in pairs:
         proofs.setdefault(rule_id, []).append(test)
@@ -58,7 +58,7 @@ def _proofs() -> dict[str, list[str]]:
 
 def rules() -> list[Rule]:
     """Return every rule with the names of the tests that prove it."""
-    proofs, killed = _proofs(), dict(_rows(MUTANTS))
+    proofs, killed = _tests_by_rule(), dict(_read_rows(MUTANTS_FILE))
     return [
         {
             "id": rule_id,
@@ -69,20 +69,20 @@ def rules() -> list[Rule]:
             "tests": proofs.get(rule_id, []),
             "killed_by": killed.get(rule_id),
         }
-        for rule_id, section, source, shown_by, text in _rows("rules.tsv")
+        for rule_id, section, source, shown_by, text in _read_rows("rules.tsv")
     ]
 
 
 def assumptions() -> list[Assumption]:
     """Return every assumption with the names of its tests, sorted by number."""
-    proofs = _proofs()
+    proofs = _tests_by_rule()
     return [
         {"id": number, "source": source, "text": text, "reason": reason, "tests": proofs.get(number, [])}
-        for number, source, text, reason in _rows("assumptions.tsv")
+        for number, source, text, reason in _read_rows("assumptions.tsv")
     ]
 
 
 @cache
 def rule_texts() -> dict[str, str]:
     """Return the text of each rule by its id."""
-    return {row[0]: row[-1] for row in _rows("rules.tsv")}
+    return {row[0]: row[-1] for row in _read_rows("rules.tsv")}

@@ -11,8 +11,8 @@ from payment_sandbox.loading import LOADING
 URL_LENGTH_MAX: Final = 2048
 HOST_LENGTH_MAX: Final = 253
 
-_LABEL: Final = Pattern("[A-Za-z0-9_-]{1,63}")
-_NUMERIC: Final = Pattern(
+_LABEL_PATTERN: Final = Pattern("[A-Za-z0-9_-]{1,63}")
+_NUMERIC_PATTERN: Final = Pattern(
     r"\d+|0[xX][0-9a-fA-F]*"
 )  # browsers parse a host with such a last label as an IPv4 address
 
@@ -47,11 +47,11 @@ def _is_host(host: str, *, has_brackets: bool) -> bool:
             return bool(IPv6Address(host)) and "%" not in host
         name = _encode_idna(host) if not host.isascii() or "xn--" in host.lower() else host
         labels = name.removesuffix(".").split(".")
-        if _NUMERIC.fullmatch(labels[-1]) is not None:
+        if _NUMERIC_PATTERN.fullmatch(labels[-1]) is not None:
             return bool(IPv4Address(name))
     except (AddressValueError, UnicodeError):
         return False
-    return len(name) <= HOST_LENGTH_MAX and all(map(_LABEL.fullmatch, labels))
+    return len(name) <= HOST_LENGTH_MAX and all(map(_LABEL_PATTERN.fullmatch, labels))
 
 
 def _encode_idna(host: str) -> str:
@@ -61,7 +61,7 @@ def _encode_idna(host: str) -> str:
         UnicodeError: the name has no valid encoding.
     """
     with LOADING:
-        import idna  # imported late: faster startup; requests uses it, too
+        import idna  # imported late, for a faster startup; requests uses idna, too
 
     name = idna.encode(host.lower(), strict=True, std3_rules=True).decode()  # as urllib3 does
     idna.decode(name)

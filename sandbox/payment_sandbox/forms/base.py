@@ -8,9 +8,9 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, vali
 
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
-REPAIRS: Final = "repairs"
-CHECKS: Final = "checks"
-OTHER: Final = "other"
+REPAIR_HOOK: Final = "repairs"
+CHECK_HOOK: Final = "checks"
+OTHER_HOOK: Final = "other"
 
 
 class Problem(str):
@@ -41,36 +41,36 @@ class Form(Schema):
 
 
 def repairs(function: Callable[..., Any]) -> Any:
-    """Mark a hook that runs before parsing, to repair input that parsing would refuse."""
+    """Mark a hook that runs before parsing and repairs input that parsing would refuse."""
     hook = pre_load(function)
-    hook.hook_kind = REPAIRS  # type: ignore[attr-defined]
+    hook.hook_kind = REPAIR_HOOK  # type: ignore[attr-defined]
     return hook
 
 
 def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
-    """Mark a hook that runs after parsing, to refuse inconsistent values.
+    """Mark a hook that runs after parsing and refuses inconsistent values.
 
     With ``although_invalid``, the hook also runs if a field is invalid; that field may then be missing.
     """
 
-    def mark(function: Callable[..., Any]) -> Any:
+    def mark_hook(function: Callable[..., Any]) -> Any:
         hook = validates_schema(skip_on_field_errors=not although_invalid)(function)
-        hook.hook_kind = CHECKS
+        hook.hook_kind = CHECK_HOOK
         return hook
 
-    return mark
+    return mark_hook
 
 
 def hook_kinds(form: Form) -> dict[str, str]:
     """Return the kinds of the form's hooks, by name."""
     attributes = {name: getattr(type(form), name, None) for name in dir(type(form))}
     hooks = {name: hook for name, hook in attributes.items() if hasattr(hook, "__marshmallow_hook__")}
-    return {name: getattr(hook, "hook_kind", OTHER) for name, hook in hooks.items()}
+    return {name: getattr(hook, "hook_kind", OTHER_HOOK) for name, hook in hooks.items()}
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
     """Return the closest known word; None if no word is close."""
-    from difflib import get_close_matches  # imported late: faster startup
+    from difflib import get_close_matches  # imported late, for a faster startup
 
     return next(iter(get_close_matches(word, known, n=1)), None)
 

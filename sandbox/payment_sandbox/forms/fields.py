@@ -14,8 +14,8 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
-KEYS_MAX: Final = 1000  # of an object whose values are validated
-COMMON: Final = {"required": "is required", "null": "must not be null"}
+KEYS_MAX: Final = 1000  # the maximum of an object whose values are validated
+COMMON_MESSAGES: Final = {"required": "is required", "null": "must not be null"}
 
 
 def _describe(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def _describe(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
-class Described:
+class DescribedField:
     """A field with a description, ``about``, for the API description, editors and documentation."""
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
@@ -32,7 +32,7 @@ class Described:
         super().__init__(*parts, **options)
 
 
-class Matches(validate.Validator):
+class PatternMatch(validate.Validator):
     """Requires a match of the whole text with a pattern."""
 
     def __init__(self, pattern: str, error: str) -> None:
@@ -46,21 +46,25 @@ class Matches(validate.Validator):
         return value
 
 
-class Text(Described, fields.String):
+class Text(DescribedField, fields.String):
     """A string that matches ``pattern``, which ``expected`` describes in words."""
 
-    default_error_messages = {**COMMON, "invalid": "must be a string", "invalid_utf8": "must be UTF-8"}
+    default_error_messages = {
+        **COMMON_MESSAGES,
+        "invalid": "must be a string",
+        "invalid_utf8": "must be UTF-8",
+    }
 
     def __init__(self, *, pattern: str | None = None, expected: str = "", **options: Any) -> None:
         if pattern is not None:  # for the API description: JSON Schema has no \\Z
             options = _describe(options, pattern=f"^(?:{pattern})$")
         super().__init__(**options)
         if pattern is not None:
-            self.validators.append(Matches(pattern, f"must be {expected}"))
+            self.validators.append(PatternMatch(pattern, f"must be {expected}"))
 
 
 class NumberOrText(Text):
-    """A string or an integer (clients send house numbers as either)."""
+    """A string or an integer, because clients send house numbers as either."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -84,10 +88,14 @@ class Choice(Text):
         return word
 
 
-class Whole(Described, fields.Integer):
+class Whole(DescribedField, fields.Integer):
     """A whole number; 12.95, "12" and true are refused."""
 
-    default_error_messages = {**COMMON, "invalid": "must be a whole number", "too_large": "is too large"}
+    default_error_messages = {
+        **COMMON_MESSAGES,
+        "invalid": "must be a whole number",
+        "too_large": "is too large",
+    }
 
     def __init__(self, low: int | None = None, high: int | None = None, **options: Any) -> None:
         super().__init__(strict=True, **options)
@@ -100,10 +108,10 @@ class Whole(Described, fields.Integer):
             self.validators.append(validate.Range(low, high, error=error))
 
 
-class Number(Described, fields.Float):
+class Number(DescribedField, fields.Float):
     """A number, with or without decimals."""
 
-    default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
+    default_error_messages = {**COMMON_MESSAGES, "invalid": "must be a number", "special": "must be a number"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         if not isinstance(value, int | float) or isinstance(value, bool):
@@ -129,10 +137,10 @@ class Cents(Whole):
         super().__init__(low, high, **options)
 
 
-class Flag(Described, fields.Boolean):
+class Flag(DescribedField, fields.Boolean):
     """True or false; words and numbers such as "yes" or 1 are refused."""
 
-    default_error_messages = {**COMMON, "invalid": "must be true or false"}
+    default_error_messages = {**COMMON_MESSAGES, "invalid": "must be true or false"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
         if not isinstance(value, bool):
@@ -152,10 +160,10 @@ class Yes(Flag):
         return True
 
 
-class Anything(Described, fields.Dict):
-    """An object with any keys; at most 1,000 keys if the values have a form."""
+class Anything(DescribedField, fields.Dict):
+    """An object with any keys; at most 1,000 keys if the values are validated."""
 
-    default_error_messages = {**COMMON, "invalid": "must be an object"}
+    default_error_messages = {**COMMON_MESSAGES, "invalid": "must be an object"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         if self.value_field is not None and isinstance(value, Mapping) and len(value) > KEYS_MAX:
@@ -169,13 +177,13 @@ class Anything(Described, fields.Dict):
             raise ValidationError(plain, valid_data=error.valid_data) from None
 
 
-class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
+class Items(DescribedField, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
     """A list of ``least`` to ``most`` items; reports a wrong length together with invalid items.
 
     Parsing stops after ``wrong_max`` invalid items, the maximum in a report.
     """
 
-    default_error_messages = {**COMMON, "invalid": "must be a list"}
+    default_error_messages = {**COMMON_MESSAGES, "invalid": "must be a list"}
 
     def __init__(
         self,
@@ -197,7 +205,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
             # "_schema" comes first, to be reported first
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
-        for index, item in enumerate(self._parsed_items(value)):
+        for index, item in enumerate(self._items_to_parse(value)):
             try:
                 items.append(self.inner.deserialize(item, **options))
             except ValidationError as error:
@@ -209,7 +217,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
             raise ValidationError(errors, valid_data=items)
         return items
 
-    def _parsed_items(self, value: list[Any]) -> list[Any]:
+    def _items_to_parse(self, value: list[Any]) -> list[Any]:
         """Return the items to parse: all, or only the first items of a list that is too long."""
         return value if self.most is None else value[: self.most + self.wrong_max]
 
@@ -226,17 +234,17 @@ class OneOrMany(Items):
         super().__init__(inner, least=1, most=100, **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
-        listed = value if isinstance(value, list | dict) else [value]
-        return super()._deserialize(listed, attr, data, **options)
+        items = value if isinstance(value, list | dict) else [value]
+        return super()._deserialize(items, attr, data, **options)
 
 
-class FormPart(Described, fields.Nested):
-    """An object with a form of its own."""
+class FormPart(DescribedField, fields.Nested):
+    """An object that a separate form parses."""
 
-    default_error_messages = {**COMMON, "type": "must be an object"}
+    default_error_messages = {**COMMON_MESSAGES, "type": "must be an object"}
 
 
-NO_TIME: Final = "must be longer than zero"
+ZERO_PERIOD: Final = "must be longer than zero"
 
 
 class PeriodText(Text):
@@ -253,7 +261,7 @@ class PeriodText(Text):
         except PeriodError as error:
             raise ValidationError(str(error)) from None
         if period.is_zero and not self.zero:
-            raise ValidationError(NO_TIME)
+            raise ValidationError(ZERO_PERIOD)
         return text
 
 

@@ -1,4 +1,4 @@
-"""The stored and echoed fields of an order, one row each.
+"""The fields of an order that are stored and repeated in responses, one row each.
 
 Parsing, responses, updates, the API description, snapshots and verification all derive from these rows.
 """
@@ -30,8 +30,8 @@ class AddressForm(Form):
     null_is_absent = True
 
     address = Text(about="Lines separated by newlines.")
-    address_type = Text(about="Such as customer or billing.")
-    country = Text(**COUNTRY, about="Two letters.")
+    address_type = Text(about="The type, such as customer or billing.")
+    country = Text(**COUNTRY, about="The two-letter code.")
 
 
 class CustomerForm(Form):
@@ -39,32 +39,32 @@ class CustomerForm(Form):
 
     null_is_absent = True
 
-    first_name = Text(about="Given name.")
-    last_name = Text(about="Family name.")
+    first_name = Text(about="The given name.")
+    last_name = Text(about="The family name.")
     gender = Text(about="Such as male or female.")
-    birthdate = Birthdate(about="YYYY-MM-DD.")
+    birthdate = Birthdate(about="The date of birth, as YYYY-MM-DD.")
     email_address = Text(about="Some addresses trigger an outcome: see the test values.")
-    phone_numbers = Items(Text(), about="Any number of phone numbers.")
+    phone_numbers = Items(Text(), about="Phone numbers.")
     address = Text(about="Lines separated by newlines.")
-    address_type = Text(about="Such as customer or billing.")
+    address_type = Text(about="The type, such as customer or billing.")
     additional_addresses = Items(FormPart(AddressForm), about="Other addresses.")
-    country = Text(**COUNTRY, about="Two letters.")
+    country = Text(**COUNTRY, about="The two-letter code.")
     ip_address = Text(about="The customer's IP address.")
     locale = Choice(LOCALES, about="The language of the payment page.")
-    postal_code = NumberOrText(about="Accepted and echoed.")
-    housenumber = NumberOrText(about="Accepted and echoed.")
+    postal_code = NumberOrText(about="Stored, and repeated in responses.")
+    housenumber = NumberOrText(about="Stored, and repeated in responses.")
     merchant_customer_id = NumberOrText(about="The merchant's own id for the customer.")
     user_agent = Text(about="The customer's browser.")
     forwarded_ip = Text(about="The customer's IP address behind a proxy.")
 
     @repairs
-    def nulls_are_absent(self, data: Any, **options: Any) -> Any:
+    def drop_nulls(self, data: Any, **options: Any) -> Any:
         """Treat null as absent (SET-15)."""
         return without_nulls(data) if isinstance(data, Mapping) else data
 
 
 class SentField(NamedTuple):
-    """A stored field; a wrong value breaks ``rule``, and PUT may update it if it ``changes``.
+    """A stored field; a wrong value breaks ``rule``, and PUT may update a field that ``changes``.
 
     With ``is_refunded``, a refund copies the value from its order.
     """
@@ -97,7 +97,7 @@ SENT_FIELDS: Final = (
         "expiration_period", PeriodText(about="The lifetime of the hosted page."), "ORD-11", changes=False
     ),
     SentField("customer", FormPart(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
-    SentField("extra", Anything(about="Free-form, echoed."), "SET-14"),
+    SentField("extra", Anything(about="Free-form data; responses repeat it."), "SET-14"),
 )
 
 SentForm: Final = type("SentForm", (Form,), {field.name: field.reads for field in SENT_FIELDS})

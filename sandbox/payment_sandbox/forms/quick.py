@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from marshmallow import ValidationError, missing, validate
 
-from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds, load, unknown_keys
+from payment_sandbox.forms.base import CHECK_HOOK, REPAIR_HOOK, Form, hook_kinds, load, unknown_keys
 from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, FormPart, Items, Text, Whole
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
 
@@ -21,10 +21,10 @@ Reader = Callable[[Any], Any]
 
 
 class NeedsMarshmallow(Exception):
-    """The value may be wrong or incomplete, so that marshmallow must parse it."""
+    """The value may be wrong or incomplete, so marshmallow must parse it."""
 
 
-def quickly(form: Form, data: Any) -> dict[str, Any] | None:
+def parse_quickly(form: Form, data: Any) -> dict[str, Any] | None:
     """Parse a valid body without unknown keys; return None if marshmallow must parse the body."""
     try:
         loaded: dict[str, Any] = _reader(form)(data)
@@ -39,7 +39,7 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     Raises:
         Invalid: lists all violations.
     """
-    valid = quickly(form, data)
+    valid = parse_quickly(form, data)
     if valid is not None:
         return valid
     loaded, violations = load(form, data)
@@ -53,15 +53,15 @@ def read(form: Form, data: Any) -> dict[str, Any]:
 @lru_cache(maxsize=FORMS_MAX)
 def _reader(form: Form) -> Reader:
     """Build the reader of objects with the form's fields, in their order."""
-    kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}
-    if any(kind != CHECKS for kind in kinds.values()):
+    kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIR_HOOK}
+    if any(kind != CHECK_HOOK for kind in kinds.values()):
         return _fall_back
     return _object_reader(form, [getattr(form, name) for name in kinds])
 
 
 def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
     known = [
-        (field.data_key or name, field.attribute or name, _value(field), field.load_default)
+        (field.data_key or name, field.attribute or name, _value_reader(field), field.load_default)
         for name, field in form.load_fields.items()
     ]
     names = frozenset(name for name, *_ in known)
@@ -77,13 +77,13 @@ def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reader:
             elif default is not missing:
                 loaded[attribute] = default() if callable(default) else default
         for check in checks:
-            _or_fall_back(check, loaded)
+            _call_or_fall_back(check, loaded)
         return loaded
 
     return read
 
 
-def _value(field: Any) -> Reader:
+def _value_reader(field: Any) -> Reader:
     """Build the reader of a field: a fast reader for a known type, otherwise the field's own."""
     build = BUILDERS.get(type(field))
     return build(field) if build is not None and not field.allow_none else _field_reader(field)
@@ -91,23 +91,23 @@ def _value(field: Any) -> Reader:
 
 def _field_reader(field: Any) -> Reader:
     def read(value: Any) -> Any:
-        return _or_fall_back(field.deserialize, value)
+        return _call_or_fall_back(field.deserialize, value)
 
     return read
 
 
-def _or_fall_back(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call_or_fall_back(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except ValidationError:
         raise NeedsMarshmallow from None
 
 
-def _typed_readers(kind: type) -> Callable[[Any], Reader]:
+def _type_reader_builder(kind: type) -> Callable[[Any], Reader]:
     """Build readers of a single JSON type, which refuse equal values of other types, such as 1 for true."""
 
     def build(field: Any) -> Reader:
-        valid = [_validator(validator) for validator in field.validators]
+        valid = [_validation(validator) for validator in field.validators]
 
         def read(value: Any) -> Any:
             if type(value) is not kind or not all(is_valid(value) for is_valid in valid):
@@ -124,14 +124,14 @@ def _typed_readers(kind: type) -> Callable[[Any], Reader]:
     return build
 
 
-def _validator(validator: Any) -> Callable[[Any], bool]:
+def _validation(validator: Any) -> Callable[[Any], bool]:
     if isinstance(validator, validate.Range) and validator.min_inclusive and validator.max_inclusive:
         low, high = validator.min, validator.max
         return lambda value: (low is None or value >= low) and (high is None or value <= high)
-    return lambda value: _or_fall_back(validator, value) is not False
+    return lambda value: _call_or_fall_back(validator, value) is not False
 
 
-def _choice(field: Any) -> Reader:
+def _choice_reader(field: Any) -> Reader:
     words = frozenset(field.choices)
 
     def read(value: Any) -> Any:
@@ -142,8 +142,8 @@ def _choice(field: Any) -> Reader:
     return read
 
 
-def _items(field: Any) -> Reader:
-    value_of, least, most = _value(field.inner), field.least, field.most
+def _items_reader(field: Any) -> Reader:
+    value_of, least, most = _value_reader(field.inner), field.least, field.most
 
     def read(value: Any) -> Any:
         if type(value) is not list or len(value) < least or (most is not None and len(value) > most):
@@ -153,15 +153,15 @@ def _items(field: Any) -> Reader:
     return read
 
 
-def _part(field: Any) -> Reader:
+def _part_reader(field: Any) -> Reader:
     return _reader(field.schema) if not field.many else _fall_back
 
 
 def _free_object_reader(field: Any) -> Reader:
     is_free = field.key_field is None and field.value_field is None
-    copied = _typed_readers(dict)(field)
+    copied = _type_reader_builder(dict)(field)
     if isinstance(field.value_field, FormPart):
-        key_of, value_of = _value(field.key_field), _value(field.value_field)
+        key_of, value_of = _value_reader(field.key_field), _value_reader(field.value_field)
         return lambda value: {key_of(key): value_of(item) for key, item in copied(value).items()}
     return (lambda value: dict(copied(value))) if is_free else _field_reader(field)
 
@@ -171,13 +171,13 @@ def _fall_back(value: Any) -> Any:
 
 
 BUILDERS: Final[dict[type, Callable[[Any], Reader]]] = {
-    Text: _typed_readers(str),
-    Choice: _choice,
-    Whole: _typed_readers(int),
-    Cents: _typed_readers(int),
-    Flag: _typed_readers(bool),
+    Text: _type_reader_builder(str),
+    Choice: _choice_reader,
+    Whole: _type_reader_builder(int),
+    Cents: _type_reader_builder(int),
+    Flag: _type_reader_builder(bool),
     Anything: _free_object_reader,
-    Items: _items,
-    FormPart: _part,
+    Items: _items_reader,
+    FormPart: _part_reader,
 }
 """The builders of readers, by exact class, because a subclass may parse differently."""

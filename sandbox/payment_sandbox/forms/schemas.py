@@ -1,4 +1,4 @@
-"""JSON Schema generated from the forms, the only source of the rules."""
+"""JSON Schema generated from the forms, the only source of these rules."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
@@ -15,15 +15,15 @@ COMPONENTS: Final = "#/components/schemas/"
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-class ClosingPlugin(MarshmallowPlugin):
-    """A plugin that forbids additional keys, and allows null where it means absent."""
+class StrictSchemaPlugin(MarshmallowPlugin):
+    """A plugin that forbids additional keys, and allows null for absent values."""
 
     closed: frozenset[type[Schema]] = frozenset()
 
     def schema_helper(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Return the schema for the components section."""
         described = super().schema_helper(name, *arguments, **options)  # type: ignore[no-untyped-call]
-        kind = _class(options["schema"])
+        kind = _class_of(options["schema"])
         if described is not None and (kind in self.closed or kind().unknown == RAISE):
             described["additionalProperties"] = False
         if described is not None and issubclass(kind, Form) and kind.null_is_absent:
@@ -40,57 +40,57 @@ def _allow_null(schema: dict[str, Any]) -> None:
         schema["enum"] = [*schema["enum"], None]
 
 
-def plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
+def create_plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
     """Create the plugin that describes forms and shapes in an OpenAPI document.
 
     The ``closed`` forms, and the forms nested in them, allow no additional keys.
     """
-    closing = ClosingPlugin(schema_name_resolver=schema_name)
-    closing.closed = frozenset(part for form in closed if form().fields for part in _with_parts(form))
-    return closing
+    strict_plugin = StrictSchemaPlugin(schema_name_resolver=schema_name)
+    strict_plugin.closed = frozenset(part for form in closed if form().fields for part in _nested_forms(form))
+    return strict_plugin
 
 
-def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
+def _nested_forms(form: type[Schema]) -> Iterator[type[Schema]]:
     yield form
     for field in form().fields.values():
         inner = field.inner if isinstance(field, fields.List) else field
         if isinstance(inner, fields.Nested):
-            yield from _with_parts(_class(inner.schema))
+            yield from _nested_forms(_class_of(inner.schema))
 
 
-def prepare(plugin: MarshmallowPlugin) -> None:
+def register_field_types(plugin: MarshmallowPlugin) -> None:
     """Register the field types of forms with a plugin, after the document was created."""
     assert plugin.converter is not None, "the document must have initialised its plugins"
     plugin.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
-    for function in (_bounds, _one_or_many, _alternatives, _null):
+    for function in (_add_bounds, _allow_single_item, _add_alternative, _allow_null_reference):
         plugin.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
 
 
 def schema_name(schema: Any) -> str:
     """Return the component name: ``OrderForm`` becomes ``OrderRequest``, ``OrderShape`` becomes ``Order``."""
-    return _class(schema).__name__.replace("Form", "Request").removesuffix("Shape")
+    return _class_of(schema).__name__.replace("Form", "Request").removesuffix("Shape")
 
 
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a form and its nested forms, without additional keys.
 
-    ``parts`` has the forms of keys with values undefined in this form.
+    ``parts`` maps the keys whose values this form leaves open to their forms.
     """
     kinds: dict[str, type[Schema]] = {}
 
-    def named(schema: Any) -> str:
+    def remember_name(schema: Any) -> str:
         name = _form_name(schema)
-        kinds[name] = _class(schema)
+        kinds[name] = _class_of(schema)
         return name
 
-    plain = MarshmallowPlugin(schema_name_resolver=named)
+    plain = MarshmallowPlugin(schema_name_resolver=remember_name)
     document = APISpec(title="", version="", openapi_version="3.1.0", plugins=[plain])
-    prepare(plain)
+    register_field_types(plain)
     for kind in (form, *parts.values()):
-        document.components.schema(named(kind), schema=kind)
+        document.components.schema(remember_name(kind), schema=kind)
     schemas: dict[str, Any] = document.to_dict()["components"]["schemas"]
     for name, described in kinds.items():
-        _close(described, schemas[name])
+        _forbid_other_keys(described, schemas[name])
     whole = schemas.pop(_form_name(form))
     for key, part in parts.items():
         about = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
@@ -99,7 +99,7 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
     return dict(_with_local_references(schema))
 
 
-def _close(form: type[Schema], schema: dict[str, Any]) -> None:
+def _forbid_other_keys(form: type[Schema], schema: dict[str, Any]) -> None:
     """Add the keywords that apply to the whole form."""
     schema["additionalProperties"] = False
     schema["description"] = (getdoc(form) or "").splitlines()[0]
@@ -116,14 +116,14 @@ def _with_local_references(node: Any) -> Any:
 
 
 def _form_name(schema: Any) -> str:
-    return _class(schema).__name__.removesuffix("Form")
+    return _class_of(schema).__name__.removesuffix("Form")
 
 
-def _class(schema: Any) -> type[Schema]:
+def _class_of(schema: Any) -> type[Schema]:
     return schema if isinstance(schema, type) else type(schema)
 
 
-def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
+def _add_bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
     """Add the length limits of a list, or the exclusive minimum of seconds."""
     if isinstance(field, Seconds):
         return {"exclusiveMinimum": ret.pop("minimum")}
@@ -133,7 +133,7 @@ def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **option
     return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
-def _one_or_many(
+def _allow_single_item(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
     """Allow a single item without a list, with the keywords of list items."""
@@ -143,7 +143,9 @@ def _one_or_many(
     return {**inner, "type": [inner["type"], "array"]}
 
 
-def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
+def _allow_null_reference(
+    self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
+) -> dict[str, Any]:
     """Allow null in addition to other values; apispec before 6.8 would allow only null."""
     if ret.get("type") != ["null"]:
         return {}
@@ -151,11 +153,11 @@ def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options:
     return {"anyOf": [{"$ref": ret.pop("$ref")}, {"type": "null"}]} if "$ref" in ret else {}
 
 
-def _alternatives(
+def _add_alternative(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
     """Add the alternative to an object."""
     if "allOf" in ret:  # apispec before 6.8 separates a reference from other keywords this way
         ret.update(ret.pop("allOf")[0])
-    instead = getattr(field, "instead", None)
-    return {} if instead is None else {"anyOf": [instead, {"$ref": ret.pop("$ref")}]}
+    alternative_schema = getattr(field, "alternative_schema", None)
+    return {} if alternative_schema is None else {"anyOf": [alternative_schema, {"$ref": ret.pop("$ref")}]}

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
-SECRETS: Final = "a card number, a card code or an API key"
+SECRET_KINDS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
-PAIR: Final = 2
+PAIR_LENGTH: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
 KEY_LENGTH_MIN: Final = 16
@@ -28,24 +28,24 @@ _INVISIBLE: Final = (
     "\u0300-\u036f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u20d0-\u20ff\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef"  # combining marks and blank characters
 )
-_HIDING: Final = Pattern(f"[{_INVISIBLE}]+")
+_INVISIBLE_RUN: Final = Pattern(f"[{_INVISIBLE}]+")
 _DIGITS: Final = Pattern(rf"(?<!\d)\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
 _ASCII_BETWEEN: Final = bytes(range(33)) + b"\x7f.,_/+-"  # the ASCII separators that _DIGITS allows
-_RUN: Final = Pattern(rb"\d{12}")
+_TWELVE_DIGITS: Final = Pattern(rb"\d{12}")
 _GROUP: Final = Pattern(r"\d+")
-_SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
+_TWELVE_DIGIT_PREFIX: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 UUID_LENGTH: Final = 36
-_HARMLESS: Final = Pattern(
+_HARMLESS_TEXT: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
 """Words, identifiers and timestamps: most texts of a record match and skip the other checks."""
 
 _PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
-_NAMES_SECRET: Final = re.compile("cv|csc|code|verif")
+_SECRET_WORD: Final = re.compile("cv|csc|code|verif")
 
-_HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
+_CODE_HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (
     r"(?:(?:cvc|cvv|card.?code|security.?code|verification.?(?:code|value|number))[a-z0-9_-]{0,20}"
     r"|(?:cvn|csc)2?(?![a-z0-9]))"
@@ -73,21 +73,23 @@ def mask(text: str, api_key: str | None = None) -> str:
 
     Escaped secrets are masked, too, as in JSON, XML, or a URL.
     """
-    is_harmless = text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None  # a word has no digits
+    is_harmless = (
+        text.isalpha() or _HARMLESS_TEXT.compiled.fullmatch(text) is not None
+    )  # a word has no digits
     if not is_harmless and _PATH.compiled.fullmatch(text) is not None:
-        is_harmless = _NAMES_SECRET.search(text) is None
+        is_harmless = _SECRET_WORD.search(text) is None
     if is_harmless and (api_key is None or api_key not in text):
         return text
-    plain = _plain(text)
+    plain = _decode_escapes(text)
     masked = _mask_number(plain, api_key)
     if masked == plain:
         return text
     as_written = _mask_number(text, api_key)
-    remainder = _plain(as_written)
+    remainder = _decode_escapes(as_written)
     return as_written if _mask_number(remainder, api_key) == remainder else masked
 
 
-def _plain(text: str) -> str:
+def _decode_escapes(text: str) -> str:
     """Decode escapes and drop invisible characters, which could hide a secret."""
     plain = text
     if "%" in plain:
@@ -96,7 +98,7 @@ def _plain(text: str) -> str:
         plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescape, plain))
     if plain.isascii() and plain.rstrip().isprintable():  # the usual case, and a cheap check
         return plain
-    return _HIDING.sub("", plain)
+    return _INVISIBLE_RUN.sub("", plain)
 
 
 class Masking:
@@ -105,16 +107,16 @@ class Masking:
     def __init__(self) -> None:
         self.api_key: str | None = None  # in memory only, and only to recognize it in records
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return the text with its secrets masked."""
         return mask(text, self.api_key)
 
-    def record(self, record: Record) -> Record:
+    def mask_record(self, record: Record) -> Record:
         """Return the record with the secrets masked in every text, at every level."""
         masked: Any = self._mask_value(record)
         return masked  # type: ignore[no-any-return]
 
-    def named_value(self, name: str, value: Any) -> Any:
+    def mask_field(self, name: str, value: Any) -> Any:
         """Return the value of a field with its secrets masked; the field's name reveals a CVC."""
         return MASK if _is_code(name, value) else self._mask_value(value)
 
@@ -124,31 +126,31 @@ class Masking:
         if value is None:
             return None
         if isinstance(value, bytes):
-            return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+            return self.mask_text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
-            return {self._mask_value(key): self._mask_value(inner) for key, inner in self.named(value)}
+            return {self._mask_value(key): self._mask_value(inner) for key, inner in self.masked_items(value)}
         if isinstance(value, list):
             return [self._mask_value(item) for item in value]
         if isinstance(value, tuple):
-            return self._of_tuple(value)
+            return self._mask_tuple(value)
         return value
 
-    def _of_tuple(self, value: tuple[Any, ...]) -> Any:
+    def _mask_tuple(self, value: tuple[Any, ...]) -> Any:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._mask_value, value))
-        if len(value) == PAIR and isinstance(value[1], str):  # such as a header
+        if len(value) == PAIR_LENGTH and isinstance(value[1], str):  # such as a header
             name, text = value
             return (self._mask_value(name), MASK if _is_code(name, text) else self._mask_value(text))
         return tuple(map(self._mask_value, value))
 
-    def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield the items of a record with CVCs masked, except booleans, such as the result of a check."""
+    def masked_items(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield the items of a record with CVCs masked; booleans, such as results of checks, remain."""
         for name, value in record.items():
             yield name, MASK if _is_code(name, value) else value
 
-    def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
+    def secret_paths(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
         """Yield the paths of the secrets in a configuration, except under ``ignored`` keys."""
-        yield from _paths(self.without_short_key(), document, "", ignored)
+        yield from _secret_paths(self.without_short_key(), document, "", ignored)
 
     def without_short_key(self) -> "Masking":
         """Return a masking that ignores a short API key, because it may be a common word."""
@@ -159,31 +161,31 @@ class Masking:
 
 
 def _is_code(name: Any, value: Any) -> bool:
-    if not isinstance(name, str) or not _names_code(name) or isinstance(value, bool):
+    if not isinstance(name, str) or not _is_code_name(name) or isinstance(value, bool):
         return False
     return any(map(str.isdigit, str(value)))
 
 
 @lru_cache(maxsize=1024)
-def _names_code(name: str) -> bool:
+def _is_code_name(name: str) -> bool:
     """Whether a field or a header is named like a CVC; cached, because names repeat."""
-    return _CODE_NAME.search(_plain(name)) is not None
+    return _CODE_NAME.search(_decode_escapes(name)) is not None
 
 
-def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
+def _secret_paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for name, inner in masking.named(value):
+        for name, inner in masking.masked_items(value):
             below = f"{path}.{name}" if path else str(name)
             if name in ignored:
                 continue
-            if inner is not value[name] or masking.record(name) != name:
-                yield masking.text(below)
-            yield from _paths(masking, inner, below, ignored)
+            if inner is not value[name] or masking.mask_record(name) != name:
+                yield masking.mask_text(below)
+            yield from _secret_paths(masking, inner, below, ignored)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            yield from _paths(masking, inner, f"{path}[{index}]", ignored)
-    elif masking.record(value) != value:
-        yield masking.text(path)
+            yield from _secret_paths(masking, inner, f"{path}[{index}]", ignored)
+    elif masking.mask_record(value) != value:
+        yield masking.mask_text(path)
 
 
 def _mask_number(text: str, api_key: str | None) -> str:
@@ -193,16 +195,18 @@ def _mask_number(text: str, api_key: str | None) -> str:
         if "basic" in lower:
             text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
         text = text.replace(api_key, MASK)
-    if any(map(lower.__contains__, _HINTS)):
+    if any(map(lower.__contains__, _CODE_HINTS)):
         text = _mask_nested_codes(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
-    return _DIGITS.sub(_mask_digits, text) if _may_have_number(text) else text
+    return _DIGITS.sub(_mask_digits, text) if _may_contain_number(text) else text
 
 
-def _may_have_number(text: str) -> bool:
+def _may_contain_number(text: str) -> bool:
     """Whether the text can have a card number; a cheap check before the slow search."""
-    return not text.isascii() or _RUN.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
+    return (
+        not text.isascii() or _TWELVE_DIGITS.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
+    )
 
 
 def _mask_basic(match: re.Match[str], api_key: str) -> str:
@@ -307,5 +311,5 @@ def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, in
 
 def _is_card_number(digits: str) -> bool:
     begin = "".join(str(int(digit)) for digit in digits[:4])  # int() also reads the digits of other scripts
-    prefix = _SHORT if len(digits) == DIGITS_MIN else _PREFIX
+    prefix = _TWELVE_DIGIT_PREFIX if len(digits) == DIGITS_MIN else _PREFIX
     return prefix.fullmatch(begin) is not None and is_luhn(digits)

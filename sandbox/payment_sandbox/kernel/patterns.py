@@ -30,14 +30,14 @@ class Pattern(Generic[AnyStr]):
         return self.compiled.sub(replacement, text)
 
 
-NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
+FORBIDDEN_CHARACTER: Final = Pattern("[\ud800-\udfff\x00]")
 """Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""
 
 UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""An identifier; the first group suffices to distinguish identifiers for readers."""
+"""An identifier; its first group is enough for readers to tell identifiers apart."""
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Escape the characters that would break the line or control a terminal."""
     if text.isprintable():
         return text

@@ -5,12 +5,12 @@ from typing import Any, Final, TypeVar
 
 Value = TypeVar("Value")
 
-NOTHING: Final[Mapping[str, Any]] = {}
+EMPTY_MAPPING: Final[Mapping[str, Any]] = {}
 """The shared empty mapping, to save memory."""
 
 LENGTH_MAX: Final = 100  # longer strings rarely repeat
-KNOWN_MAX: Final = 1000
-TEXTS_ONLY: Final = frozenset({str})
+CACHED_MAX: Final = 1000
+STRING_TYPE: Final = frozenset({str})
 
 
 class SharedValues:
@@ -24,7 +24,7 @@ class SharedValues:
     def __init__(self) -> None:
         self._known: dict[Hashable, Any] = {}
 
-    def value(self, value: Any) -> Any:
+    def share(self, value: Any) -> Any:
         """Return equal data with shared strings; objects and lists are copied."""
         kind = type(value)
         if kind is str:
@@ -33,17 +33,17 @@ class SharedValues:
             known = self._known.get(value)
             return known if known is not None else self._remember(value, value)
         if kind is dict:
-            return self.object({self.value(name): self.value(inner) for name, inner in value.items()})
-        return list(map(self.value, value)) if kind is list else value
+            return self.share_object({self.share(name): self.share(inner) for name, inner in value.items()})
+        return list(map(self.share, value)) if kind is list else value
 
-    def object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    def share_object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the cached object with the same strings in the same order; other objects unchanged."""
-        if not TEXTS_ONLY.issuperset(map(type, fields.values())):
+        if not STRING_TYPE.issuperset(map(type, fields.values())):
             return fields  # 1, 1.0 and True are equal, but serialized differently
-        return self._remember(tuple(fields.items()), fields) if fields else NOTHING
+        return self._remember(tuple(fields.items()), fields) if fields else EMPTY_MAPPING
 
     def _remember(self, key: Hashable, value: Value) -> Value:
-        if len(self._known) >= KNOWN_MAX:
+        if len(self._known) >= CACHED_MAX:
             self._known.clear()
         first: Value = self._known.setdefault(key, value)
         return first

@@ -24,7 +24,7 @@ _SPELLING: Final = Pattern(
 )
 _FRACTION: Final = Pattern(
     r"[.,]\d+[A-Z]."
-)  # before another number; only the last number may have a fraction
+)  # a fraction before another number; only the last number may have one
 
 
 class PeriodError(ValueError):
@@ -36,7 +36,7 @@ class Period(NamedTuple):
 
     spelling: str
     months: int
-    rest: timedelta
+    extra: timedelta
 
     @staticmethod
     @lru_cache(maxsize=1024)  # merchants use few different periods
@@ -54,10 +54,10 @@ class Period(NamedTuple):
             float((part or "0").replace(",", ".")) for part in match.groups()[2:]
         )
         try:
-            rest = timedelta(days=days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
+            extra = timedelta(days=days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
         except OverflowError:
-            rest = timedelta.max
-        return Period(spelling, years * 12 + months, rest)
+            extra = timedelta.max
+        return Period(spelling, years * 12 + months, extra)
 
     @classmethod
     def of(cls, period: "Period | str | timedelta") -> "Period":
@@ -74,7 +74,7 @@ class Period(NamedTuple):
     @property
     def is_zero(self) -> bool:
         """Whether the length is zero."""
-        return not self.months and not self.rest
+        return not self.months and not self.extra
 
     def after(self, moment: datetime) -> datetime:
         """Return the moment one period after ``moment``; a month after the 31st is the next month's last day.
@@ -82,7 +82,7 @@ class Period(NamedTuple):
         A result beyond the year 9999 becomes the last moment of that year.
         """
         try:
-            return add_months(moment, self.months) + self.rest if self.months else moment + self.rest
+            return add_months(moment, self.months) + self.extra if self.months else moment + self.extra
         except OverflowError:
             return LAST_MOMENT
 
@@ -92,7 +92,7 @@ class Period(NamedTuple):
         A period that would end at the calendar's last moment does not count.
         """
         if not self.months:
-            return moment + max(0, (limit - moment) // self.rest) * self.rest
+            return moment + max(0, (limit - moment) // self.extra) * self.extra
         # one at a time, because a short month clips the day permanently; the loop ends with the calendar
         while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
             moment = after

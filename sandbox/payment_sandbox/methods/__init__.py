@@ -1,4 +1,4 @@
-"""The payment methods, one module each; to add a method, write a module and list it in ``ALL``.
+"""The payment methods, one module each; to add a method, write a module and list it in ``ALL_METHODS``.
 
 Other packages may import this package and ``common``.
 """
@@ -19,7 +19,7 @@ from payment_sandbox.methods.wallet_qr import WalletQr
 from payment_sandbox.methods.wallet_web import WalletWeb
 from payment_sandbox.orders.transaction import Transaction
 
-ALL: Final[tuple[Method, ...]] = (
+ALL_METHODS: Final[tuple[Method, ...]] = (
     CreditCard(),
     BankTransfer(),
     BankRedirectNl(),
@@ -32,17 +32,17 @@ ALL: Final[tuple[Method, ...]] = (
     PayLaterA(),
     InvoiceLaterB(),
 )
-BY_NAME: Final = {method.name: method for method in ALL}
-NAMES: Final = tuple(BY_NAME)
-SCANNED_BY: Final = next(method.name for method in ALL if method.capabilities.pays_bank_qr)
+METHODS_BY_NAME: Final = {method.name: method for method in ALL_METHODS}
+METHOD_NAMES: Final = tuple(METHODS_BY_NAME)
+BANK_QR_METHOD: Final = next(method.name for method in ALL_METHODS if method.capabilities.pays_bank_qr)
 REFUND: Final[Method] = Refund()
 
 
 def details_fields() -> dict[str, DetailField]:
     """Return the ``payment_method_details`` fields of all methods, by name."""
-    return {field.name: field for method in ALL for field in method.capabilities.details}
+    return {field.name: field for method in ALL_METHODS for field in method.capabilities.details}
 
 
 def behaviour_of(transaction: Transaction) -> Method:
     """Return the method that controls a transaction, or ``REFUND`` for a refund."""
-    return REFUND if transaction.credit_debit == "debit" else BY_NAME[transaction.method]
+    return REFUND if transaction.credit_debit == "debit" else METHODS_BY_NAME[transaction.method]

@@ -4,7 +4,7 @@ from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, 
 
 
 class BankRedirectBe(PageMethod):
-    """Available in live mode only (BRB-01)."""
+    """Belgian online banking, available in live mode only (BRB-01)."""
 
     name = "bank-redirect-be"
     capabilities = Capabilities(

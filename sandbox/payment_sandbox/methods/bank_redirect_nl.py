@@ -24,7 +24,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankRedirectNl(PageMethod):
-    """The customer confirms at the issuer in the request (IDR-01)."""
+    """Dutch online banking: the customer confirms at the issuer in the request (IDR-01)."""
 
     name = "bank-redirect-nl"
     capabilities = Capabilities(
@@ -69,7 +69,7 @@ class BankRedirectNl(PageMethod):
         }
         return [Reveal(details), *super().begin(attempt, terms)]
 
-    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+    def revealed_details(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
         """Return the payer, as reported by the bank (IDR-04)."""
         return {
             **payer(attempt.asked["issuer_id"], terms.ids),

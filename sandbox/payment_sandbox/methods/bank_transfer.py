@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common import (
-    AT_ONCE,
     CREDIT,
     CREDITOR,
     ISSUERS,
+    NO_DELAY,
     AttemptDraft,
     Capabilities,
     Credit,
     Labels,
-    Later,
     Move,
     OpenPage,
     Reveal,
+    ScheduleAction,
     Step,
     Terms,
     TriggerValue,
@@ -29,7 +29,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankTransfer:
-    """Pending until the bank credits the amount; never completes in test mode (SEPA-01, SEPA-04)."""
+    """A transfer, pending until the bank credits the amount, and forever in test mode (SEPA-01, SEPA-04)."""
 
     name = "bank-transfer"
     capabilities = Capabilities(
@@ -72,7 +72,7 @@ class BankTransfer:
         if credit == "never" or terms.is_test:
             return []
         action = Action(BANK, "credit", amount_cents=credit.get("amount"))
-        return [Later(Period.parse(credit.get("after", AT_ONCE)), action)]
+        return [ScheduleAction(Period.parse(credit.get("after", NO_DELAY)), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Return no steps: the page only shows the account number."""

@@ -15,7 +15,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
-AT_ONCE: Final = "PT0S"
+NO_DELAY: Final = "PT0S"
 PAYMENT_PAGE: Final = "{payment_page}"
 """The placeholder in revealed details for the URL of the attempt's page, set by the web layer."""
 
@@ -27,7 +27,7 @@ CHOOSE: Final = f"{CUSTOMER} choose"
 CREDIT: Final = f"{BANK} credit"
 APPROVE: Final = f"{SCREENING} approve"
 DECLINE: Final = f"{SCREENING} decline"
-ERR: Final = f"{SCREENING} error"
+SCREENING_ERROR: Final = f"{SCREENING} error"
 SETTLE: Final = f"{PROCESSOR} settle"
 REJECT: Final = f"{PROCESSOR} fail"
 
@@ -102,7 +102,7 @@ class Capabilities(NamedTuple):
 
 
 class AttemptDraft(NamedTuple):
-    """The parts of a request for the checks of a method; None for missing or unusable values."""
+    """The parts of a request that a method checks; None for missing or unusable values."""
 
     path: str
     amount_cents: Cents | None
@@ -111,7 +111,7 @@ class AttemptDraft(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The parts of a project for methods: mode, features, vault, clock and identifiers."""
+    """The parts of a project that methods use: mode, features, vault, clock and identifiers."""
 
     now: datetime
     is_test: bool
@@ -129,7 +129,7 @@ class Move(NamedTuple):
     customer_message: str | None = None
 
 
-class Later(NamedTuple):
+class ScheduleAction(NamedTuple):
     """Schedule an automatic action of an actor."""
 
     after: Period
@@ -161,7 +161,7 @@ class StoreCard(NamedTuple):
     card: Mapping[str, Any]
 
 
-Step = Move | Later | Reveal | OpenPage | Credit | StoreCard
+Step = Move | ScheduleAction | Reveal | OpenPage | Credit | StoreCard
 
 
 class Method(Protocol):
@@ -200,7 +200,7 @@ def success_move(attempt: Transaction) -> Move:
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
 
-def planned_after(attempt: Transaction, default: str = AT_ONCE) -> Period:
+def planned_delay(attempt: Transaction, default: str = NO_DELAY) -> Period:
     """Return the delay before the actor acts, as planned by the scenario."""
     return Period.parse(attempt.plan.get("after", default))
 
@@ -226,7 +226,7 @@ PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
     "cancels": "cancel",
     "abandons": "visit",
 }
-"""The customer's action on a page, by the word in scenarios."""
+"""The customer's actions on a page, by their words in scenarios."""
 
 
 class PageMethod:
@@ -245,16 +245,16 @@ class PageMethod:
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Open the page, and schedule the customer's action if the scenario plans one."""
-        return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
+        return [OpenPage(), *self.planned_steps(attempt, planned_delay(attempt))]
 
-    def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
+    def planned_steps(self, attempt: Transaction, after: Period) -> Sequence[Step]:
         """Return the customer's automatic action, as planned by the scenario."""
         action = PLANNED_ACTIONS[attempt.plan.get("customer", "waits")]
         if action is None:
             return []
         plan = attempt.plan
         return [
-            Later(
+            ScheduleAction(
                 after,
                 Action(
                     CUSTOMER,
@@ -273,21 +273,23 @@ class PageMethod:
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Pay, fail or cancel."""
         if action.name == PAY:
-            return self.paid(attempt, action, terms)
+            return self.payment_steps(attempt, action, terms)
         if action.name == FAIL:
-            return [Move(Trigger.FAIL, action.reason or self.failure(action), CUSTOMER_MESSAGE)]
+            return [
+                Move(Trigger.FAIL, action.reason or self.default_failure_reason(action), CUSTOMER_MESSAGE)
+            ]
         return [Move(Trigger.CANCEL, action.reason or "Cancelled by the customer")]
 
-    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+    def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the payment details, and complete or authorize the attempt."""
-        revealed = self.revealed(attempt, terms)
+        revealed = self.revealed_details(attempt, terms)
         return [Reveal(revealed), success_move(attempt)] if revealed else [success_move(attempt)]
 
-    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+    def revealed_details(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
         """Return the details that a payment reveals."""
         return {}
 
-    def failure(self, action: Action) -> str:
+    def default_failure_reason(self, action: Action) -> str:
         """Return the default reason for a failure."""
         return "The payment was refused"
 
@@ -338,25 +340,25 @@ def payer(bic: str, ids: Ids) -> dict[str, Any]:
     return {"consumer_bic": bic, "consumer_iban": dutch_iban(bic, ids), "consumer_name": "J. de Vries"}
 
 
-DECLINES: Final = (
+DECLINE_TRIGGERS: Final = (
     TriggerValue({"screening": "declined"}, "declined"),
     TriggerValue({"screening": "declined"}, amount=66601),
 )
-DECLINED: Final = "The screening declined this customer"
-ERROR: Final = "We could not check your details. Please correct your address and try again."
+DECLINED_REASON: Final = "The screening declined this customer"
+ERROR_MESSAGE: Final = "We could not check your details. Please correct your address and try again."
 
 
 def decline_move(reason: str | None) -> Move:
     """Return the move for a declined customer (ERR-02)."""
-    return Move(Trigger.DECLINE, reason or DECLINED)
+    return Move(Trigger.DECLINE, reason or DECLINED_REASON)
 
 
 def error_move(reason: str | None) -> Move:
     """Return the move for an error shown on the page that the customer can fix (ERR-01)."""
-    return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
+    return Move(Trigger.FAIL, reason or ERROR_MESSAGE, reason or ERROR_MESSAGE)
 
 
-SETTLES_AFTER: Final = "PT1M"
+SETTLEMENT_DELAY: Final = "PT1M"
 
 
 class Refund:
@@ -393,7 +395,7 @@ class Refund:
         is_slow = terms.refund_status == TransactionStatus.PROCESSING
         if "after" not in plan and not is_slow:
             return self.finish(attempt, action, terms)
-        return [Move(Trigger.START), Later(planned_after(attempt, SETTLES_AFTER), action)]
+        return [Move(Trigger.START), ScheduleAction(planned_delay(attempt, SETTLEMENT_DELAY), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Return no steps: a refund has no page."""

@@ -15,15 +15,15 @@ from payment_sandbox.methods.common import (
     Capabilities,
     DetailField,
     Labels,
-    Later,
     Move,
     PageMethod,
     Reveal,
+    ScheduleAction,
     Step,
     StoreCard,
     Terms,
     TriggerValue,
-    planned_after,
+    planned_delay,
     success_move,
 )
 from payment_sandbox.orders.actions import PROCESSOR, Action
@@ -32,16 +32,20 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
-SETTLES_AFTER: Final = "PT1M"
+SETTLEMENT_DELAY: Final = "PT1M"
 FIRST: Final = "first"
-APPROVED: Final = {"dynamic_descriptor": "CARD-09", "one_click_type": "FLOW-10", "recurring_type": "FLOW-11"}
-TOKEN: Final = {ONE_CLICK: "CARD-12", RECURRING: "CARD-13"}
-USES: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
+FEATURE_RULES: Final = {
+    "dynamic_descriptor": "CARD-09",
+    "one_click_type": "FLOW-10",
+    "recurring_type": "FLOW-11",
+}
+TOKEN_RULES: Final = {ONE_CLICK: "CARD-12", RECURRING: "CARD-13"}
+USES_BY_FIELD: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
 
 
 def stored_use(details: Mapping[str, Any]) -> str | None:
     """Return the use of a stored card by a payment: one-click, recurring, or None."""
-    for key, use in USES.items():
+    for key, use in USES_BY_FIELD.items():
         if details.get(key) == use:
             return use
     return None
@@ -49,7 +53,7 @@ def stored_use(details: Mapping[str, Any]) -> str | None:
 
 def first_use(details: Mapping[str, Any]) -> str | None:
     """Return the intended use of a card stored by a first payment; None if no card is stored."""
-    for key, use in USES.items():
+    for key, use in USES_BY_FIELD.items():
         if details.get(key) == FIRST:
             return use
     return None
@@ -115,7 +119,7 @@ class CreditCard(PageMethod):
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Check the required features, and the fields of a stored card (CARD-09 to CARD-14)."""
         details, path = draft.details, f"{draft.path}.payment_method_details"
-        violations = self._features(details, path, f"{draft.path}.payment_method", terms)
+        violations = self._feature_violations(details, path, f"{draft.path}.payment_method", terms)
         if "one_click_type" in details and "recurring_type" in details:
             problem = "cannot be combined with one_click_type"
             violations.append(Violation(f"{path}.recurring_type", problem, rule="CARD-11"))
@@ -128,7 +132,7 @@ class CreditCard(PageMethod):
             violations.append(Violation(f"{path}.vault_token", problem, rule="CARD-12"))
         return violations
 
-    def _features(
+    def _feature_violations(
         self, details: Mapping[str, Any], path: str, method_path: str, terms: Terms
     ) -> list[Violation]:
         needed = {
@@ -148,7 +152,9 @@ class CreditCard(PageMethod):
         )
         return refused + [
             Violation(
-                f"{path}.{key}", f"is not enabled for this merchant: {feature} is off", rule=APPROVED[key]
+                f"{path}.{key}",
+                f"is not enabled for this merchant: {feature} is off",
+                rule=FEATURE_RULES[key],
             )
             for key, features in needed.items()
             if key in details
@@ -164,12 +170,12 @@ class CreditCard(PageMethod):
         token = draft.details.get("vault_token")
         if token is None:
             problem = f"is required for a {use} payment"
-            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN_RULES[use]))
             return violations
         credential = terms.find_credential(token)
         if credential is None or credential.use != use:
             problem = f"is not the token of a first {use} payment in this project"
-            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN_RULES[use]))
         elif use == RECURRING and draft.amount_cents not in (None, credential.amount_cents):
             violations.append(
                 Violation(
@@ -185,33 +191,33 @@ class CreditCard(PageMethod):
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Open the page, or charge a stored card without the customer (STA-11, STA-12)."""
         use = stored_use(attempt.asked)
-        shown = {k: v for k, v in attempt.asked.items() if k in (*USES, "dynamic_descriptor")}
+        shown = {k: v for k, v in attempt.asked.items() if k in (*USES_BY_FIELD, "dynamic_descriptor")}
         if use is None:
             return [Reveal(shown), *super().begin(attempt, terms)]
         credential = terms.find_credential(attempt.asked["vault_token"])
         assert credential is not None, "``check`` has verified the token"
         credential.refuse_expired(terms.now)
-        return [self._stored_card(shown, credential), *self._charge(use, attempt)]
+        return [self._reveal_stored_card(shown, credential), *self._charge(use, attempt)]
 
-    def _stored_card(self, shown: Mapping[str, Any], credential: Credential) -> Reveal:
+    def _reveal_stored_card(self, echoed: Mapping[str, Any], credential: Credential) -> Reveal:
         first = {"first_authorised_transaction_id": credential.first_transaction_id}
         # Without the customer there is no authentication, so the merchant keeps the liability.
-        return Reveal({**shown, **credential.card, "liability_shift": False, **first}, credential.brand)
+        return Reveal({**echoed, **credential.card, "liability_shift": False, **first}, credential.brand)
 
     def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
         if use == ONE_CLICK and "after" not in attempt.plan:
-            return [self._settle(attempt, self._fails(attempt), attempt.plan.get("reason"))]
-        action = "fail" if self._fails(attempt) else "settle"
-        after: Period = planned_after(attempt, SETTLES_AFTER)
+            return [self._settlement_move(attempt, self._should_fail(attempt), attempt.plan.get("reason"))]
+        action = "fail" if self._should_fail(attempt) else "settle"
+        after: Period = planned_delay(attempt, SETTLEMENT_DELAY)
         return [
             Move(Trigger.START),
-            Later(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason"))),
+            ScheduleAction(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason"))),
         ]
 
-    def _fails(self, attempt: Transaction) -> bool:
+    def _should_fail(self, attempt: Transaction) -> bool:
         return attempt.plan.get("processor") == "fails"
 
-    def _settle(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
+    def _settlement_move(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
         if fails:
             return Move(Trigger.FAIL, reason or "The stored card was declined", CUSTOMER_MESSAGE)
         return success_move(attempt)
@@ -219,10 +225,10 @@ class CreditCard(PageMethod):
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Settle a stored card for the processor, or handle an action of the customer."""
         if action.actor == PROCESSOR:
-            return [self._settle(attempt, action.name == REJECT, action.reason)]
+            return [self._settlement_move(attempt, action.name == REJECT, action.reason)]
         return super().finish(attempt, action, terms)
 
-    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+    def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the card; a first payment also stores it (CARD-20)."""
         card = CARDS[action.card or FRICTIONLESS]
         revealed = Reveal(card.details, card.family)
@@ -232,7 +238,7 @@ class CreditCard(PageMethod):
         stored = [StoreCard(use, card.family, card.details)] if use is not None else []
         return [revealed, *stored, success_move(attempt)]
 
-    def failure(self, action: Action) -> str:
+    def default_failure_reason(self, action: Action) -> str:
         """Return the default reason: a failed challenge for the configurable card, otherwise a decline."""
         return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from payment_sandbox.methods.common import (
-    DECLINES,
+    DECLINE_TRIGGERS,
     AttemptDraft,
     Capabilities,
     Labels,
@@ -20,12 +20,12 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class InvoiceLaterB:
-    """Accepted or cancelled at once (STA-16, STA-17); the customer has nothing to do."""
+    """An invoice, accepted or declined at creation without the customer (STA-16, STA-17)."""
 
     name = "invoice-later-b"
     capabilities = Capabilities(
         labels=Labels("Pay by invoice", "Betalen op factuur", "Auf Rechnung bezahlen", "Payer sur facture"),
-        triggers=DECLINES,
+        triggers=DECLINE_TRIGGERS,
         icon="later",
         hint=Labels(
             "Within 14 days, by invoice",
@@ -54,7 +54,7 @@ class InvoiceLaterB:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Screen the customer; a pass authorizes."""
+        """Screen the customer; passing authorizes the payment."""
         if attempt.plan.get("screening") == "declined":
             return [decline_move(attempt.plan.get("reason"))]
         return [OpenPage(), Move(Trigger.ACCEPT)]

@@ -6,41 +6,41 @@ from typing import Final
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common import (
     APPROVE,
-    AT_ONCE,
     DECLINE,
-    DECLINES,
-    ERR,
+    DECLINE_TRIGGERS,
+    NO_DELAY,
     PAGE_KEYS,
     PAGE_TRIGGERS,
+    SCREENING_ERROR,
     Capabilities,
     Labels,
-    Later,
     Move,
     OpenPage,
     PageMethod,
+    ScheduleAction,
     Step,
     Terms,
     TriggerValue,
     decline_move,
     error_move,
-    planned_after,
+    planned_delay,
 )
 from payment_sandbox.orders.actions import SCREENING, Action
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
-SCREENED_AFTER: Final = "PT10M"
-ANSWERS: Final = {"passed": "approve", "declined": "decline", "error": "error"}
+SCREENING_DELAY: Final = "PT10M"
+ACTIONS_BY_RESULT: Final = {"passed": "approve", "declined": "decline", "error": "error"}
 
 
 class PayLaterA(PageMethod):
-    """Declined, in error, pending or passed at creation (STA-13 to STA-15, SET-37)."""
+    """Payment after delivery; the screening at creation can take time (STA-13 to STA-15, SET-37)."""
 
     name = "pay-later-a"
     capabilities = Capabilities(
         labels=Labels("Pay later", "Achteraf betalen", "Später bezahlen", "Payer plus tard"),
         triggers=(
-            *DECLINES,
+            *DECLINE_TRIGGERS,
             TriggerValue({"screening": "needs-time"}, "needs-time"),
             TriggerValue({"screening": "needs-time", "then": "declined"}, "needs-time-declined"),
             TriggerValue({"screening": "error"}, "error"),
@@ -72,23 +72,23 @@ class PayLaterA(PageMethod):
         if screening == "error":
             return [error_move(reason)]
         if screening == "needs-time":
-            answer = ANSWERS[attempt.plan.get("then", "passed")]
-            after = planned_after(attempt, SCREENED_AFTER)
-            return [Move(Trigger.PEND), Later(after, Action(SCREENING, answer, reason=reason))]
+            answer = ACTIONS_BY_RESULT[attempt.plan.get("then", "passed")]
+            after = planned_delay(attempt, SCREENING_DELAY)
+            return [Move(Trigger.PEND), ScheduleAction(after, Action(SCREENING, answer, reason=reason))]
         return super().begin(attempt, terms)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Handle the result of the screening, or an action of the customer."""
         if action.name == APPROVE:
-            return [Move(Trigger.PASS), OpenPage(), *self.planned(attempt, Period.parse(AT_ONCE))]
+            return [Move(Trigger.PASS), OpenPage(), *self.planned_steps(attempt, Period.parse(NO_DELAY))]
         if action.name == DECLINE:
             return [decline_move(action.reason)]
-        if action.name == ERR:
+        if action.name == SCREENING_ERROR:
             return [error_move(action.reason)]
         return super().finish(attempt, action, terms)
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
         """Return the screening's actions while it is pending, then the customer's."""
         if attempt.status == TransactionStatus.PENDING:
-            return (APPROVE, DECLINE, ERR)
+            return (APPROVE, DECLINE, SCREENING_ERROR)
         return super().actions(attempt, terms)

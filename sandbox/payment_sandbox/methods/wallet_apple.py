@@ -16,7 +16,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class WalletApple(PageMethod):
-    """Available in live mode only (WAPP-01)."""
+    """A wallet, available in live mode only (WAPP-01)."""
 
     name = "wallet-apple"
     capabilities = Capabilities(
@@ -35,6 +35,6 @@ class WalletApple(PageMethod):
         page="sheet",
     )
 
-    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+    def revealed_details(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
         """Return the masked card of the wallet."""
         return {"truncated_pan": CARDS[FRICTIONLESS].truncated_pan}

@@ -27,7 +27,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class WalletGoogle(PageMethod):
-    """``PAN_ONLY`` adds a 3-D Secure step; for ``CRYPTOGRAM_3DS``, the device authenticates."""
+    """A wallet: ``PAN_ONLY`` adds a 3-D Secure step; for ``CRYPTOGRAM_3DS``, the device authenticates."""
 
     name = "wallet-google"
     capabilities = Capabilities(
@@ -46,7 +46,7 @@ class WalletGoogle(PageMethod):
         outcomes=(PAGE_KEYS | {"authorization", "card"},),
     )
 
-    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+    def payment_steps(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Reveal the card and its authorization method (GPAY-03, GPAY-05)."""
         authorization = action.authorization or CRYPTOGRAM_3DS
         network = action.card if action.card in NETWORKS else "visa"

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
 from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.refund import restore_refundable
 from payment_sandbox.operations.steps import apply_steps
-from payment_sandbox.operations.update import ALWAYS, is_sum_open
+from payment_sandbox.operations.update import ALWAYS_UPDATABLE_KEYS, is_sum_open
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.authorization import Style
+from payment_sandbox.orders.authorization import EntryStyle
 from payment_sandbox.orders.lines import OrderLine
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents, refundable_quantities
@@ -40,7 +40,7 @@ def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL)
 
     Raises:
         Unknown: the order does not exist.
-        ActionNotPossible: the order's state does not allow it; ``allowed`` lists the possible actions.
+        ActionNotPossible: the order's state forbids the action; ``allowed`` lists the possible actions.
         Invalid: the method, issuer or card is unknown.
     """
     return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via))
@@ -70,7 +70,7 @@ def act_on_attempt(
 
     Raises:
         Unknown: the attempt does not exist.
-        ActionNotPossible: its state does not allow it.
+        ActionNotPossible: the attempt's state does not allow the action.
     """
 
     def perform(chosen: Action) -> Order:
@@ -143,13 +143,13 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
         if (
             action.actor == BANK
             and edit.settings.is_test
-            and not BY_NAME[attempt.method].capabilities.completes_in_test
+            and not METHODS_BY_NAME[attempt.method].capabilities.completes_in_test
         ):
             refusal = NotCompletableInTestMode
             state = f"{state}; test mode never completes a {attempt.payment_method}: {LIVE_MODE_ADVICE}"
-    now_possible = ", ".join(possible) or "nothing"
+    possible_names = ", ".join(possible) or "nothing"
     raise refusal(
-        f"{action.name} is not possible: {state}; possible now: {now_possible}",
+        f"{action.name} is not possible: {state}; possible now: {possible_names}",
         [name.split()[1] for name in possible],
     )
 
@@ -162,7 +162,7 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     identifier = edit.settings.method(action.payment_method) or ""
     details = {"issuer_id": action.issuer_id or ISSUERS[0].id}
     draft = AttemptDraft("", order.amount_cents, details, None)
-    violations = BY_NAME[identifier].check(draft, edit.terms)
+    violations = METHODS_BY_NAME[identifier].check(draft, edit.terms)
     if violations:
         raise Invalid(
             [violation._replace(path=violation.path.rsplit(".", 1)[-1]) for violation in violations]
@@ -181,48 +181,54 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     attempt.visited = True
 
 
-UPDATABLE_KEYS: Final = ", ".join(ALWAYS)
+UPDATABLE_KEY_LIST: Final = ", ".join(ALWAYS_UPDATABLE_KEYS)
 
 
-def possible_now(order: Order) -> list[str]:
+def possible_calls(order: Order) -> list[str]:
     """List the calls currently accepted by the merchant API, with limits in cents."""
-    possible = list(_captures_and_voids(order.last_transaction)) if order.last_transaction is not None else []
-    possible += _refunds(order)
+    possible = (
+        list(_possible_captures_and_voids(order.last_transaction))
+        if order.last_transaction is not None
+        else []
+    )
+    possible += _possible_refunds(order)
     if uncancellable_reason(order) is None:
         possible.append("cancel")
-    possible.append(f"update {UPDATABLE_KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
+    possible.append(f"update {UPDATABLE_KEY_LIST}{', amount, order_lines' if is_sum_open(order) else ''}")
     return possible
 
 
-def _captures_and_voids(attempt: Transaction) -> Iterator[str]:
+def _possible_captures_and_voids(attempt: Transaction) -> Iterator[str]:
     authorization = attempt.authorization
     if authorization is None or authorization.is_over or not authorization.remaining_cents:
         return
     remaining_cents = authorization.remaining_cents
-    fits = _fits(authorization.lines, authorization.remaining_quantities(), remaining_cents)
+    fits = _has_item_within(authorization.lines, authorization.remaining_quantities(), remaining_cents)
     if attempt.is_capturable:
         style = authorization.capture_style
         yield f"capture in full ({remaining_cents})"
-        if style in (None, Style.AMOUNT):
+        if style in (None, EntryStyle.AMOUNT):
             yield f"capture by amount up to {remaining_cents}"
-        if style in (None, Style.LINES) and fits:
+        if style in (None, EntryStyle.LINES) and fits:
             yield "capture by order lines"
     yield f"void by amount up to {remaining_cents}"
     if fits:
         yield "void by order lines"
 
 
-def _refunds(order: Order) -> Iterator[str]:
+def _possible_refunds(order: Order) -> Iterator[str]:
     remaining_cents = refundable_cents(order)
     if remaining_cents <= 0 or order.is_refund or order.paying_transaction is None:
         return
-    if not BY_NAME[order.paying_transaction.method].capabilities.refunds_by_lines:
+    if not METHODS_BY_NAME[order.paying_transaction.method].capabilities.refunds_by_lines:
         yield f"refund up to {remaining_cents}"
-    elif _fits(order.order_lines, refundable_quantities(order), remaining_cents):
+    elif _has_item_within(order.order_lines, refundable_quantities(order), remaining_cents):
         yield "refund by order lines"
 
 
-def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], remaining_cents: Cents) -> bool:
+def _has_item_within(
+    lines: Sequence[OrderLine], remaining: Mapping[int, int], remaining_cents: Cents
+) -> bool:
     """Whether at least one item of a line can still be captured, voided or refunded."""
     return any(
         quantity > 0 and 0 < lines[index].amount_cents <= remaining_cents

@@ -1,4 +1,4 @@
-"""Advances of the clock: each event runs at its own time, after the webhooks of earlier events."""
+"""Clock advances: each event runs at its own time, after the webhooks of earlier events."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
-from payment_sandbox.operations.agenda import applies, event, job_event, next_due, tidy
+from payment_sandbox.operations.agenda import applies, clean_up_agenda, event, job_event, next_due
 from payment_sandbox.operations.due import handler_of
-from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
+from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, FailedCommand
-from payment_sandbox.projects.jobs import KIND, Job
+from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
@@ -27,7 +27,7 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
     A failure is recorded, and the job runs again at its next time.
     """
     with suppress(ProjectReset):
-        with project.exclusively(epoch):
+        with project.blocking_edits(epoch):
             epoch.timeline.move_to(job.at)
         epoch.jobs.running = job
         try:
@@ -42,26 +42,26 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
 
 
 def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None:
-    problem = project.masking.text(problem) if problem is not None else None
-    shown = job_event(job, problem)
-    with project.exclusively(epoch):
+    problem = project.masking.mask_text(problem) if problem is not None else None
+    entry = job_event(job, problem)
+    with project.blocking_edits(epoch):
         if epoch.advance_log is not None:
-            epoch.advance_log.append(shown)
+            epoch.advance_log.append(entry)
         if problem is not None:
             real_at = project.services.real.wall_now()
             number = epoch.journal.next_id("failure")
-            epoch.journal.add([Failure(number, "", KIND, job.label, problem, job.at, real_at)])
+            epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
     if problem is not None:
-        project.events.publish("failed", **shown)
+        project.events.publish("failed", **entry)
         project.storage.flush(project)
 
 
-BUSY: Final = "another advance of this project's clock is running; wait for its response"
+ADVANCE_RUNNING: Final = "another advance of this project's clock is running; wait for its response"
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
-IN_FLIGHT_SHOWN_MAX: Final = 100
+UNANSWERED_SHOWN_MAX: Final = 100
 
-Aim = Callable[[datetime], datetime]
+TargetTime = Callable[[datetime], datetime]
 """Computes an advance's target time from its start time."""
 
 Orders = frozenset[str]
@@ -90,9 +90,13 @@ class AdvanceResult:
 
 
 def advance(
-    project: Project, aim: Aim | None, *, next_only: bool = False, limits: AdvanceLimits | None = None
+    project: Project,
+    target: TargetTime | None,
+    *,
+    next_only: bool = False,
+    limits: AdvanceLimits | None = None,
 ) -> AdvanceResult:
-    """Run all events due up to the time from ``aim``, and stop there; None runs until idle.
+    """Run all events due up to the time returned by ``target``, and stop there; None runs until idle.
 
     With ``next_only``, stop at the time of the next event instead.
 
@@ -100,27 +104,29 @@ def advance(
         ClockBusy: another advance is running.
     """
     limits = limits or AdvanceLimits()
-    return project.epoch.rehearsal.advance(lambda: _advance(project, aim, limits, next_only=next_only))
+    return project.epoch.rehearsal.advance(lambda: _advance(project, target, limits, next_only=next_only))
 
 
-def _advance(project: Project, aim: Aim | None, limits: AdvanceLimits, *, next_only: bool) -> AdvanceResult:
+def _advance(
+    project: Project, target: TargetTime | None, limits: AdvanceLimits, *, next_only: bool
+) -> AdvanceResult:
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _reporting_progress(project), _clock_held(project) as held:
+    with _report_progress(project), _hold_clock(project) as held:
         epoch = held.epoch
-        walk = _AdvanceRun(project, epoch, limits.events_max, until_seconds)
+        run = _AdvanceRun(project, epoch, limits.events_max, until_seconds)
         result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
-        until = aim(epoch.timeline.now) if aim is not None else None
-        is_settled = walk.settle()
+        until = target(epoch.timeline.now) if target is not None else None
+        is_settled = run.settle()
         if next_only:
-            until = walk.next_at()
-        while is_settled and (orders := walk.step(until)) is not None:
-            is_settled = walk.settle(orders)
-        is_settled = is_settled and walk.settle(frozenset())
-        walk.note_end(result, until, is_settled=is_settled)
+            until = run.next_time()
+        while is_settled and (orders := run.step(until)) is not None:
+            is_settled = run.settle(orders)
+        is_settled = is_settled and run.settle(frozenset())
+        run.record_end(result, until, is_settled=is_settled)
         if until is not None and not result.stopped:
             held.until = until
-        result.events, result.under_way = list(walk.log), _list_unanswered(project, epoch)
-        epoch.advances += 1  # counted while the clock is held
+        result.events, result.under_way = list(run.log), _list_unanswered(project, epoch)
+        epoch.finished_advances += 1  # counted while the clock is held
     result.ended = epoch.timeline.now
     return result
 
@@ -141,7 +147,7 @@ def stop_advance(project: Project) -> bool:
 def run_due(project: Project) -> None:
     """Run all due events without waiting for webhooks; a no-op during an advance.
 
-    This never holds the clock, so it cannot cause ``ClockBusy``.
+    This function never holds the clock, so it cannot cause ``ClockBusy``.
     """
     epoch = project.epoch
     steps = 0
@@ -192,13 +198,13 @@ class _AdvanceRun:
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
         return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
-    def note_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
+    def record_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
         """Note whether the advance stopped early: at a limit, by a call, or by a reset of the project."""
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)
         result.by_hand = result.stopped and self._epoch.is_stopping
 
-    def next_at(self) -> datetime:
+    def next_time(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
         due, now = next_due(self._epoch), self._epoch.timeline.now
         return now if due is None else max(due.at, now)
@@ -207,19 +213,19 @@ class _AdvanceRun:
         """Send the webhooks deferred by a ``swap``, after an event or after time without events."""
         try:
             with self._project.edit(self._epoch, is_due=True) as edit:
-                return _notified_orders(edit) if edit.release_swapped() else None
+                return _orders_to_notify(edit) if edit.release_swapped() else None
         except ProjectReset:
             return None
 
 
 def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
     """List the unanswered webhooks."""
-    pending = epoch.outbox.pending()[:IN_FLIGHT_SHOWN_MAX]
+    pending = epoch.outbox.pending()[:UNANSWERED_SHOWN_MAX]
     return [
         {
             "delivery_id": delivery.id,
             "order_id": delivery.order_id,
-            "url": project.masking.text(delivery.url),
+            "url": project.masking.mask_text(delivery.url),
         }
         for delivery in map(epoch.store.delivery, pending)
         if delivery is not None
@@ -227,8 +233,8 @@ def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _reporting_progress(project: Project) -> Iterator[None]:
-    """Report the progress of an advance if storing fails; the usual error would deny any change.
+def _report_progress(project: Project) -> Iterator[None]:
+    """Report the progress of an advance if storing fails; the usual error would say that nothing has changed.
 
     Raises:
         StepsInterrupted: a part of the advance may have happened.
@@ -254,18 +260,18 @@ class _HeldClock:
 
 
 @contextmanager
-def _clock_held(project: Project) -> Iterator[_HeldClock]:
+def _hold_clock(project: Project) -> Iterator[_HeldClock]:
     """Hold the clock; a reset of the project cancels the rest of the advance."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
-        raise ClockBusy(BUSY)
+        raise ClockBusy(ADVANCE_RUNNING)
     held = _HeldClock(epoch)
     try:
         epoch.is_stopping = False  # before a call can see the held clock and request a stop
         if not project.hold_clock():
-            raise ClockBusy(BUSY)
-        tidy(project, epoch)
-        with project.exclusively(epoch):
+            raise ClockBusy(ADVANCE_RUNNING)
+        clean_up_agenda(project, epoch)
+        with project.blocking_edits(epoch):
             epoch.timeline.move_to(epoch.now())
             epoch.advance_log = []
         yield held
@@ -307,10 +313,10 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
             _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
-                if not isinstance(due.item, Perform | AttemptDelivery):  # recorded elsewhere
-                    edit.agenda_event(due)
+                if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
+                    edit.record_agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
-        orders = _notified_orders(edit)
+        orders = _orders_to_notify(edit)
     except ProjectReset:
         return None
     except Exception as error:
@@ -322,7 +328,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
 
 
 def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step after the loss of the clock: a suspension of this server, or another server's advance.
+    """Refuse a step after the loss of the clock, by a suspension or to another server's advance.
 
     Raises:
         NotStored: the advance has lost the clock, and ends.
@@ -338,7 +344,7 @@ def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
         raise ProjectReset("another server advances the clock")
 
 
-def _notified_orders(edit: Edit) -> Orders:
+def _orders_to_notify(edit: Edit) -> Orders:
     return frozenset(queued.order_id for queued in edit.to_send)
 
 
@@ -347,7 +353,7 @@ def _take_event(edit: Edit, until: datetime) -> Due[Command] | None:
     for due in edit.epoch.timeline.in_order():
         if due.at > until:
             return None
-        edit.finished.append(due.sequence)
+        edit.finished_entries.append(due.sequence)
         if applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
             if not isinstance(due.item, AttemptDelivery):  # logged later, with the response
@@ -358,7 +364,7 @@ def _take_event(edit: Edit, until: datetime) -> Due[Command] | None:
 
 def _record_failed_command(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
     """Take a failed event off the agenda and log the failure; the event is not retried."""
-    problem = project.masking.text(f"{type(error).__name__}: {error}")
+    problem = project.masking.mask_text(f"{type(error).__name__}: {error}")
     log.error("%s failed and will not be retried", due.item.label, exc_info=error)
     failure = Failure(
         epoch.journal.next_id("failure"),
@@ -369,10 +375,10 @@ def _record_failed_command(project: Project, epoch: Epoch, due: Due[Command], er
         due.at,
         project.services.real.wall_now(),
     )
-    with project.exclusively(epoch):
+    with project.blocking_edits(epoch):
         epoch.timeline.move_to(due.at)
         epoch.timeline.remove([due.sequence])
-        epoch.set_aside[due.sequence] = FailedCommand(due, problem)
+        epoch.failed_commands[due.sequence] = FailedCommand(due, problem)
         epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))

@@ -9,11 +9,11 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
-from payment_sandbox.projects.jobs import KIND, Job
+from payment_sandbox.projects.epoch import CLEANUP_LENGTH_MIN, Epoch
+from payment_sandbox.projects.jobs import JOB_KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
 
-CHECKED_AT_ONCE: Final = 20  # each order adds a few entries
+CLEANUP_BATCH_SIZE: Final = 20  # each order adds a few entries
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
@@ -35,16 +35,16 @@ def entries_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
     """List the failed entries, then the scheduled entries by time (CTL-17)."""
-    failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
+    failed = sorted(epoch.failed_commands.values(), key=lambda failed_command: failed_command.due[:2])
     due = [event(due) for due in epoch.timeline if applies(epoch, due)]
     if epoch.jobs:
-        due = sorted([*due, *map(job_event, epoch.jobs.planned())], key=lambda shown: shown["at"])
-    return [*(event(aside.due, aside.error) for aside in failed), *due]
+        due = sorted([*due, *map(job_event, epoch.jobs.by_next_run())], key=lambda shown: shown["at"])
+    return [*(event(failed_command.due, failed_command.error) for failed_command in failed), *due]
 
 
 def job_event(job: Job, error: str | None = None) -> dict[str, Any]:
     """Format a run of a shop's job as an agenda entry without an order."""
-    shown = {"at": timestamp(job.at), "kind": KIND, "order_id": "", "label": job.label}
+    shown = {"at": timestamp(job.at), "kind": JOB_KIND, "order_id": "", "label": job.label}
     return shown if error is None else {**shown, "failed": error}
 
 
@@ -81,20 +81,20 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
     return handler_of(due.item).is_over(epoch, due.item, due.at)
 
 
-def tidy(project: Project, epoch: Epoch) -> None:
+def clean_up_agenda(project: Project, epoch: Epoch) -> None:
     """Check a few entries of a long agenda; half are often obsolete, because orders end early.
 
     Obsolete entries are removed together, once all entries have been checked.
     """
-    if len(epoch.timeline) < epoch.tidy_at:
+    if len(epoch.timeline) < epoch.cleanup_length:
         return
-    with suppress(ProjectReset), project.exclusively(epoch):
-        batch = epoch.timeline.batch(epoch.checked_entries, CHECKED_AT_ONCE)
-        epoch.obsolete += [due.sequence for due in batch if _is_over(epoch, due)]
-        epoch.checked_entries += CHECKED_AT_ONCE
+    with suppress(ProjectReset), project.blocking_edits(epoch):
+        batch = epoch.timeline.batch(epoch.checked_entries, CLEANUP_BATCH_SIZE)
+        epoch.obsolete_entries += [due.sequence for due in batch if _is_over(epoch, due)]
+        epoch.checked_entries += CLEANUP_BATCH_SIZE
         if epoch.checked_entries < len(epoch.timeline):
             return
-        epoch.timeline.remove(epoch.obsolete)
-        epoch.finished += epoch.obsolete
-        epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
-        epoch.checked_entries, epoch.obsolete = 0, []
+        epoch.timeline.remove(epoch.obsolete_entries)
+        epoch.finished_entries += epoch.obsolete_entries
+        epoch.cleanup_length = max(CLEANUP_LENGTH_MIN, 2 * len(epoch.timeline))
+        epoch.checked_entries, epoch.obsolete_entries = 0, []

@@ -13,9 +13,9 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import ReachedStatus, number_of
 
-TAKING_CALLS: Final = ("/captures/", "/voids/")
-TAKEN: Final = ("captures by hand", "voids by hand", "delayed capture")
-UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
+CAPTURE_OR_VOID_PATHS: Final = ("/captures/", "/voids/")
+CAPTURE_OR_VOID_LABELS: Final = ("captures by hand", "voids by hand", "delayed capture")
+UNPAID_STATUSES: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
 
 
 def order_as_of(epoch: Epoch, order: Order, moment: TimelineEntry) -> Order:
@@ -31,7 +31,7 @@ def order_as_of(epoch: Epoch, order: Order, moment: TimelineEntry) -> Order:
     return replace(
         order,
         status=statuses[-1],
-        transactions=_attempts(order, own, moment.at, _ledger_length(epoch, order, moment)),
+        transactions=_reconstruct_attempts(order, own, moment.at, _ledger_length(epoch, order, moment)),
         refunds=tuple(refund for refund in order.refunds if refund.refund_id in begun),
     )
 
@@ -55,14 +55,14 @@ def _count_entries(happenings: Sequence[TimelineEntry]) -> int:
     """Count the captures and voids in a history."""
     done = {each.cause for each in happenings if each.kind == "response" and not each.failed}
     return sum(
-        happening.label in TAKEN
-        or (happening.id in done and any(part in happening.label for part in TAKING_CALLS))
+        happening.label in CAPTURE_OR_VOID_LABELS
+        or (happening.id in done and any(part in happening.label for part in CAPTURE_OR_VOID_PATHS))
         for happening in happenings
     )
 
 
-def _attempts(
-    order: Order, reached: Sequence[ReachedStatus], at: datetime, taken: int | None
+def _reconstruct_attempts(
+    order: Order, reached: Sequence[ReachedStatus], at: datetime, entry_count: int | None
 ) -> tuple[Transaction, ...]:
     """Reconstruct the attempts begun by then, with the statuses ``reached`` by then."""
     statuses = {status.transaction_id: status.status for status in reached if status.payment_method}
@@ -70,20 +70,26 @@ def _attempts(
         replace(
             attempt,
             status=statuses[attempt.id],
-            credited_cents=0 if statuses[attempt.id] in UNPAID else attempt.credited_cents,
-            authorization=_authorization(attempt, statuses[attempt.id], at, taken),
+            credited_cents=0 if statuses[attempt.id] in UNPAID_STATUSES else attempt.credited_cents,
+            authorization=_reconstruct_authorization(attempt, statuses[attempt.id], at, entry_count),
         )
         for attempt in order.transactions
         if attempt.id in statuses
     )
 
 
-def _authorization(
-    attempt: Transaction, status: str, at: datetime, taken: int | None
+def _reconstruct_authorization(
+    attempt: Transaction, status: str, at: datetime, entry_count: int | None
 ) -> Authorization | None:
-    """Reconstruct the authorization with the first ``taken`` entries of its ledger, or those up to ``at``."""
-    held = attempt.authorization
-    if held is None or status in UNPAID:
+    """Reconstruct the authorization with its first ``entry_count`` entries, or its entries up to ``at``."""
+    authorization = attempt.authorization
+    if authorization is None or status in UNPAID_STATUSES:
         return None
-    entries = [entry for entry in held.entries if entry.at <= at] if taken is None else held.entries[:taken]
-    return held._replace(entries=tuple(entries), is_over=held.is_over and held.expires_at <= at)
+    entries = (
+        [entry for entry in authorization.entries if entry.at <= at]
+        if entry_count is None
+        else authorization.entries[:entry_count]
+    )
+    return authorization._replace(
+        entries=tuple(entries), is_over=authorization.is_over and authorization.expires_at <= at
+    )

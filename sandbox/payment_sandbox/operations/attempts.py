@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import Capabilities
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
@@ -20,7 +20,7 @@ from payment_sandbox.scenarios.model import Subject
 class UnusableMethod(NamedTuple):
     """The reason why a method cannot be used, and the id of its rule."""
 
-    why: str
+    reason: str
     rule: str
 
 
@@ -31,19 +31,19 @@ def unavailable_reason(settings: Settings, name: str) -> UnusableMethod | None:
         return UnusableMethod(f"{name!r} is not a payment method", "GEN-02")
     if identifier not in settings.payment_methods:
         return UnusableMethod(f"{name} is not enabled for this merchant", "CTL-03")
-    if settings.is_test and not BY_NAME[identifier].capabilities.testable:
+    if settings.is_test and not METHODS_BY_NAME[identifier].capabilities.testable:
         return UnusableMethod(f"{name} cannot be used in test mode", "SET-61")
     return None
 
 
 def is_available(settings: Settings, name: str) -> bool:
-    """Whether this merchant can use a method and has the feature it needs."""
-    return unavailable_reason(settings, name) is None and BY_NAME[
+    """Whether this merchant can use a method and has its required feature."""
+    return unavailable_reason(settings, name) is None and METHODS_BY_NAME[
         settings.method(name) or ""
     ].capabilities.needs_feature in (None, *settings.features)
 
 
-def available(settings: Settings) -> list[str]:
+def available_methods(settings: Settings) -> list[str]:
     """Return the identifiers and aliases of the available methods."""
     return [name for name in settings.method_names if is_available(settings, name)]
 
@@ -52,7 +52,7 @@ def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: b
     """Whether this merchant can use a method for an order with or without lines and a customer."""
     if not is_available(settings, name):
         return False
-    needs = BY_NAME[settings.method(name) or ""].capabilities
+    needs = METHODS_BY_NAME[settings.method(name) or ""].capabilities
     return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
 
 
@@ -81,10 +81,10 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
     ``requested`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
     """
-    name = edit.epoch.shared.value(requested["payment_method"])
+    name = edit.epoch.shared.share(requested["payment_method"])
     identifier = edit.settings.method(name)
     assert identifier is not None, "the request must be checked"
-    capabilities = BY_NAME[identifier].capabilities
+    capabilities = METHODS_BY_NAME[identifier].capabilities
     expiration_period = requested.get("expiration_period", capabilities.default_expiration)
     attempt = Transaction(
         id=edit.ids.uuid("transaction"),
@@ -97,9 +97,10 @@ def begin_attempt(edit: Edit, order: Order, requested: Mapping[str, Any]) -> Tra
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=requested.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities)) or NOTHING,
-        details=NOTHING,
-        plan=NOTHING,
+        asked=dict(_stored_details(requested.get("payment_method_details", {}), capabilities))
+        or EMPTY_MAPPING,
+        details=EMPTY_MAPPING,
+        plan=EMPTY_MAPPING,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now

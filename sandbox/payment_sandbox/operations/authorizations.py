@@ -29,19 +29,19 @@ def apply_to_ledger(
         CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: the ledger refuses the entry.
     """
     with project.edit() as edit:
-        order = edit.matched_order(order_id, if_match)
+        order = edit.order_if_match(order_id, if_match)
         transaction = order.transaction(transaction_id)
         if transaction is None:
             raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
-        transaction.authorization = step(_authorization(order, transaction), edit.now)
+        transaction.authorization = step(_require_authorization(order, transaction), edit.now)
         transaction.modified = edit.now
         follow_ledger(edit, order, transaction)
     return order, transaction
 
 
-def capture_rest() -> LedgerStep:
+def capture_remainder() -> LedgerStep:
     """Capture the remainder (END-11)."""
-    return lambda authorization, now: authorization.capture_rest(now=now)
+    return lambda authorization, now: authorization.capture_remainder(now=now)
 
 
 def capture_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
@@ -75,7 +75,7 @@ def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:
         move_both(edit, order, transaction, Trigger.FINISH)
 
 
-def _authorization(order: Order, transaction: Transaction) -> Authorization:
+def _require_authorization(order: Order, transaction: Transaction) -> Authorization:
     if transaction.authorization is not None:
         return transaction.authorization
     state = f"transaction {transaction.id} is {transaction.status}"

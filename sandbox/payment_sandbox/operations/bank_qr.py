@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods import SCANNED_BY, behaviour_of
+from payment_sandbox.methods import BANK_QR_METHOD, behaviour_of
 from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.attempts import begin_attempt, unavailable_reason
 from payment_sandbox.operations.steps import apply_steps
@@ -23,15 +23,15 @@ EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
 
 
 def create_qr_request(
-    project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()
+    project: Project, data: Mapping[str, Any], form_violations: Sequence[Violation] = ()
 ) -> QrRequest:
     """Create a QR request (QR-01 to QR-26).
 
     Raises:
-        Invalid: lists all violations, including the form's, ``in_form``.
+        Invalid: lists all violations, including the form's, ``form_violations``.
     """
     with project.edit() as edit:
-        violations = [*in_form, *_check_amounts(data, in_form)]
+        violations = [*form_violations, *_check_amounts(data, form_violations)]
         expires_at = data.get("expiration") or EXPIRATION_DEFAULT.after(edit.now)
         if expires_at <= edit.now:
             violations.append(Violation("expiration", "must be in the future"))
@@ -57,27 +57,27 @@ def create_qr_request(
     return request
 
 
-def _check_amounts(data: Mapping[str, Any], in_form: Sequence[Violation]) -> list[Violation]:
+def _check_amounts(data: Mapping[str, Any], form_violations: Sequence[Violation]) -> list[Violation]:
     if data.get("amount_changeable", False):
-        return list(_bounds(data.get("amount"), data.get("amount_min"), data.get("amount_max")))
+        return list(_check_bounds(data.get("amount"), data.get("amount_min"), data.get("amount_max")))
     violations = [
         Violation(key, "requires amount_changeable to be true")
         for key in ("amount_min", "amount_max")
         if key in data
     ]
-    if "amount" not in data and all(violation.path != "amount" for violation in in_form):
+    if "amount" not in data and all(violation.path != "amount" for violation in form_violations):
         violations.append(Violation("amount", "is required when amount_changeable is false"))
     return violations
 
 
-def _bounds(amount: Cents | None, low: Cents | None, high: Cents | None) -> Iterator[Violation]:
+def _check_bounds(amount: Cents | None, low: Cents | None, high: Cents | None) -> Iterator[Violation]:
     pairs = (
         ("amount_max", amount, high, 1, f"must be larger than amount, {amount}"),
         ("amount_min", low, amount, 1, f"must be smaller than amount, {amount}"),
         ("amount_min", low, high, 0, f"must not be larger than amount_max, {high}"),
     )
-    for path, smaller, larger, apart, problem in pairs:
-        if smaller is not None and larger is not None and smaller + apart > larger:
+    for path, smaller, larger, distance, problem in pairs:
+        if smaller is not None and larger is not None and smaller + distance > larger:
             yield Violation(path, problem)
 
 
@@ -104,24 +104,26 @@ def scan(
         if existing is not None:
             return edit.epoch.find_order(existing)
         request = edit.qr_request(qr_id)
-        unavailable = unavailable_reason(edit.settings, SCANNED_BY)
+        unavailable = unavailable_reason(edit.settings, BANK_QR_METHOD)
         if unavailable is not None:
-            raise Invalid([Violation("payment_method", unavailable.why)])
-        request, settled_cents = request.scanned(amount_cents, now=edit.now)
+            raise Invalid([Violation("payment_method", unavailable.reason)])
+        request, settled_cents = request.count_scan(amount_cents, now=edit.now)
         edit.store_qr_request(request)
-        order = edit.add(_order(edit, request, settled_cents))
+        order = edit.add(_build_order(edit, request, settled_cents))
         action = Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id)
         edit.record_action(action, via, order.id, bankqr_id=qr_id)
-        _begin(edit, order, issuer_id or ISSUERS[0].id)
+        _begin_attempt(edit, order, issuer_id or ISSUERS[0].id)
         if form_id is not None:
-            edit.note_scan_form(form_id, order.id)
+            edit.record_scan_form(form_id, order.id)
     return order
 
 
-def _begin(edit: Edit, order: Order, issuer_id: str) -> None:
+def _begin_attempt(edit: Edit, order: Order, issuer_id: str) -> None:
     """Start the attempt at the payer's bank, as visited."""
     details = {"issuer_id": issuer_id}
-    attempt = begin_attempt(edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details})
+    attempt = begin_attempt(
+        edit, order, {"payment_method": BANK_QR_METHOD, "payment_method_details": details}
+    )
     apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
     attempt.visited = True
 
@@ -132,7 +134,7 @@ def _refuse_unknown_issuer(issuer_id: str | None) -> None:
         raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
 
 
-def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
+def _build_order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=amount_cents,

@@ -1,4 +1,4 @@
-"""Manual actions of a merchant in the service's back office: test orders, captures, voids, refunds."""
+"""Manual actions of a merchant in the service's back office: test orders, captures, voids and refunds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,11 +11,11 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.calling import with_cause
-from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, PerformedAction
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, VIA_CONTROL, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.recorder import action_event
 
-ACTIONS: Final = ("capture", "void", "refund", "cancel")
+MERCHANT_ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
 def create_by_hand(project: Project, data: Mapping[str, Any], body: Mapping[str, Any]) -> Order:
@@ -31,23 +31,31 @@ def act_as_merchant(
     Raises:
         Invalid: the action is unknown, or needs an amount.
         Unknown: the order does not exist.
-        Refusal: the order's state does not allow it.
+        Refusal: the order's state does not allow the action.
     """
-    if action not in ACTIONS:
-        raise Invalid([Violation("action", f"must be one of: {', '.join(ACTIONS)}", list(ACTIONS))])
-    how = {"amount_cents": amount_cents} if amount_cents is not None else {}
-    return _record(project, action, how, lambda: _act(project, order_id, action, amount_cents), via)
+    if action not in MERCHANT_ACTIONS:
+        raise Invalid(
+            [Violation("action", f"must be one of: {', '.join(MERCHANT_ACTIONS)}", list(MERCHANT_ACTIONS))]
+        )
+    details = {"amount_cents": amount_cents} if amount_cents is not None else {}
+    return _record(project, action, details, lambda: _act(project, order_id, action, amount_cents), via)
 
 
 def _record(
-    project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
+    project: Project,
+    action: str,
+    details: Mapping[str, Any],
+    run: Callable[[], Order],
+    via: str = VIA_CONTROL,
 ) -> Order:
     """Run an operation with an action as its cause; record the action on success."""
     journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
     with with_cause(action_id):
         order = run()
-    performed = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
+    performed = PerformedAction(
+        action_id, project.now(), real_at, MERCHANT_ACTOR, action, via, order.id, None, details
+    )
     journal.add([performed])
     event = action_event(performed)
     project.events.publish(event.kind, **event.data)
@@ -65,6 +73,6 @@ def _act(project: Project, order_id: str, action: str, amount_cents: Cents | Non
     if amount_cents is None:
         raise Invalid([Violation("amount", "is required")])
     attempt = project.find_order(order_id).last_transaction
-    take = capture_amount if action == "capture" else void_amount
-    step = take(amount_cents, None)
+    ledger_step = capture_amount if action == "capture" else void_amount
+    step = ledger_step(amount_cents, None)
     return apply_to_ledger(project, order_id, attempt.id if attempt is not None else "", step, None)[0]

@@ -15,10 +15,10 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
         OrderNotCancellable: money has moved, or the order has ended.
     """
     with project.edit() as edit:
-        order = edit.matched_order(order_id, if_match)
-        why = uncancellable_reason(order)
-        if why is not None:
-            raise OrderNotCancellable(why)
+        order = edit.order_if_match(order_id, if_match)
+        reason = uncancellable_reason(order)
+        if reason is not None:
+            raise OrderNotCancellable(reason)
         if order.is_open:
             _cancel_open(edit, order)
         else:
@@ -53,7 +53,7 @@ def _void(edit: Edit, order: Order) -> None:
     attempt = order.last_transaction
     assert attempt is not None, "the order must be cancellable"
     assert attempt.authorization is not None, "the order must be cancellable"
-    attempt.authorization = attempt.authorization.void_rest(now=edit.now)
+    attempt.authorization = attempt.authorization.void_remainder(now=edit.now)
     move_both(edit, order, attempt, Trigger.CANCEL)
 
 

@@ -5,28 +5,30 @@ from itertools import islice
 from typing import Any, Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import AttemptDraft, Method, Terms
-from payment_sandbox.operations.attempts import available, is_usable, unavailable_reason
-from payment_sandbox.orders.refusals import VIOLATIONS_MAX, WORD_LENGTH_MAX, Violation
+from payment_sandbox.operations.attempts import available_methods, is_usable, unavailable_reason
+from payment_sandbox.orders.refusals import QUOTED_WORD_LENGTH_MAX, VIOLATIONS_MAX, Violation
 from payment_sandbox.projects.settings import Settings
 
-NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
+REQUIRED_KEY_RULES: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 
 
 def check_order(
-    data: Mapping[str, Any], in_form: Sequence[Violation], settings: Settings, terms: Terms
+    data: Mapping[str, Any], form_violations: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check an order, except the parts with violations ``in_form``."""
+    """Check an order, except the parts with violations ``form_violations``."""
     violations: list[Violation] = []
     for index, requested in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
-        violations += _check_transaction(f"transactions[{index}]", requested, data, in_form, settings, terms)
-    if "payment_methods" in data and not _is_wrong("payment_methods", in_form):
-        violations += _check_allow_list(data["payment_methods"], data, in_form, settings)
+        violations += _check_transaction(
+            f"transactions[{index}]", requested, data, form_violations, settings, terms
+        )
+    if "payment_methods" in data and not _has_violation("payment_methods", form_violations):
+        violations += _check_allow_list(data["payment_methods"], data, form_violations, settings)
     return violations
 
 
-def _is_wrong(path: str, violations: Sequence[Violation]) -> bool:
+def _has_violation(path: str, violations: Sequence[Violation]) -> bool:
     return any(violation.path.startswith(path) for violation in violations)
 
 
@@ -34,7 +36,7 @@ def _check_transaction(
     path: str,
     requested: Mapping[str, Any],
     data: Mapping[str, Any],
-    in_form: Sequence[Violation],
+    form_violations: Sequence[Violation],
     settings: Settings,
     terms: Terms,
 ) -> list[Violation]:
@@ -43,14 +45,14 @@ def _check_transaction(
         return []  # reported by the form
     unavailable = unavailable_reason(settings, name)
     if unavailable is not None:
-        allowed = _usable(data, in_form, settings, available(settings))
-        violation = Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)
+        allowed = _usable_methods(data, form_violations, settings, available_methods(settings))
+        violation = Violation(f"{path}.payment_method", unavailable.reason, allowed, rule=unavailable.rule)
         return [_suggest_name(violation, name, settings)]
-    method = BY_NAME[settings.method(name) or ""]
+    method = METHODS_BY_NAME[settings.method(name) or ""]
     violations = [
-        Violation(key, f"is required for {name}", rule=NEEDS[key])
+        Violation(key, f"is required for {name}", rule=REQUIRED_KEY_RULES[key])
         for key in _missing_keys(method, data)
-        if not _is_wrong(key, in_form)
+        if not _has_violation(key, form_violations)
     ]
     if "capture_mode" in requested and not method.capabilities.authorizes:
         problem = f"{name} has no authorization, it is paid at once"
@@ -59,7 +61,9 @@ def _check_transaction(
         path, data.get("amount"), requested.get("payment_method_details", {}), requested.get("capture_mode")
     )
     violations += [
-        violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, in_form)
+        violation
+        for violation in method.check(draft, terms)
+        if not _has_violation(violation.path, form_violations)
     ]
     return violations
 
@@ -78,13 +82,15 @@ def _check_allow_list(
 ) -> list[Violation]:
     wrong = ((index, name) for index, name in enumerate(names) if settings.method(name) is None)
     unknown = list(islice(wrong, VIOLATIONS_MAX))
-    if not unknown and _usable(data, violations, settings, list(dict.fromkeys(names))):
+    if not unknown and _usable_methods(data, violations, settings, list(dict.fromkeys(names))):
         return []
-    usable = _usable(data, violations, settings, available(settings))
+    usable = _usable_methods(data, violations, settings, available_methods(settings))
     if not unknown:
         problem = "none of these methods can pay this order"
         return [Violation("payment_methods", problem, usable, rule="GEN-04")]
-    problems = {index: f"{name[:WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown}
+    problems = {
+        index: f"{name[:QUOTED_WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown
+    }
     return [
         _suggest_name(Violation(f"payment_methods[{index}]", problems[index], usable), name, settings)
         for index, name in unknown
@@ -95,11 +101,11 @@ def _suggest_name(violation: Violation, name: str, settings: Settings) -> Violat
     """Suggest the closest method in the violation of an unknown name."""
     if settings.method(name) is not None:
         return violation
-    nearest = nearest_word(name[:WORD_LENGTH_MAX], violation.allowed or ())
+    nearest = nearest_word(name[:QUOTED_WORD_LENGTH_MAX], violation.allowed or ())
     return violation._replace(message=f"{violation.message}{did_you_mean(nearest)}", nearest=nearest)
 
 
-def _usable(
+def _usable_methods(
     data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
     """List the usable methods for this order."""
@@ -109,7 +115,7 @@ def _usable(
         if is_usable(
             settings,
             name,
-            has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", violations),
-            has_customer=bool(data.get("customer")) or _is_wrong("customer", violations),
+            has_lines=bool(data.get("order_lines")) or _has_violation("order_lines", violations),
+            has_customer=bool(data.get("customer")) or _has_violation("customer", violations),
         )
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from payment_sandbox.forms import Form
 from payment_sandbox.loading import LOADING
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -35,7 +35,7 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
         Invalid: lists all violations; the scenario stays unchanged (SCN-01).
     """
     data = document.data
-    with document.placing():
+    with document.add_positions():
         if isinstance(data, dict) and data.keys() == {"name"}:
             scenario = catalogue.find(data["name"])
         else:
@@ -45,4 +45,4 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
 
 def file_schema() -> dict[str, Any]:
     """Return the JSON Schema of scenario files, for editors."""
-    return scenario_schema(NAMES, SettingsForm)
+    return scenario_schema(METHOD_NAMES, SettingsForm)

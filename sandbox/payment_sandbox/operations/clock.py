@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
-from payment_sandbox.operations.advance import AdvanceLimits, AdvanceResult, Aim, advance, run_due
+from payment_sandbox.operations.advance import AdvanceLimits, AdvanceResult, TargetTime, advance, run_due
 from payment_sandbox.operations.agenda import must_catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
@@ -42,7 +42,7 @@ def change_clock(
     """Set the clock forward, then freeze or run it (CTL-12).
 
     Returns:
-        The advance. Mode and rate change even if a limit stopped it early.
+        The advance. Mode and rate change even if a limit stopped the advance early.
 
     Raises:
         Invalid: the time is in the past; nothing changes.
@@ -64,8 +64,8 @@ def _stay_at_now(now: datetime) -> datetime:
     return now
 
 
-def _advance_to(moment: datetime, path: str) -> Aim:
-    def forward(now: datetime) -> datetime:
+def _advance_to(moment: datetime, path: str) -> TargetTime:
+    def target(now: datetime) -> datetime:
         if moment < now:
             raise Invalid(
                 [
@@ -76,4 +76,4 @@ def _advance_to(moment: datetime, path: str) -> Aim:
             )
         return moment
 
-    return forward
+    return target

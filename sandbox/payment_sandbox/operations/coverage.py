@@ -1,7 +1,7 @@
 """Coverage: the outcomes, webhooks and refusals handled by a shop, out of all possible cases.
 
-A case is covered once it has occurred without an open finding of the review. Cases played by hand, such as
-with "What if …", are listed separately: they do not prove that the shop covers them by itself.
+A case is covered once it has occurred without an open finding. Cases played by hand, such as
+with "What if …", are listed separately: they do not prove that the shop handles them by itself.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -9,15 +9,15 @@ from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.methods import BY_NAME, NAMES
+from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME
 from payment_sandbox.operations.review import Finding
-from payment_sandbox.orders.authorization import Taken
+from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import kinds_of_refusals
+from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variations import webhook_coverage_checks
 
@@ -47,18 +47,18 @@ class CellKey(NamedTuple):
 
     group: str
     subject: str
-    what: str
+    case: str
 
 
-def _decidable_actors(method: str) -> frozenset[str]:
+def _actors_in_scenarios(method: str) -> frozenset[str]:
     """List the actors of a method decided by scenarios: customer, screening, processor, credit."""
-    return frozenset().union(*BY_NAME[method].capabilities.outcomes)
+    return frozenset().union(*METHODS_BY_NAME[method].capabilities.outcomes)
 
 
 @cache
 def possible_outcomes(method: str) -> Sequence[str]:
     """List the possible outcomes of payments with a method."""
-    capabilities, keys = BY_NAME[method].capabilities, _decidable_actors(method)
+    capabilities, keys = METHODS_BY_NAME[method].capabilities, _actors_in_scenarios(method)
     outcomes = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
     outcomes += [DECLINED, CANCELLED] if "customer" in keys else []
     outcomes += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
@@ -74,7 +74,7 @@ def possible_outcomes(method: str) -> Sequence[str]:
 
 def refusal_rules() -> list[str]:
     """List the rules by which the merchant API refuses well-formed requests."""
-    rules = {kind.rule for kind in kinds_of_refusals()}
+    rules = {kind.rule for kind in refusal_classes()}
     return sorted(rule for rule in rules if rule and not rule.startswith(CONTROL_RULES))
 
 
@@ -82,13 +82,13 @@ class Occurrences(NamedTuple):
     """The occurrences of a case: ids of orders or refused requests, or names of tests."""
 
     right: Sequence[str] = ()
-    wrong: Sequence[str] = ()  # with an open finding of the review
+    wrong: Sequence[str] = ()  # with an open review finding
     by_hand: Sequence[str] = ()
 
 
-UNCOVERED: Final = Occurrences()
-RATINGS: Final = Occurrences._fields
-RIGHT, WRONG, BY_HAND = RATINGS
+NO_OCCURRENCES: Final = Occurrences()
+RATING_NAMES: Final = Occurrences._fields
+RIGHT, WRONG, BY_HAND = RATING_NAMES
 
 
 def covered_cells(project: Project, findings: Iterable[Finding]) -> dict[CellKey, Occurrences]:
@@ -100,9 +100,11 @@ def covered_cells(project: Project, findings: Iterable[Finding]) -> dict[CellKey
     }
     finders = (_outcome_cells, _webhook_cells, _refusal_cells)
     cases = chain.from_iterable(find(project, evidence) for find in finders)
-    for key, rating, where in cases:
-        places.setdefault(key, {}).setdefault(rating, {})[where] = None
-    return {key: Occurrences(*(list(each.get(one, ())) for one in RATINGS)) for key, each in places.items()}
+    for key, rating, occurrence in cases:
+        places.setdefault(key, {}).setdefault(rating, {})[occurrence] = None
+    return {
+        key: Occurrences(*(list(each.get(one, ())) for one in RATING_NAMES)) for key, each in places.items()
+    }
 
 
 class _Evidence(NamedTuple):
@@ -111,7 +113,7 @@ class _Evidence(NamedTuple):
     wrong: Container[str | None]  # ids of orders and of records
     by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
 
-    def order(self, order: Order, outcome: str = "") -> str:
+    def rate(self, order: Order, outcome: str = "") -> str:
         """Rate how an order handled a case: correctly, incorrectly or manually."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
@@ -121,37 +123,37 @@ class _Evidence(NamedTuple):
 
 def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidence:
     mistakes = [finding for finding in findings if finding.is_open]
-    taken = project.epoch.journal.actions(None)
+    manual_actions = project.epoch.journal.actions(None)
     return _Evidence(
         {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
-        {(each.order_id, each.action) for each in taken if each.actor == MERCHANT},
+        {(each.order_id, each.action) for each in manual_actions if each.actor == MERCHANT_ACTOR},
     )
 
 
-FoundCells = Iterator[tuple[CellKey, str, str]]
+RatedCells = Iterator[tuple[CellKey, str, str]]
 """Covered cells: the key, the rating, and the id of an order or a request."""
 
 
-def _outcome_cells(project: Project, evidence: _Evidence) -> FoundCells:
+def _outcome_cells(project: Project, evidence: _Evidence) -> RatedCells:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
             for outcome in _outcomes(order, attempt):
-                yield CellKey(METHOD, attempt.method, outcome), evidence.order(order, outcome), order.id
+                yield CellKey(METHOD, attempt.method, outcome), evidence.rate(order, outcome), order.id
 
 
-def _webhook_cells(project: Project, evidence: _Evidence) -> FoundCells:
+def _webhook_cells(project: Project, evidence: _Evidence) -> RatedCells:
     variations, settings = webhook_coverage_checks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
         order = project.epoch.store.order(delivery.order_id)
-        rating = evidence.order(order) if order is not None else RIGHT
+        rating = evidence.rate(order) if order is not None else RIGHT
         if delivery.state is DeliveryState.DELIVERED and not delivery.is_lost:
             yield CellKey(WEBHOOK, DELIVERED, ""), rating, delivery.order_id
         names = (name for name, covers in variations.items() if covers(delivery, settings))
         yield from ((CellKey(WEBHOOK, name, ""), rating, delivery.order_id) for name in names)
 
 
-def _refusal_cells(project: Project, evidence: _Evidence) -> FoundCells:
-    for entry in project.epoch.journal.unmasked():
+def _refusal_cells(project: Project, evidence: _Evidence) -> RatedCells:
+    for entry in project.epoch.journal.unmasked_entries():
         if entry.rule is not None:
             yield CellKey(REFUSAL, entry.rule, ""), WRONG if entry.id in evidence.wrong else RIGHT, entry.id
 
@@ -216,7 +218,7 @@ def _authorization_outcomes(attempt: Transaction) -> Outcomes:
     authorization = attempt.authorization
     if authorization is None:
         return {}
-    captures = [entry for entry in authorization.entries if entry.taken is Taken.CAPTURED]
+    captures = [entry for entry in authorization.entries if entry.taken is EntryKind.CAPTURED]
     return {
         AUTHORIZED: True,
         CAPTURED: authorization.captured_cents == authorization.original_cents,
@@ -236,7 +238,9 @@ OUTCOMES_BY_DECISION: Final = {
 @cache
 def _outcome_finders(method: str) -> "Sequence[Callable[[Transaction], Outcomes]]":
     """Return the functions that detect the outcomes of payments with a method."""
-    parts = (part for decided, part in OUTCOMES_BY_DECISION.items() if decided in _decidable_actors(method))
+    parts = (
+        part for decided, part in OUTCOMES_BY_DECISION.items() if decided in _actors_in_scenarios(method)
+    )
     return _plain_outcomes, _authorization_outcomes, *parts
 
 
@@ -253,7 +257,7 @@ def _refund_outcomes(order: Order) -> Outcomes:
 def enabled_methods(project: Project) -> list[str]:
     """List the methods enabled by a shop, in the usual order; empty if all are enabled."""
     chosen = project.settings.payment_methods
-    return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]
+    return [] if set(chosen) == set(METHOD_NAMES) else [name for name in METHOD_NAMES if name in chosen]
 
 
 Cells = Mapping[CellKey, Occurrences]
@@ -274,12 +278,12 @@ class CoverageGroup(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """The uncovered outcomes."""
+        """The outcomes that have not occurred."""
         return [name for name, cell in self.cells.items() if not cell.right and not cell.wrong]
 
     @property
     def wrong(self) -> list[str]:
-        """The outcomes with mistakes only."""
+        """The outcomes that have occurred only with mistakes."""
         return [name for name, cell in self.cells.items() if cell.wrong and not cell.right]
 
 
@@ -301,16 +305,16 @@ def build_matrix(cells: Cells, enabled: Iterable[str]) -> Matrix:
     """Build the matrix for the enabled methods; for the used methods if all are enabled."""
     used = {one.subject for one in cells if one.group == METHOD}
     chosen = set(enabled)
-    methods = [_method(name, cells) for name in NAMES if name in (chosen or used)]
+    methods = [_method_group(name, cells) for name in METHOD_NAMES if name in (chosen or used)]
     return Matrix(methods, [row for row in _other_groups(cells) if row.cells], bool(chosen))
 
 
-def _method(name: str, cells: Cells) -> CoverageGroup:
+def _method_group(name: str, cells: Cells) -> CoverageGroup:
     return CoverageGroup(
         METHOD,
         name,
         {
-            outcome: cells.get(CellKey(METHOD, name, outcome), UNCOVERED)
+            outcome: cells.get(CellKey(METHOD, name, outcome), NO_OCCURRENCES)
             for outcome in possible_outcomes(name)
         },
     )
@@ -318,11 +322,11 @@ def _method(name: str, cells: Cells) -> CoverageGroup:
 
 def _other_groups(cells: Cells) -> list[CoverageGroup]:
     webhooks = {
-        outcome: cells.get(CellKey(WEBHOOK, outcome, ""), UNCOVERED)
+        outcome: cells.get(CellKey(WEBHOOK, outcome, ""), NO_OCCURRENCES)
         for outcome in (DELIVERED, *webhook_coverage_checks())
     }
-    refusals = {rule: cells.get(CellKey(REFUSAL, rule, ""), UNCOVERED) for rule in refusal_rules()}
-    rules = {f"{one.subject}, {one.what}": cells[one] for one in sorted(cells) if one.group == RULE}
+    refusals = {rule: cells.get(CellKey(REFUSAL, rule, ""), NO_OCCURRENCES) for rule in refusal_rules()}
+    rules = {f"{one.subject}, {one.case}": cells[one] for one in sorted(cells) if one.group == RULE}
     return [
         CoverageGroup(WEBHOOK, "webhooks", webhooks),
         CoverageGroup(REFUSAL, "refusals", refusals),
@@ -330,11 +334,11 @@ def _other_groups(cells: Cells) -> list[CoverageGroup]:
     ]
 
 
-def cell_key(group: str, title: str, what: str) -> CellKey:
+def cell_key(group: str, title: str, case: str) -> CellKey:
     """Return the cell of an outcome in a row."""
     if group == METHOD:
-        return CellKey(METHOD, title, what)
-    scenario, _, rule = what.partition(", ")
+        return CellKey(METHOD, title, case)
+    scenario, _, rule = case.partition(", ")
     return CellKey(group, scenario, rule)
 
 

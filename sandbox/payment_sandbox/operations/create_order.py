@@ -14,26 +14,28 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
 HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
-INTERPRETED: Final = frozenset(
+INTERPRETED_KEYS: Final = frozenset(
     {"amount", "currency", "client", "order_lines", "payment_methods", "transactions"}
 )
 """The keys that the sandbox interprets; all others are stored unchanged."""
 
 
-def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()) -> Order:
+def create_order(
+    project: Project, data: Mapping[str, Any], form_violations: Sequence[Violation] = ()
+) -> Order:
     """Create an order from its parsed form.
 
-    The form's violations, ``in_form``, are reported together with those of this function.
+    The form's violations, ``form_violations``, are reported together with further violations.
 
     Raises:
         Invalid: lists all violations; nothing is created.
         RecurringSeriesExpired: the vault token's series is over a year old.
     """
     with project.edit() as edit:
-        violations = [*in_form, *check_order(data, in_form, edit.settings, edit.terms)]
+        violations = [*form_violations, *check_order(data, form_violations, edit.settings, edit.terms)]
         if violations:
             raise Invalid(violations)
-        order = edit.add(_order(edit, data))
+        order = edit.add(_build_order(edit, data))
         if data.get("transactions"):
             begin_attempt(edit, order, data["transactions"][0])
         else:
@@ -41,23 +43,23 @@ def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Vi
     return order
 
 
-def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
+def _build_order(edit: Edit, data: Mapping[str, Any]) -> Order:
     methods, shared = data.get("payment_methods"), edit.epoch.shared
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=data["amount"],
-        currency=shared.value(data["currency"]),
+        currency=shared.share(data["currency"]),
         created=edit.now,
         modified=edit.now,
-        client=shared.object(data["client"]),
+        client=shared.share_object(data["client"]),
         is_test=edit.settings.is_test,
-        order_lines=lines(shared.value(data["order_lines"])) if "order_lines" in data else (),
+        order_lines=order_lines_of(shared.share(data["order_lines"])) if "order_lines" in data else (),
         payment_methods=tuple(methods) if methods is not None else None,
-        sent={shared.value(name): shared.value(data[name]) for name in data if name not in INTERPRETED},
+        sent={shared.share(name): shared.share(data[name]) for name in data if name not in INTERPRETED_KEYS},
     )
 
 
-def lines(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
+def order_lines_of(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
     """Convert validated data to order lines."""
     return tuple(
         OrderLine(

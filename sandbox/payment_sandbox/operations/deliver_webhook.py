@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.masking import SECRETS, Masking
+from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
@@ -19,10 +19,10 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import cut_text
-from payment_sandbox.projects.outbox import UNCHANGED, QueuedDelivery, ResendChanges
+from payment_sandbox.projects.journal import truncate_masked
+from payment_sandbox.projects.outbox import NO_CHANGES, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import Label, OfferedAttempt, label_of
+from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, create_label
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
@@ -31,7 +31,7 @@ ERROR_LENGTH_MAX: Final = 500  # characters
 TRACEBACK_LENGTH_MAX: Final = 8192
 ATTEMPT_BYTES: Final = 500 + ATTEMPT_BODY_BYTES
 """The approximate size of a stored attempt: its request, and the body of the reply."""
-HEADERS: Final = {
+WEBHOOK_HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
     "User-Agent": f"payment-sandbox/{__version__}",
@@ -41,14 +41,14 @@ HEADERS: Final = {
 class PreparedAttempt(NamedTuple):
     """A prepared attempt; with a ``reply``, the outcome is decided and nothing is sent.
 
-    With a ``label``, a listener delivers it.
+    With a ``label``, a listener delivers the attempt.
     """
 
     queued: QueuedDelivery
     request: WebhookRequest
     at: datetime
     real_at: datetime
-    label: Label | None = None
+    label: AttemptLabel | None = None
     effect: WebhookEffect = NO_EFFECT
 
     @property
@@ -74,15 +74,15 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
-    with project.as_stored(epoch):
-        if not epoch.store.carries(queued):
+    with project.with_newest_state(epoch):
+        if not epoch.store.must_send(queued):
             return None
         delivery = epoch.store.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
-        effect = NO_EFFECT if delivery is None or is_over else _effect(epoch, delivery, queued)
+        effect = NO_EFFECT if delivery is None or is_over else _choose_effect(epoch, delivery, queued)
         if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
             return _prepare(project, epoch, queued, delivery, effect)
-    if _is_finished(project, epoch, queued, effect):
+    if _finish_or_postpone(project, epoch, queued, effect):
         return None
     return prepare_attempt(project, epoch, queued)  # another webhook has been swapped in the meantime
 
@@ -90,34 +90,36 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
 def _prepare(
     project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
 ) -> PreparedAttempt | None:
-    """Build the attempt; return None if it waits for a listener."""
+    """Build the attempt; return None if the webhook waits for a listener."""
     settings, real_at = epoch.state.settings, project.services.real.wall_now()
-    request = _request(project, delivery, queued.changed)
+    request = _build_request(project, delivery, queued.changed)
     prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
     if request.url != settings.forward_to or effect.reply is not None:
         return prepared
-    label = _label(project, epoch, delivery, queued)
+    label = _create_label(project, epoch, delivery, queued)
     if project.relay.park(epoch, queued):
         epoch.store.stop_sending()
-        _publish_waiting(project, delivery)
+        _publish_waiting_event(project, delivery)
         return None
     return prepared._replace(label=label)
 
 
-def _is_finished(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
-    """Postpone or finish a delivery; return False if it must be sent now."""
+def _finish_or_postpone(
+    project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect
+) -> bool:
+    """Postpone or finish a delivery; return False if the webhook must be sent now."""
     with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
-        is_finished = delivery is None or is_over or _is_postponed(edit, delivery, effect)
+        is_finished = delivery is None or is_over or _postpone(edit, delivery, effect)
         if is_finished:
             edit.finish_job(queued)
         return is_finished
 
 
-def _request(project: Project, delivery: Delivery, changed: ResendChanges) -> WebhookRequest:
-    url = changed.url or standard_url(project.settings, delivery)
-    return WebhookRequest(url, HEADERS, (changed.body or standard_body(project, delivery)).encode())
+def _build_request(project: Project, delivery: Delivery, changes: ResendChanges) -> WebhookRequest:
+    url = changes.url or standard_url(project.settings, delivery)
+    return WebhookRequest(url, WEBHOOK_HEADERS, (changes.body or standard_body(project, delivery)).encode())
 
 
 def standard_url(settings: Settings, delivery: Delivery) -> str:
@@ -132,7 +134,7 @@ def standard_body(project: Project, delivery: Delivery) -> str:
     )
 
 
-def offers_of(prepared: PreparedAttempt, label: Label) -> list[OfferedAttempt]:
+def create_offers(prepared: PreparedAttempt, label: AttemptLabel) -> list[OfferedAttempt]:
     """Build the offers of an attempt to a listener, one for each copy."""
     order_id = prepared.queued.order_id
     return [
@@ -141,12 +143,12 @@ def offers_of(prepared: PreparedAttempt, label: Label) -> list[OfferedAttempt]:
     ]
 
 
-def _label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> Label:
+def _create_label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> AttemptLabel:
     webhook = f"{project.identity.origin}-{epoch.number}-{delivery.id}"
-    return label_of(webhook, delivery.next_number, by_hand=queued.forced)
+    return create_label(webhook, delivery.next_number, by_hand=queued.forced)
 
 
-def _publish_waiting(project: Project, delivery: Delivery) -> None:
+def _publish_waiting_event(project: Project, delivery: Delivery) -> None:
     label = "a webhook waits for the command listen"
     project.events.publish(
         "waiting",
@@ -184,19 +186,21 @@ def record_attempt(
         attempt = _mask_attempt(
             project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )
-        delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
+        delivery, next_at = delivery.record_attempt(attempt, is_copy=is_copy or is_changed)
         if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not received the original webhook
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        _publish(edit, delivery, attempt, next_at)
+        _publish_attempt(edit, delivery, attempt, next_at)
         edit.release_swapped()
 
 
-def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: datetime | None) -> None:
+def _publish_attempt(
+    edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: datetime | None
+) -> None:
     reply = attempt.reply
-    shown = _event(delivery, attempt.number, attempt.at, reply)
+    shown = _build_event(delivery, attempt.number, attempt.at, reply)
     edit.log.append(shown)
     edit.publish(
         "webhook",
@@ -216,9 +220,9 @@ def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: d
 
 def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     """Prepare an attempt for storage: mask secrets, and truncate long bodies."""
-    request = masking.record(attempt.request)
+    request = masking.mask_record(attempt.request)
     body = request.body[:ATTEMPT_BODY_BYTES].decode(errors="ignore").encode()
-    reply = _truncate(masking.record(attempt.reply), attempt.reply)
+    reply = _truncate(masking.mask_record(attempt.reply), attempt.reply)
     return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
@@ -226,20 +230,20 @@ def _truncate(masked: Reply, stored: Reply) -> Reply:
     """Truncate the strings of a masked reply; before masking, a part of a secret could remain."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
-        error = cut_text(error, stored.error, ERROR_LENGTH_MAX)
+        error = truncate_masked(error, stored.error, ERROR_LENGTH_MAX)
     if traceback is not None and stored.traceback is not None:
-        traceback = cut_text(traceback, stored.traceback, TRACEBACK_LENGTH_MAX)
+        traceback = truncate_masked(traceback, stored.traceback, TRACEBACK_LENGTH_MAX)
     return masked._replace(error=error, traceback=traceback)
 
 
-def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
+def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """Return the effect on the next attempt: from faults, then from the rehearsal; none with overrides."""
     if queued.is_changed:
         return NO_EFFECT
     state = epoch.state
     return (
-        state.faults.webhook(delivery)
-        or state.scenario_faults.webhook(delivery)
+        state.faults.webhook_effect(delivery)
+        or state.scenario_faults.webhook_effect(delivery)
         or epoch.rehearsal.webhook(delivery)
         or NO_EFFECT
     )
@@ -254,7 +258,7 @@ def _may_be_postponed(
     return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)
 
 
-def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
+def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
     """Postpone a delivery, at most once, by a delay or until the next webhook has been sent (SCN-06)."""
     if delivery.postponed:
         return False
@@ -270,7 +274,7 @@ def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool
     return False
 
 
-def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
+def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
     outcome = reply.fault or reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
     return {
         "at": timestamp(at),
@@ -293,11 +297,11 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     return delivery
 
 
-def redeliver(project: Project, delivery_id: str, changed: ResendChanges = UNCHANGED) -> Delivery:
+def redeliver(project: Project, delivery_id: str, changes: ResendChanges = NO_CHANGES) -> Delivery:
     """Make another attempt now, even if the delivery has ended (CTL-22).
 
     The attempt skips the queue, and this call waits for the response. The outcome of a
-    ``changed`` attempt does not affect the state of the delivery.
+    changed attempt does not affect the state of the delivery.
 
     Raises:
         Unknown: the project has no such delivery.
@@ -305,15 +309,15 @@ def redeliver(project: Project, delivery_id: str, changed: ResendChanges = UNCHA
     """
     order_id = find_delivery(project, delivery_id).order_id
     if project.account is not None:
-        project.account.refuse_growth(ATTEMPT_BYTES + len((changed.body or "").encode()))
-    project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changed))
+        project.account.refuse_growth(ATTEMPT_BYTES + len((changes.body or "").encode()))
+    project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changes))
     delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:
         raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer webhooks")
     return delivery
 
 
-def resend_later(project: Project, delivery_id: str, changed: ResendChanges, after: Period) -> None:
+def resend_later(project: Project, delivery_id: str, changes: ResendChanges, after: Period) -> None:
     """Resend a webhook after a period of sandbox time.
 
     Raises:
@@ -321,8 +325,8 @@ def resend_later(project: Project, delivery_id: str, changed: ResendChanges, aft
         Invalid: the body contains a secret, and would be stored until then.
     """
     delivery = find_delivery(project, delivery_id)
-    if changed.body is not None and project.masking.text(changed.body) != changed.body:
-        message = f"must not contain {SECRETS} if sent later, because it is stored until then"
+    if changes.body is not None and project.masking.mask_text(changes.body) != changes.body:
+        message = f"must not contain {SECRET_KINDS} if sent later, because it is stored until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
-        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))
+        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changes))

@@ -18,7 +18,7 @@ from payment_sandbox.orders.commands import (
     ExpireAttempt,
     ExpireAuthorization,
     ExpirePage,
-    Perform,
+    PerformAction,
     Resend,
 )
 from payment_sandbox.orders.order import Order
@@ -50,7 +50,7 @@ class PageExpiry:
     """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """Whether the order is open without money in transit; with money, it ends with its attempt (A21)."""
+        """Whether the order is open without money in transit, which would end with its attempt (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -112,11 +112,11 @@ class AuthorizationExpiry(AuthorizationEnd):
     """The expiry of an authorization: its remainder can never be captured."""
 
     def run(self, edit: Edit, command: ExpireAuthorization) -> None:
-        """Expire an unused authorization; complete a partly used one (SET-41, SET-42)."""
+        """Expire an unused authorization; complete a partly used authorization (SET-41, SET-42)."""
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         authorization = _authorization_of(attempt)
-        attempt.authorization = authorization.ended()
+        attempt.authorization = authorization.close()
         if not authorization.captured_cents:
             move_both(edit, order, attempt, Trigger.LAPSE)
         elif attempt.status == TransactionStatus.ACCEPTED:
@@ -138,18 +138,18 @@ class DelayedCapture(AuthorizationEnd):
 class PlannedAction:
     """A planned action of a customer, bank, screening or processor."""
 
-    def applies(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
+    def applies(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
         """Whether the attempt's state allows the action."""
         attempt = _attempt(epoch, command)
         if attempt is None:
             return False
         return command.action.name in behaviour_of(attempt).actions(attempt, epoch.terms(at))
 
-    def is_over(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
+    def is_over(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
         """Whether the attempt has ended."""
         return _has_ended(epoch, command)
 
-    def run(self, edit: Edit, command: Perform) -> None:
+    def run(self, edit: Edit, command: PerformAction) -> None:
         """Perform the action planned by the scenario."""
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
 
@@ -196,7 +196,7 @@ HANDLERS: Final[dict[type[Command], CommandHandler]] = {
     ExpireAttempt: AttemptExpiry(),
     ExpireAuthorization: AuthorizationExpiry(),
     CaptureDelayed: DelayedCapture(),
-    Perform: PlannedAction(),
+    PerformAction: PlannedAction(),
     AttemptDelivery: DeliveryAttempt(),
     Resend: ResentDelivery(),
 }

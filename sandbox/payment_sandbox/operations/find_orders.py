@@ -9,8 +9,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
 
-SORTS: Final = {"oldest": "oldest first", "amount": "highest amount first"}
-CUSTOMER_TEXTS: Final = ("email_address", "first_name", "last_name")
+SORT_ORDERS: Final = {"oldest": "oldest first", "amount": "highest amount first"}
+SEARCHED_CUSTOMER_FIELDS: Final = ("email_address", "first_name", "last_name")
 
 
 class OrderFilter(NamedTuple):
@@ -20,36 +20,36 @@ class OrderFilter(NamedTuple):
     method: str | None = None
     text: str | None = None
     before: str | None = None
-    sort: str | None = None  # one of SORTS; None: newest first
+    sort: str | None = None  # one of SORT_ORDERS; None: newest first
 
     def matches(self, order: Order) -> bool:
         """Whether an order meets all conditions except ``before``; ``text`` must be folded."""
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
-            and (self.text is None or self.text in _texts(order))
+            and (self.text is None or self.text in _searchable_text(order))
         )
 
 
-def find_orders(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
+def find_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
     """Yield the matching orders, sorted; the id of a refund matches its order.
 
     Raises:
         Invalid: ``before`` is not the id of an order, or the sort is unknown.
     """
-    if wanted.sort is not None and wanted.sort not in SORTS:
-        raise Invalid([Violation("sort", f"must be one of: {', '.join(SORTS)}", list(SORTS))])
-    if wanted.before is not None and epoch.store.order(wanted.before) is None:
+    if order_filter.sort is not None and order_filter.sort not in SORT_ORDERS:
+        raise Invalid([Violation("sort", f"must be one of: {', '.join(SORT_ORDERS)}", list(SORT_ORDERS))])
+    if order_filter.before is not None and epoch.store.order(order_filter.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _match(epoch, wanted._replace(text=wanted.text and _fold(wanted.text)))
+    return _matching_orders(epoch, order_filter._replace(text=order_filter.text and _fold(order_filter.text)))
 
 
-def _match(epoch: Epoch, wanted: OrderFilter) -> Iterator[Order]:
-    is_begun = wanted.before is None
-    for order in _sort(epoch.store.orders_newest_first(), wanted.sort):
-        if is_begun and not order.is_refund and wanted.matches(order):
+def _matching_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
+    is_begun = order_filter.before is None
+    for order in _sort(epoch.store.orders_newest_first(), order_filter.sort):
+        if is_begun and not order.is_refund and order_filter.matches(order):
             yield order
-        is_begun = is_begun or order.id == wanted.before
+        is_begun = is_begun or order.id == order_filter.before
 
 
 def _sort(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
@@ -70,24 +70,24 @@ def methods_of(order: Order) -> list[str]:
     return [name for attempt in order.transactions for name in (attempt.method, attempt.payment_method)]
 
 
-def _texts(order: Order) -> str:
+def _searchable_text(order: Order) -> str:
     """Join the searchable texts of an order, one per line."""
     customer: dict[str, Any] = order.customer or {}
     texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
-    texts += _amounts(order)
+    texts += _format_amounts(order)
     texts += methods_of(order)
-    texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
+    texts += [str(customer[name]) for name in SEARCHED_CUSTOMER_FIELDS if customer.get(name)]
     texts += [refund.refund_id for refund in order.refunds]
     return _fold("\n".join(texts))
 
 
-def _amounts(order: Order) -> list[str]:
+def _format_amounts(order: Order) -> list[str]:
     """Format an order's amount in the usual notations: €1.05, 1,05, €1,234.50 and 1234.50."""
     plain = f"€{order.amount_cents // 100}.{order.amount_cents % 100:02}"
     return [plain, plain.replace(".", ","), euros(order.amount_cents)]
 
 
-STROKES: Final = str.maketrans(
+LETTER_REPLACEMENTS: Final = str.maketrans(
     {
         "ł": "l",
         "ø": "o",
@@ -107,5 +107,5 @@ def _fold(text: str) -> str:
     folded = text.casefold()
     if folded.isascii():
         return folded
-    bare = "".join(letter for letter in normalize("NFKD", folded) if not combining(letter))
-    return bare.translate(STROKES)
+    unaccented = "".join(letter for letter in normalize("NFKD", folded) if not combining(letter))
+    return unaccented.translate(LETTER_REPLACEMENTS)

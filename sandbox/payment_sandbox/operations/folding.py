@@ -9,18 +9,18 @@ from typing import Final
 from payment_sandbox.operations.history import SHOP, TimelineEntry
 from payment_sandbox.operations.reasons import attempt_number, webhook_of
 
-ALIKE_MIN: Final = 3  # folded attempts
-WEBHOOK: Final = ("webhook", "webhook-response")
-ALL_OF: Final = {1: "", 2: " of both"}
+EQUAL_FAILURES_MIN: Final = 3  # folded attempts
+WEBHOOK_KINDS: Final = ("webhook", "webhook-response")
+QUANTIFIERS: Final = {1: "", 2: " of both"}
 BLOCKS_MIN: Final = 3
-FOLDED: Final = "folded"
+FOLDED_KIND: Final = "folded"
 
 
 def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Fold attempts with the same failure, even of interleaved webhooks, and repeated exchanges."""
     rows = [
         row
-        for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK)
+        for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK_KINDS)
         for row in (_fold_attempts(list(run)) if is_attempt else run)
     ]
     return list(_fold_blocks(rows))
@@ -28,37 +28,37 @@ def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
 
 def _fold_attempts(run: list[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Fold the repeated failures at the end of a run of attempts into one row."""
-    begin = _begin_of_failures(run)
+    begin = _start_of_failures(run)
     tail = run[begin:]
     later = [each for each in tail if each.kind == "webhook" and attempt_number(each) > 1]
     retries = Counter(map(webhook_of, later))
-    if not later or min(retries[webhook_of(each)] for each in tail) < ALIKE_MIN:
+    if not later or min(retries[webhook_of(each)] for each in tail) < EQUAL_FAILURES_MIN:
         yield from run
         return
     folded_ids = {each.id for each in later}
     yield from run[:begin]
     yield from (each for each in tail if not {each.id, each.cause} & folded_ids)
-    yield _summarize(later, _answer(tail), len(retries))
+    yield _summarize(later, _last_outcome(tail), len(retries))
 
 
-def _begin_of_failures(run: list[TimelineEntry]) -> int:
+def _start_of_failures(run: list[TimelineEntry]) -> int:
     """Return the start of the trailing attempts with the same failure."""
-    last = _answer(run)
+    last = _last_outcome(run)
     for index in range(len(run) - 1, -1, -1):
         step = run[index]
-        is_alike = step.failed if _is_answered(step) else _answer([step]) == last
+        is_alike = step.failed if _has_answer_step(step) else _last_outcome([step]) == last
         if not is_alike:
             return index + 1
     return 0
 
 
-def _is_answered(step: TimelineEntry) -> bool:
+def _has_answer_step(step: TimelineEntry) -> bool:
     """Whether the step is an attempt with a separate answer step, which a lost attempt lacks."""
     return step.kind == "webhook" and not step.lost
 
 
-def _answer(run: list[TimelineEntry]) -> str:
-    answers = [_outcome(each) for each in run if not _is_answered(each)]
+def _last_outcome(run: list[TimelineEntry]) -> str:
+    answers = [_outcome(each) for each in run if not _has_answer_step(each)]
     return answers[-1] if answers else ""
 
 
@@ -70,7 +70,7 @@ def _outcome(step: TimelineEntry) -> str:
 
 def _summarize(later: list[TimelineEntry], answer: str, webhooks: int) -> TimelineEntry:
     numbers = [attempt_number(each) for each in later]
-    of = ALL_OF.get(webhooks, f" of {webhooks} webhooks")
+    of = QUANTIFIERS.get(webhooks, f" of {webhooks} webhooks")
     label = (
         f"attempts {min(numbers)} to {max(numbers)}{of}{_interval(later)}, until {later[-1].at:%H:%M}: "
         f"all {answer}"
@@ -101,7 +101,7 @@ def _fold_blocks(happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]
         yield from happenings[at : at + size]
         last = happenings[at + size * times - 1]
         label = f"{times - 1} more like these, until {last.at:%H:%M:%S}"
-        yield last.as_note(happenings[at + size].id, FOLDED, label)
+        yield last.as_note(happenings[at + size].id, FOLDED_KIND, label)
         at += size * times
 
 
@@ -109,13 +109,13 @@ def _longest_repetition(happenings: Sequence[TimelineEntry], at: int) -> tuple[i
     """Return the length and the number of repetitions of the longest repeated block at this index."""
     best = (1, 1)
     for size in range(2, 9):
-        block, times = _shape(happenings[at : at + size]), 1
-        while _shape(happenings[at + size * times : at + size * (times + 1)]) == block:
+        block, times = _comparable(happenings[at : at + size]), 1
+        while _comparable(happenings[at + size * times : at + size * (times + 1)]) == block:
             times += 1
         if times >= BLOCKS_MIN and size * times > best[0] * best[1]:
             best = size, times
     return best
 
 
-def _shape(block: Sequence[TimelineEntry]) -> list[tuple[str, str, str]]:
+def _comparable(block: Sequence[TimelineEntry]) -> list[tuple[str, str, str]]:
     return [(each.sender, each.receiver, each.label) for each in block]

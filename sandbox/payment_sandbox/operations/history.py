@@ -7,25 +7,25 @@ from html import unescape
 from typing import Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.patterns import UUID, Pattern
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, WebhookAttempt
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
-    ASK,
-    MERCHANT,
+    MERCHANT_ACTOR,
     RETURN,
     SCAN,
+    SHOP_REQUEST,
     VISIT,
     AgendaEvent,
     Failure,
     JournalEntry,
     PerformedAction,
     ReachedStatus,
-    as_plain,
     number_in,
+    to_plain_data,
 )
 from payment_sandbox.scenarios.sentences import fault_in_words
 
@@ -46,9 +46,9 @@ KINDS: Final = (
     "agenda-event",
     "failure",
 )
-OF_ORDER: Final = "/v1/orders/…/"
-OF_ATTEMPT: Final = f"{OF_ORDER}transactions/…/"
-NAMES: Final = {"sender": "from", "receiver": "to"}  # in the API
+ORDER_PATH: Final = "/v1/orders/…/"
+ATTEMPT_PATH: Final = f"{ORDER_PATH}transactions/…/"
+API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # in the API
 EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
@@ -84,26 +84,26 @@ class TimelineEntry(NamedTuple):
 
 
 def short_path(path: str) -> str:
-    """Shorten a path by long ids, and by the order in paths below an order."""
-    bare = UUID.sub("…", path)
-    if bare == OF_ORDER or not bare.startswith(OF_ORDER):
-        return bare
-    return f"…/{bare.removeprefix(OF_ATTEMPT).removeprefix(OF_ORDER)}"
+    """Shorten the ids in a path, and omit the order in paths below an order."""
+    shortened = UUID.sub("…", path)
+    if shortened == ORDER_PATH or not shortened.startswith(ORDER_PATH):
+        return shortened
+    return f"…/{shortened.removeprefix(ATTEMPT_PATH).removeprefix(ORDER_PATH)}"
 
 
 def as_mapping(happening: TimelineEntry) -> dict[str, Any]:
     """Convert an entry to plain data with the field names of the API."""
-    return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}
+    return {API_FIELD_NAMES.get(name, name): value for name, value in to_plain_data(happening).items()}
 
 
-PHRASES: Final = {
+ACTION_PHRASES: Final = {
     VISIT: "opens the payment page",
     "pay": "pays",
     "cancel": "cancels",
     "fail": "the payment fails",
     "choose": "chooses {payment_method}",
     RETURN: "returns to the shop",
-    ASK: "calls the shop: {method} {path}",
+    SHOP_REQUEST: "calls the shop: {method} {path}",
     SCAN: "scans the QR code",
     "credit": "the money arrives",
     "approve": "approves",
@@ -115,15 +115,15 @@ PHRASES: Final = {
     "void": "voids by hand",
     "refund": "refunds by hand",
 }
-PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT: SHOP}
+PARTY_BY_ACTOR: Final = {PROCESSOR: BANK, MERCHANT_ACTOR: SHOP}
 APPROVED: Final = "approved"
 DECLINED: Final = "declined"
 DECIDED_BY_BANK: Final = ("pay", "fail")
-PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # customers confirm with their bank or wallet
-ERROR_FROM: Final = 400
+BANK_PAGES: Final = ("card", "login", "sheet", "scan")  # customers confirm with their bank or wallet
+ERROR_STATUS_MIN: Final = 400
 TEXT_SHOWN_MAX: Final = 160  # characters of a shop's response
-INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-TAG: Final = Pattern(r"<[^<>]*>?")
+HTML_INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+HTML_TAG: Final = Pattern(r"<[^<>]*>?")
 
 
 Record = TypeVar("Record", ReachedStatus, AgendaEvent, Failure)
@@ -158,17 +158,19 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
 def _all_entries(epoch: Epoch, about: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
     for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
-        yield from _exchange(entry)
+        yield from _exchange_entries(entry)
     statuses = _records_about(journal.statuses, about)
     outcomes = _outcomes(statuses)
-    for taken in journal.actions(about):
-        yield from _action(taken, store.order(taken.order_id or ""), outcomes.get(taken.id))
-    yield from _statuses(statuses)
-    yield from map(_agenda_event, _records_about(journal.agenda_events, about))
-    yield from map(_failure, _records_about(journal.failures, about))
+    for action in journal.actions(about):
+        yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
+    yield from _status_entries(statuses)
+    yield from map(_agenda_entry, _records_about(journal.agenda_events, about))
+    yield from map(_failure_entry, _records_about(journal.failures, about))
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, about):
-        yield from _webhook(delivery, causes.get((delivery.order_id, delivery.status, delivery.created)))
+        yield from _webhook_entries(
+            delivery, causes.get((delivery.order_id, delivery.status, delivery.created))
+        )
 
 
 def _records_about(records: Iterable[Record], about: Ids | None) -> list[Record]:
@@ -181,13 +183,13 @@ def _deliveries(epoch: Epoch, about: Ids | None) -> list[Delivery]:
     return [delivery for order_id in about for delivery in epoch.store.deliveries_of(order_id or "")]
 
 
-def _exchange(entry: JournalEntry) -> Iterator[TimelineEntry]:
+def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
     real_at = entry.real_at or entry.at
     label = f"{entry.method} {short_path(entry.path)}"
     yield TimelineEntry(
         entry.id, entry.at, real_at, SHOP, SERVICE, "request", label, None, None, entry.order_id
     )
-    is_refused = entry.status is None or entry.status >= ERROR_FROM
+    is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
     words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
     yield TimelineEntry(
         f"{entry.id}/response",
@@ -218,53 +220,55 @@ def _outcomes(statuses: Iterable[ReachedStatus]) -> dict[str | None, str]:
     return outcomes
 
 
-def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[TimelineEntry]:
-    words = PHRASES.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
-    sender, receiver = _sender_and_receiver(taken, order)
-    reason = taken.how.get("reason")
+def _action_entries(
+    action: PerformedAction, order: Order | None, outcome: str | None
+) -> Iterator[TimelineEntry]:
+    words = ACTION_PHRASES.get(action.action, action.action).format_map({"payment_method": "", **action.how})
+    sender, receiver = _sender_and_receiver(action, order)
+    reason = action.how.get("reason")
     yield TimelineEntry(
-        taken.id,
-        taken.at,
-        taken.real_at,
+        action.id,
+        action.at,
+        action.real_at,
         sender,
         receiver,
         "action",
         words,
         None,
         None,
-        taken.order_id,
-        taken.action in ("fail", "decline", "error"),
+        action.order_id,
+        action.action in ("fail", "decline", "error"),
         None,
-        f"{reason} (via {taken.via})" if reason else f"via {taken.via}",
+        f"{reason} (via {action.via})" if reason else f"via {action.via}",
     )
     if receiver == BANK and outcome is not None:
         yield TimelineEntry(
-            f"{taken.id}/outcome",
-            taken.at,
-            taken.real_at,
+            f"{action.id}/outcome",
+            action.at,
+            action.real_at,
             BANK,
             SERVICE,
             "outcome",
             outcome,
             None,
-            taken.id,
-            taken.order_id,
+            action.id,
+            action.order_id,
             outcome == DECLINED,
         )
 
 
-def _sender_and_receiver(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
+def _sender_and_receiver(action: PerformedAction, order: Order | None) -> tuple[str, str]:
     """Return sender and receiver of an action; customers confirm payments at their bank."""
-    if taken.actor == CUSTOMER:
-        if taken.action in (RETURN, ASK):
+    if action.actor == CUSTOMER:
+        if action.action in (RETURN, SHOP_REQUEST):
             return CUSTOMER, SHOP
-        attempt = order.transaction(taken.transaction_id or "") if order is not None else None
-        asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS
-        return CUSTOMER, BANK if taken.action in DECIDED_BY_BANK and asks_bank else SERVICE
-    return PARTY_BY_ACTOR.get(taken.actor, taken.actor), SERVICE
+        attempt = order.transaction(action.transaction_id or "") if order is not None else None
+        asks_bank = attempt is not None and METHODS_BY_NAME[attempt.method].capabilities.page in BANK_PAGES
+        return CUSTOMER, BANK if action.action in DECIDED_BY_BANK and asks_bank else SERVICE
+    return PARTY_BY_ACTOR.get(action.actor, action.actor), SERVICE
 
 
-def _statuses(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
+def _status_entries(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
     """Yield status changes; an order and its attempt share an entry if both reach the status at once."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
@@ -284,14 +288,14 @@ def _statuses(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
             )
 
 
-def _agenda_event(event: AgendaEvent) -> TimelineEntry:
+def _agenda_entry(event: AgendaEvent) -> TimelineEntry:
     words = event.kind.replace("-", " ")
     return TimelineEntry(
         event.id, event.at, event.real_at, SERVICE, SERVICE, "agenda-event", words, None, None, event.order_id
     )
 
 
-def _failure(failure: Failure) -> TimelineEntry:
+def _failure_entry(failure: Failure) -> TimelineEntry:
     return TimelineEntry(
         failure.id,
         failure.at,
@@ -308,9 +312,9 @@ def _failure(failure: Failure) -> TimelineEntry:
     )
 
 
-def _webhook(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
+def _webhook_entries(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
     for index, (attempt, (begun, ended)) in enumerate(
-        zip(delivery.attempts, _spans(delivery), strict=True), 1
+        zip(delivery.attempts, _attempt_spans(delivery), strict=True), 1
     ):
         attempt_id = f"{delivery.id}/{index}"
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
@@ -333,11 +337,11 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
             lost=fault is not None,
         )
         if fault is None:
-            yield _webhook_response(delivery, attempt, attempt_id, ended)
+            yield _webhook_response_entry(delivery, attempt, attempt_id, ended)
         cause = attempt_id
 
 
-def _webhook_response(
+def _webhook_response_entry(
     delivery: Delivery, attempt: WebhookAttempt, attempt_id: str, ended: datetime
 ) -> TimelineEntry:
     reply = attempt.reply
@@ -358,7 +362,7 @@ def _webhook_response(
     )
 
 
-def _spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
+def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
     """Yield start and end of each attempt; concurrent copies share both, for a stable order."""
     at_once: list[list[tuple[int, datetime, datetime]]] = []
     for attempt in delivery.attempts:
@@ -376,12 +380,12 @@ def _answer_text(attempt: WebhookAttempt) -> tuple[str, int | None]:
     reply = attempt.reply
     if reply.status is None:
         return reply.error or reply.warning or "no response", None
-    words = _words(reply.body)[:TEXT_SHOWN_MAX] if reply.status >= ERROR_FROM else ""
+    words = _strip_markup(reply.body)[:TEXT_SHOWN_MAX] if reply.status >= ERROR_STATUS_MIN else ""
     return " · ".join(filter(None, (str(reply.status), words))), reply.status
 
 
-def _words(body: str) -> str:
+def _strip_markup(body: str) -> str:
     """Return the text of a response, without HTML markup."""
     if body.lstrip()[:1] == "<":
-        body = unescape(TAG.sub(" ", INVISIBLE.sub(" ", body)))
+        body = unescape(HTML_TAG.sub(" ", HTML_INVISIBLE.sub(" ", body)))
     return " ".join(body.split())

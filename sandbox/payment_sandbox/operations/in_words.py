@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.history import ERROR_FROM, TimelineEntry, history
+from payment_sandbox.operations.history import ERROR_STATUS_MIN, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
@@ -14,13 +14,13 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
 from payment_sandbox.scenarios.sentences import fault_in_words
 
-WORDS_MAX: Final = 60  # characters of a refusal
+REFUSAL_LENGTH_MAX: Final = 60  # characters of a refusal
 NOT_CHANGED: Final = 304
 ORDER: Final = "order"
-ORDERS: Final = "orders"
+ORDERS_SEGMENT: Final = "orders"
 REFUND: Final = "refund"
-VERBS: Final = {
-    ("POST", ORDERS): "creates the order",
+CALL_DESCRIPTIONS: Final = {
+    ("POST", ORDERS_SEGMENT): "creates the order",
     ("GET", ORDER): "reads the order",
     ("PUT", ORDER): "changes the order",
     ("DELETE", ORDER): "cancels the order",
@@ -28,14 +28,14 @@ VERBS: Final = {
     ("POST", "voids"): "voids",
     ("POST", "refunds"): "refunds",
 }
-CODES: Final = "bankqr"
-CENTS: Final = re.compile(r"(-?\d+) cents\b")
-UNREAD: Final = "HOOK-08"
-MISSING: Final = "missing"  # an expected step that did not occur
+QR_CODES: Final = "bankqr"
+CENTS_PATTERN: Final = re.compile(r"(-?\d+) cents\b")
+UNREAD_RULE: Final = "HOOK-08"
+MISSING_KIND: Final = "missing"  # an expected step that did not occur
 
 
 class Belief(NamedTuple):
-    """The last status that the shop read of an order, and the actual status.
+    """The last status of an order that the shop has read, and the actual status.
 
     The first belief comes from the response to the creation.
     """
@@ -58,18 +58,18 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
         Unknown: the order does not exist.
     """
     open_findings = [finding for finding in findings if finding.is_open]
-    reasoned = with_reasons(epoch, _call_in_words(epoch, history(epoch, order_id)))
+    reasoned = with_reasons(epoch, _with_calls_in_words(epoch, history(epoch, order_id)))
     return list(_mark_mistakes(reasoned, open_findings, order_id))
 
 
-def _call_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+def _with_calls_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
-    entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
+    entries = [entry for entry in epoch.journal.unmasked_entries() if entry.id in calls]
     words = {entry.id: describe_call(entry) for entry in entries}
-    words |= {f"{entry.id}/response": _words(entry) for entry in entries}
+    words |= {f"{entry.id}/response": _describe_response(entry) for entry in entries}
     return [
-        happening._replace(label=epoch.journal.masked(words[happening.id]) or happening.label)
+        happening._replace(label=epoch.journal.mask_text(words[happening.id]) or happening.label)
         if happening.id in words
         else happening
         for happening in happenings
@@ -78,14 +78,16 @@ def _call_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[Ti
 
 def describe_call(entry: JournalEntry) -> str:
     """Describe a known call in words; empty for other calls."""
-    _, collection, *place = [*entry.path.strip("/").split("/"), ""]
-    if collection == CODES and entry.method == "POST":
+    _, collection, *segments = [*entry.path.strip("/").split("/"), ""]
+    if collection == QR_CODES and entry.method == "POST":
         return _with_amount("creates a QR code", entry)
-    if collection != ORDERS:
+    if collection != ORDERS_SEGMENT:
         return ""
     # The collections below the order, as in /v1/orders/<id>/transactions/<id>/captures/
-    parts = [part for part in place[1::2] if part and part != "transactions"]
-    verb = VERBS.get((entry.method, parts[0] if parts else ORDER if place[0] else ORDERS), "")
+    parts = [part for part in segments[1::2] if part and part != "transactions"]
+    verb = CALL_DESCRIPTIONS.get(
+        (entry.method, parts[0] if parts else ORDER if segments[0] else ORDERS_SEGMENT), ""
+    )
     return _with_amount(verb, entry) if verb else ""
 
 
@@ -98,52 +100,52 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
 
 def convert_cents(text: str) -> str:
     """Convert amounts in cents in a text to euros."""
-    return CENTS.sub(lambda match: euros(int(match[1])), text)
+    return CENTS_PATTERN.sub(lambda match: euros(int(match[1])), text)
 
 
 def _mark_mistakes(
     happenings: Iterable[TimelineEntry], findings: Sequence[Finding], order_id: str
 ) -> Iterator[TimelineEntry]:
     """Mark the entries with a mistake, and add a note for each missing read of the order or its refund."""
-    unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
+    unread = {each for finding in findings if finding.rule == UNREAD_RULE for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
     for happening in happenings:
         yield happening._replace(failed=True) if happening.id in wrong else happening
         if happening.kind == "webhook-response" and happening.cause in unread:
-            yield _missing_read(happening, order_id)
+            yield _note_missing_read(happening, order_id)
 
 
-def _missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
+def _note_missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
     label = f"your shop did not read the {ORDER if answer.order_id == order_id else REFUND}"
-    return answer.as_note(f"{answer.id}/missing", MISSING, label)._replace(failed=True)
+    return answer.as_note(f"{answer.id}/missing", MISSING_KIND, label)._replace(failed=True)
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
-    return [entry for entry in epoch.journal.unmasked() if entry.order_id == order_id]
+    return [entry for entry in epoch.journal.unmasked_entries() if entry.order_id == order_id]
 
 
-def _words(entry: JournalEntry) -> str:
+def _describe_response(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
     if entry.fault is not None and entry.fault.sends_nothing:
         return f"{status} · lost (fault)" if entry.status is not None else f"{status} (fault)"
     if entry.fault is not None:
         return f"{status} · sandbox fault: {fault_in_words(entry.fault.document)}"
-    if entry.status is not None and entry.status >= ERROR_FROM:
-        why = short_reason(entry)
-        return f"{status} · {why}" if why else status
+    if entry.status is not None and entry.status >= ERROR_STATUS_MIN:
+        message = short_reason(entry)
+        return f"{status} · {message}" if message else status
     order_status = status_in(entry)
     return f"{status} · {order_status}" if order_status else status
 
 
-def refusal(entry: JournalEntry) -> str:
+def refusal_message(entry: JournalEntry) -> str:
     """Return a refusal's message with amounts in euros; empty if the call was not refused."""
     return convert_cents((entry.error() or "").partition(": ")[2])
 
 
 def short_reason(entry: JournalEntry) -> str:
     """Return the reason for a refusal in short form: without details in brackets, and with short ids."""
-    why = UUID.sub(r"\1…", refusal(entry)).partition(" (")[0] or entry.rule or ""
-    return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
+    message = UUID.sub(r"\1…", refusal_message(entry)).partition(" (")[0] or entry.rule or ""
+    return message if len(message) <= REFUSAL_LENGTH_MAX else f"{message[:REFUSAL_LENGTH_MAX]}…"
 
 
 def status_in(entry: JournalEntry) -> str | None:
@@ -156,43 +158,43 @@ class _Change(NamedTuple):
     """A status read by the shop or reached by the order."""
 
     real_at: datetime
-    number: int  # of the record; records of one edit have the same time
+    number: int  # the number of the record; records of one edit have the same time
     at: datetime
     is_read: bool
     status: str
 
 
 def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
-    """Return the changes of an order's status and of the shop's belief, oldest first."""
+    """Return the changes to an order's status and to the shop's belief, oldest first."""
     rows: list[Belief] = []
-    reached, order = list(_status_lines(epoch, order_id)), epoch.store.order(order_id)
+    reached, order = list(_status_changes(epoch, order_id)), epoch.store.order(order_id)
     shop: str | None = None
     service = (
         str(order.status) if order is not None and not reached else None
     )  # the journal has dropped all statuses
-    for change in sorted([*_read_changes(epoch, order_id), *reached]):
+    for change in sorted([*_changes_read_by_shop(epoch, order_id), *reached]):
         shop, service = (change.status, service) if change.is_read else (shop, change.status)
         if shop is not None and service is not None and (not rows or rows[-1][2:] != (shop, service)):
             rows.append(Belief(change.at, change.real_at, shop, service))
     return rows
 
 
-def _status_lines(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+def _status_changes(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for reached in list(epoch.journal.statuses):
         if reached.order_id == order_id and reached.payment_method is None:
             yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)
 
 
-def _read_changes(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+def _changes_read_by_shop(epoch: Epoch, order_id: str) -> Iterator[_Change]:
     for entry in _calls(epoch, order_id):
         is_changed = entry.fault is not None and entry.fault.changes_response
-        status = _read_status(entry) if not is_changed else None
+        status = _status_read(entry) if not is_changed else None
         if status is not None:
             real_at = entry.answered_at or entry.real_at or entry.at
             yield _Change(real_at, number_of(entry), entry.at, True, status)
 
 
-def _read_status(entry: JournalEntry) -> str | None:
+def _status_read(entry: JournalEntry) -> str | None:
     """Return the order's status in the response to a call on the order itself, if any."""
     is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
     is_answered = entry.status is not None and entry.status < NOT_CHANGED

@@ -5,11 +5,11 @@ from typing import Final
 
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, VIA_SCENARIO, PerformedAction
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, VIA_CONTROL, VIA_SCENARIO, PerformedAction
 
-RETRY: Final = " · retry"
-A_COPY: Final = " · a copy"
-BY_HAND: Final = " · by hand"
+RETRY_NOTE: Final = " · retry"
+COPY_NOTE: Final = " · a copy"
+BY_HAND_NOTE: Final = " · by hand"
 
 
 def webhook_of(happening: TimelineEntry) -> str:
@@ -26,36 +26,36 @@ def attempt_number(happening: TimelineEntry) -> int:
 def with_reasons(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Yield the entries, with the reason at the end of the label of unusual steps."""
     about = frozenset(each.order_id for each in happenings)
-    actions = {taken.id: taken for taken in epoch.journal.actions(about)}
+    actions = {action.id: action for action in epoch.journal.actions(about)}
     seen: set[tuple[str, int]] = set()
     for happening in happenings:
         if happening.kind == "webhook":
-            yield happening._replace(label=f"{happening.label}{_repeat(happening, seen)}")
+            yield happening._replace(label=f"{happening.label}{_mark_repetition(happening, seen)}")
         elif happening.kind in ("action", "outcome"):
-            taken = actions.get(happening.cause or happening.id)
-            yield happening._replace(label=f"{happening.label}{_reason(epoch, happening, taken)}")
+            action = actions.get(happening.cause or happening.id)
+            yield happening._replace(label=f"{happening.label}{_describe_reason(epoch, happening, action)}")
         else:
             yield happening
 
 
-def _repeat(happening: TimelineEntry, seen: set[tuple[str, int]]) -> str:
+def _mark_repetition(happening: TimelineEntry, seen: set[tuple[str, int]]) -> str:
     """Mark a copy or a retry of a webhook; a copy has the number of its original."""
     number = attempt_number(happening)
     key = webhook_of(happening), number
     is_copy = number > 0 and key in seen
     seen.add(key)
     if is_copy:
-        return A_COPY
-    return RETRY if number > 1 else ""
+        return COPY_NOTE
+    return RETRY_NOTE if number > 1 else ""
 
 
-def _reason(epoch: Epoch, happening: TimelineEntry, taken: PerformedAction | None) -> str:
-    if taken is None or taken.actor == MERCHANT:
+def _describe_reason(epoch: Epoch, happening: TimelineEntry, action: PerformedAction | None) -> str:
+    if action is None or action.actor == MERCHANT_ACTOR:
         return ""
-    if taken.via == VIA_CONTROL:
-        return BY_HAND if happening.kind == "action" else ""
-    if taken.via != VIA_SCENARIO:
+    if action.via == VIA_CONTROL:
+        return BY_HAND_NOTE if happening.kind == "action" else ""
+    if action.via != VIA_SCENARIO:
         return ""
-    decided: Mapping[str, object] = epoch.journal.explanation(taken.transaction_id) or {}
+    decided: Mapping[str, object] = epoch.journal.explanation(action.transaction_id) or {}
     rule = decided.get("rule")
     return f" · rule {rule + 1} of {decided['scenario']}" if isinstance(rule, int) else ""

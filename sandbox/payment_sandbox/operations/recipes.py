@@ -10,19 +10,19 @@ from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 
-LIVE: Final = "live"
-CLOCK: Final = "clock"
-NOOR: Final = {
+LIVE_MODE: Final = "live"
+CLOCK_ACTOR: Final = "clock"
+SAMPLE_CUSTOMER: Final = {
     "first_name": "Noor",
     "last_name": "Visser",
     "address": "Kade 1, 1011 AB Amsterdam",
     "country": "NL",
     "locale": "nl",
 }
-LINES: Final = (
+SAMPLE_LINES: Final = (
     {
         "merchant_order_line_id": "line-1",
         "name": "Socks",
@@ -52,7 +52,7 @@ class RecipeStep(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A state of an order, the initial order, and the steps to the state."""
+    """A recipe for a state of an order: the initial order, and the steps to the state."""
 
     about: str
     order: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Recipe(NamedTuple):
         return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
 
 
-def part_of(amount_cents: Cents) -> Cents:
+def half_of(amount_cents: Cents) -> Cents:
     """Return the amount of a partial step."""
     return max(1, amount_cents // 2)
 
@@ -74,55 +74,67 @@ def _with_method(payment_method: str, **more: Any) -> Json:
 
 
 def _pay_later_order(email: str) -> Json:
-    customer = {**NOOR, "email_address": f"{email}@shop.example"}
-    return {**_with_method("pay-later-a"), "customer": customer, "order_lines": list(LINES)}
+    customer = {**SAMPLE_CUSTOMER, "email_address": f"{email}@shop.example"}
+    return {**_with_method("pay-later-a"), "customer": customer, "order_lines": list(SAMPLE_LINES)}
 
 
-CARD: Final = _with_method("credit-card")
-MANUAL: Final = _with_method("credit-card", capture_mode="manual", expiration_period="P7D")
-PAYS: Final = RecipeStep(CUSTOMER, "pay")
-CREDITS: Final = RecipeStep(BANK, "credit")
-EXPIRES: Final = RecipeStep(CLOCK, "expire")
-CAPTURES: Final = RecipeStep(MERCHANT, "capture")
+CARD_ORDER: Final = _with_method("credit-card")
+MANUAL_ORDER: Final = _with_method("credit-card", capture_mode="manual", expiration_period="P7D")
+PAY_STEP: Final = RecipeStep(CUSTOMER, "pay")
+CREDIT_STEP: Final = RecipeStep(BANK, "credit")
+EXPIRY_STEP: Final = RecipeStep(CLOCK_ACTOR, "expire")
+CAPTURE_STEP: Final = RecipeStep(MERCHANT_ACTOR, "capture")
 RECIPES: Final[Mapping[str, Recipe]] = {
     "hosted": Recipe("an order with a hosted page, where the customer chooses the method", {}),
-    "new": Recipe("an unpaid card order", CARD),
-    "paid": Recipe("a paid order", CARD, (PAYS,)),
-    "authorized": Recipe("a card payment to be captured by hand within seven days", MANUAL, (PAYS,)),
-    "captured": Recipe("an authorized card payment that was captured", MANUAL, (PAYS, CAPTURES)),
-    "declined": Recipe(
-        "a card that the bank declines", CARD, (RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)
+    "new": Recipe("an unpaid card order", CARD_ORDER),
+    "paid": Recipe("a paid order", CARD_ORDER, (PAY_STEP,)),
+    "authorized": Recipe(
+        "a card payment to be captured by hand within seven days", MANUAL_ORDER, (PAY_STEP,)
     ),
-    "cancelled": Recipe("a customer who cancels", CARD, (RecipeStep(CUSTOMER, "cancel"),)),
-    "withdrawn": Recipe("an order that the shop cancels", CARD, (RecipeStep(MERCHANT, "cancel"),)),
+    "captured": Recipe(
+        "an authorized card payment that was captured", MANUAL_ORDER, (PAY_STEP, CAPTURE_STEP)
+    ),
+    "declined": Recipe(
+        "a card that the bank declines", CARD_ORDER, (RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)
+    ),
+    "cancelled": Recipe("a customer who cancels", CARD_ORDER, (RecipeStep(CUSTOMER, "cancel"),)),
+    "withdrawn": Recipe(
+        "an order that the shop cancels", CARD_ORDER, (RecipeStep(MERCHANT_ACTOR, "cancel"),)
+    ),
     "expired": Recipe(
         "an order that expires unpaid; moves the clock by a minute",
         _with_method("credit-card", expiration_period="PT1M"),
-        (EXPIRES,),
+        (EXPIRY_STEP,),
     ),
-    "refund": Recipe("a paid order that is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund"))),
+    "refund": Recipe(
+        "a paid order that is refunded", CARD_ORDER, (PAY_STEP, RecipeStep(MERCHANT_ACTOR, "refund"))
+    ),
     "refund-part": Recipe(
-        "a paid order, half of it refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund", is_part=True))
+        "a paid order, half of it refunded",
+        CARD_ORDER,
+        (PAY_STEP, RecipeStep(MERCHANT_ACTOR, "refund", is_part=True)),
     ),
-    "transfer": Recipe("a bank transfer that arrives", _with_method("bank-transfer"), (CREDITS,), LIVE),
+    "transfer": Recipe(
+        "a bank transfer that arrives", _with_method("bank-transfer"), (CREDIT_STEP,), LIVE_MODE
+    ),
     "transfer-part": Recipe(
         "a bank transfer of half the amount",
         _with_method("bank-transfer"),
-        (CREDITS._replace(is_part=True),),
-        LIVE,
+        (CREDIT_STEP._replace(is_part=True),),
+        LIVE_MODE,
     ),
     "transfer-late": Recipe(
         "a bank transfer that arrives after the order has expired; moves the clock by a minute",
         _with_method("bank-transfer", expiration_period="PT1M"),
-        (EXPIRES, CREDITS),
-        LIVE,
+        (EXPIRY_STEP, CREDIT_STEP),
+        LIVE_MODE,
     ),
     "screening-declined": Recipe("a customer declined by the screening", _pay_later_order("declined")),
     "screening-slow": Recipe("a customer whose screening takes time", _pay_later_order("needs-time")),
 }
 
 
-def playable(mode: str) -> dict[str, Recipe]:
+def playable_recipes(mode: str) -> dict[str, Recipe]:
     """Return the recipes supported by a mode, by name."""
     return {name: recipe for name, recipe in RECIPES.items() if recipe.mode in (None, mode)}
 
@@ -133,7 +145,7 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
     Raises:
         Invalid: the recipe is unknown in the project's mode.
     """
-    possible = playable(project.settings.mode)
+    possible = playable_recipes(project.settings.mode)
     if name not in possible:
         raise Invalid([Violation("recipe", f"must be one of: {', '.join(possible)}", list(possible))])
     recipe = possible[name]
@@ -148,10 +160,10 @@ def follow(project: Project, recipe: Recipe, order: Order) -> Order:
 
 
 def _perform(project: Project, order: Order, step: RecipeStep) -> None:
-    amount_cents = part_of(order.amount_cents) if step.is_part else None
-    if step.actor == CLOCK:
+    amount_cents = half_of(order.amount_cents) if step.is_part else None
+    if step.actor == CLOCK_ACTOR:
         expire(project, order)
-    elif step.actor == MERCHANT:
+    elif step.actor == MERCHANT_ACTOR:
         whole_cents = order.amount_cents if step.action in ("capture", "void") else None
         act_as_merchant(project, order.id, step.action, amount_cents or whole_cents)
     else:

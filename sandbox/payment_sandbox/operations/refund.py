@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from payment_sandbox.forms.orders import SENT_FIELDS
-from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods import BY_NAME, REFUND
+from payment_sandbox.methods import METHODS_BY_NAME, REFUND
 from payment_sandbox.operations.attempts import decide_outcome
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order, RefundEntry
@@ -19,7 +19,7 @@ from payment_sandbox.projects.project import Project
 
 
 class RefundResult(NamedTuple):
-    """A refund's record, with a ``warning`` if its amount and lines did not match."""
+    """A refund's record, with a ``warning`` if the requested amount and lines did not match."""
 
     record: Order
     warning: str | None
@@ -36,23 +36,23 @@ def refund(
     """
     quantities = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
-        order = edit.matched_order(order_id, if_match)
+        order = edit.order_if_match(order_id, if_match)
         paid = order.paying_transaction
         if order.is_refund:
             raise NothingToRefund(f"order {order_id} is itself a refund: nothing to refund")
         if paid is None:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")
-        goes_by_lines = BY_NAME[paid.method].capabilities.refunds_by_lines
-        if quantities is None and goes_by_lines:
+        needs_lines = METHODS_BY_NAME[paid.method].capabilities.refunds_by_lines
+        if quantities is None and needs_lines:
             problem = f"is required to refund {paid.payment_method}"
             raise Invalid([Violation("order_lines", problem, rule="END-09")])
-        planned = plan_refund(order, data.get("amount"), quantities, goes_by_lines=goes_by_lines)
-        record = edit.add(_record(edit, order, paid, planned, data.get("description")))
-        entry = RefundEntry(record.id, planned.amount_cents, planned.quantities)
+        planned_refund = plan_refund(order, data.get("amount"), quantities, needs_lines=needs_lines)
+        record = edit.add(_build_refund(edit, order, paid, planned_refund, data.get("description")))
+        entry = RefundEntry(record.id, planned_refund.amount_cents, planned_refund.quantities)
         order.refunds = (*order.refunds, entry)
         decide_outcome(edit, record, record.transactions[0], [paid.method, paid.payment_method])
         restore_refundable(edit, record)
-    return RefundResult(record, planned.warning)
+    return RefundResult(record, planned_refund.warning)
 
 
 def restore_refundable(edit: Edit, record: Order) -> None:
@@ -66,30 +66,30 @@ def restore_refundable(edit: Edit, record: Order) -> None:
     )
 
 
-def _record(
-    edit: Edit, order: Order, paid: Transaction, planned: PlannedRefund, description: str | None
+def _build_refund(
+    edit: Edit, order: Order, paid: Transaction, planned_refund: PlannedRefund, description: str | None
 ) -> Order:
     period = REFUND.capabilities.default_expiration
     transaction = Transaction(
         id=edit.ids.uuid("transaction"),
         method=paid.method,
         payment_method=paid.payment_method,
-        amount_cents=planned.amount_cents,
+        amount_cents=planned_refund.amount_cents,
         created=edit.now,
         modified=edit.now,
         expiration_period=period,
         expires_at=Period.parse(period).after(edit.now),
         brand=paid.brand,
-        asked=NOTHING,
-        details=NOTHING,
-        plan=NOTHING,
+        asked=EMPTY_MAPPING,
+        details=EMPTY_MAPPING,
+        plan=EMPTY_MAPPING,
         credit_debit="debit",
     )
     copied = [field.name for field in SENT_FIELDS if field.is_refunded]
     sent = {name: order.sent[name] for name in copied if name in order.sent}
     return Order(
         id=edit.ids.uuid("order"),
-        amount_cents=planned.amount_cents,
+        amount_cents=planned_refund.amount_cents,
         currency=order.currency,
         created=edit.now,
         modified=edit.now,
@@ -98,7 +98,8 @@ def _record(
         last_transaction_added=edit.now,
         sent={**sent, **({"description": description} if description is not None else {})},
         order_lines=tuple(
-            order.order_lines[index]._replace(quantity=quantity) for index, quantity in planned.quantities
+            order.order_lines[index]._replace(quantity=quantity)
+            for index, quantity in planned_refund.quantities
         ),
         transactions=(transaction,),
         refund_of_order_id=order.id,

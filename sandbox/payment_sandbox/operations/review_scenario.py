@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.methods import BY_NAME, NAMES, REFUND
+from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME, REFUND
 from payment_sandbox.methods.common import Method
-from payment_sandbox.orders.order import FIELDS as CUSTOMER_FIELDS
+from payment_sandbox.orders.order import CUSTOMER_FIELDS
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.settings import Settings, check_scenario_settings, read_settings
 from payment_sandbox.scenarios.catalogue import read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.scenarios.model import (
-    DECIDING_KEYS,
+    ACTOR_KEYS,
     AmountRange,
     Scenario,
     ScenarioRule,
@@ -33,7 +33,7 @@ class AttemptKind(NamedTuple):
 
     method: Method
     name: str
-    words: frozenset[str]
+    keys: frozenset[str]
 
 
 def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
@@ -43,12 +43,12 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
         Invalid: lists all violations.
     """
     text = read_text(path)
-    scenario = load_text(text, NAMES, check_scenario_settings, str(path))
-    return scenario, parse_yaml(text).placed(review_scenario(scenario), str(path))
+    scenario = load_text(text, METHOD_NAMES, check_scenario_settings, str(path))
+    return scenario, parse_yaml(text).with_positions(review_scenario(scenario), str(path))
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Return a warning for each part without effect; the scenario is usable anyway."""
+    """Return a warning for each part that has no effect; the scenario can still be used."""
     settings = read_settings(dict(scenario.settings), Settings())
     warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
@@ -63,27 +63,27 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
 
 def _attempt_kinds(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
     """List the kinds of attempts decided by a rule."""
-    return [kind for kind in _kinds(rule.when, settings) if _applies(rule, kind)]
+    return [kind for kind in _possible_kinds(rule.when, settings) if _decides_kind(rule, kind)]
 
 
-def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
-    for name in NAMES if when.payment_methods is None else sorted(when.payment_methods):
-        method = BY_NAME[settings.method(name) or ""]
-        for words in (REFUND if when.refund else method).capabilities.outcomes:
-            yield AttemptKind(method, name, words)
+def _possible_kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
+    for name in METHOD_NAMES if when.payment_methods is None else sorted(when.payment_methods):
+        method = METHODS_BY_NAME[settings.method(name) or ""]
+        for keys in (REFUND if when.refund else method).capabilities.outcomes:
+            yield AttemptKind(method, name, keys)
 
 
-def _applies(rule: ScenarioRule, kind: AttemptKind) -> bool:
-    return outcome_applies(rule.then, kind.words, kind.method.capabilities.screenings)
+def _decides_kind(rule: ScenarioRule, kind: AttemptKind) -> bool:
+    return outcome_applies(rule.then, kind.keys, kind.method.capabilities.screenings)
 
 
 def _find_unreachable(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], scenario: Scenario, settings: Settings
 ) -> Iterator[Violation]:
-    """Find rules without matches, or with matches that an earlier rule decides."""
+    """Find rules that can never match, or whose matches are all claimed by earlier rules."""
     if not kinds:
         known = sorted(
-            {word for kind in _kinds(rule.when, settings) for word in kind.words & {*DECIDING_KEYS}}
+            {word for kind in _possible_kinds(rule.when, settings) for word in kind.keys & {*ACTOR_KEYS}}
         )
         yield Violation(
             f"rules[{index}].then",
@@ -92,7 +92,7 @@ def _find_unreachable(
         )
         return
     for before, earlier in enumerate(scenario.rules[:index]):
-        if earlier.times is None and _covers(earlier, rule, kinds):
+        if earlier.times is None and _is_shadowed(earlier, rule, kinds):
             yield Violation(f"rules[{index}]", f"can never match: rules[{before}] always matches first")
             return
 
@@ -100,9 +100,9 @@ def _find_unreachable(
 def _find_ineffective(
     index: int, rule: ScenarioRule, kinds: list[AttemptKind], settings: Settings
 ) -> Iterator[Violation]:
-    """Find outcome keys and conditions without effect on any of the attempts."""
+    """Find outcome keys and conditions that affect none of the attempts."""
     path, when = f"rules[{index}]", rule.when
-    known = set().union(*(kind.words for kind in kinds))
+    known = set().union(*(kind.keys for kind in kinds))
     for word in rule.then:
         if kinds and word not in known:
             yield Violation(
@@ -137,7 +137,7 @@ def _find_late_webhooks(scenario: Scenario) -> Iterator[Violation]:
                 break
 
 
-def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
+def _is_shadowed(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
     """Whether the earlier rule decides all attempts of the later rule."""
     first, then = earlier.when, rule.when
     return (
@@ -153,7 +153,7 @@ def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind])
 def _covers_kind(earlier: ScenarioRule, kind: AttemptKind) -> bool:
     names = earlier.when.payment_methods
     is_named = names is None or kind.name in names or kind.method.name in names
-    return is_named and _applies(earlier, kind)
+    return is_named and _decides_kind(earlier, kind)
 
 
 def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool:
@@ -185,7 +185,7 @@ def _highest(amounts: AmountRange) -> float:
 
 def _find_live_only(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
     """Find rules that need ``mode: live``."""
-    untestable = {kind.name for kind in kinds if not _plays_out(rule, kind)}
+    untestable = {kind.name for kind in kinds if not _is_testable(rule, kind)}
     named = rule.when.payment_methods is not None
     if untestable and (named or len(untestable) == len({kind.name for kind in kinds})):
         yield Violation(
@@ -195,6 +195,8 @@ def _find_live_only(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) ->
         )
 
 
-def _plays_out(rule: ScenarioRule, kind: AttemptKind) -> bool:
-    able = kind.method.capabilities
-    return able.testable and (able.completes_in_test or rule.then.get("credit", NEVER) == NEVER)
+def _is_testable(rule: ScenarioRule, kind: AttemptKind) -> bool:
+    capabilities = kind.method.capabilities
+    return capabilities.testable and (
+        capabilities.completes_in_test or rule.then.get("credit", NEVER) == NEVER
+    )

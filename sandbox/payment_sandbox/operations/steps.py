@@ -5,17 +5,17 @@ from datetime import datetime
 from typing import Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods.common import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
+from payment_sandbox.methods.common import Credit, Move, OpenPage, Reveal, ScheduleAction, Step, StoreCard
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, Perform
+from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, PerformAction
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import Trigger, can_move
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 
 PAID_BY_ANOTHER: Final = "Another attempt has paid the order"
-SUCCESSES: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
+SUCCESS_TRIGGERS: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
 
 
 def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[Step]) -> None:
@@ -26,8 +26,8 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
         elif isinstance(step, Reveal):
             attempt.details = {**attempt.details, **step.details} if step.details else attempt.details
             attempt.brand = step.brand or attempt.brand
-        elif isinstance(step, Later):
-            edit.schedule(step.after.after(edit.now), Perform(order.id, attempt.id, step.action))
+        elif isinstance(step, ScheduleAction):
+            edit.schedule(step.after.after(edit.now), PerformAction(order.id, attempt.id, step.action))
         elif isinstance(step, OpenPage):
             attempt.has_page = True
         elif isinstance(step, Credit):
@@ -60,16 +60,16 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     _move_order(edit, order, attempt, step._replace(trigger=trigger))
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
-    if trigger in SUCCESSES:
+    if trigger in SUCCESS_TRIGGERS:
         _end_other_attempts(edit, order, attempt)
 
 
 def _move_order(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     """Move the order along with its attempt.
 
-    A hosted order waits for a success, because the customer can choose again after a failure.
+    A hosted order waits for a success, because the customer can choose another method after a failure.
     """
-    if can_move(order, step.trigger) and (step.trigger in SUCCESSES or not order.is_hosted):
+    if can_move(order, step.trigger) and (step.trigger in SUCCESS_TRIGGERS or not order.is_hosted):
         edit.move_order(order, step.trigger)
         if step.trigger is Trigger.FAIL:
             order.reason = step.customer_message or step.reason
@@ -95,7 +95,7 @@ def _end_other_attempts(edit: Edit, order: Order, paid: Transaction) -> None:
 def _void_rest(edit: Edit, attempt: Transaction, authorization: Authorization) -> None:
     if not authorization.remaining_cents:
         return
-    attempt.authorization = authorization.void_rest(now=edit.now)
+    attempt.authorization = authorization.void_remainder(now=edit.now)
     attempt.modified = edit.now
     attempt.reason = PAID_BY_ANOTHER
     if not authorization.captured_cents:

@@ -5,59 +5,59 @@ from typing import Any, Final
 
 from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.operations.checks import check_order
-from payment_sandbox.operations.create_order import lines
+from payment_sandbox.operations.create_order import order_lines_of
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
-ALWAYS: Final = tuple(field.name for field in SENT_FIELDS if field.changes)
-SUM: Final = frozenset({"amount", "order_lines"})
-PAYABILITY: Final = SUM | {"customer"}
+ALWAYS_UPDATABLE_KEYS: Final = tuple(field.name for field in SENT_FIELDS if field.changes)
+SUM_KEYS: Final = frozenset({"amount", "order_lines"})
+PAYABILITY_KEYS: Final = SUM_KEYS | {"customer"}
 
 
 def update(
     project: Project,
     order_id: str,
     data: Mapping[str, Any],
-    in_form: Sequence[Violation],
+    form_violations: Sequence[Violation],
     if_match: IfMatch | None,
 ) -> Order:
-    """Change texts, addresses and customer; amount and lines until the customer acts (SET-51, SET-52).
+    """Change texts, addresses and customer, and until the customer acts, amount and lines (SET-51, SET-52).
 
     Raises:
         Invalid: lists all violations; nothing changes.
         OrderNotUpdatable: the customer has acted, so that amount and order_lines are final.
     """
     with project.edit() as edit:
-        order = edit.matched_order(order_id, if_match)
-        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in in_form}
+        order = edit.order_if_match(order_id, if_match)
+        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in form_violations}
         usable = {key: value for key, value in data.items() if key not in wrong}
-        changed = _changes(order, usable, reduced_customer=edit.settings.reduced_customer)
-        violations = [*in_form, *_check(edit, order, changed, in_form)]
+        changes = _find_changes(order, usable, reduced_customer=edit.settings.reduced_customer)
+        violations = [*form_violations, *_check_payable(edit, order, changes, form_violations)]
         if violations:
             raise Invalid(violations)
-        if not changed.keys().isdisjoint(SUM):
+        if not changes.keys().isdisjoint(SUM_KEYS):
             _refuse_after_actions(order)
-        _apply(order, changed)
+        _apply_changes(order, changes)
     return project.find_order(order_id)
 
 
-def _apply(order: Order, changed: Mapping[str, Any]) -> None:
-    order.amount_cents = changed.get("amount", order.amount_cents)
-    order.order_lines = changed.get("order_lines", order.order_lines)
-    texts = {name: value for name, value in changed.items() if name not in SUM}
+def _apply_changes(order: Order, changes: Mapping[str, Any]) -> None:
+    order.amount_cents = changes.get("amount", order.amount_cents)
+    order.order_lines = changes.get("order_lines", order.order_lines)
+    texts = {name: value for name, value in changes.items() if name not in SUM_KEYS}
     order.sent = {**order.sent, **texts} if texts else order.sent
     for attempt in order.transactions:
         attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents
 
 
-def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
+def _find_changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
     """Return the values that differ from the current order."""
     now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
     requested = dict(data)
     if "order_lines" in data:
-        requested["order_lines"] = lines(data["order_lines"])
+        requested["order_lines"] = order_lines_of(data["order_lines"])
     if (
         reduced_customer
         and order.customer is not None
@@ -67,17 +67,17 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
     return {name: value for name, value in requested.items() if value != now.get(name)}
 
 
-def _check(
-    edit: Edit, order: Order, changed: Mapping[str, Any], violations: Sequence[Violation]
+def _check_payable(
+    edit: Edit, order: Order, changes: Mapping[str, Any], violations: Sequence[Violation]
 ) -> list[Violation]:
     """Check whether the changed order is payable with its method."""
     attempt = order.last_transaction
-    if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
+    if order.is_refund or changes.keys().isdisjoint(PAYABILITY_KEYS):
         return []
     data: dict[str, Any] = {
-        "amount": changed.get("amount", order.amount_cents),
-        "order_lines": changed.get("order_lines", order.order_lines),
-        "customer": changed.get("customer", order.customer),
+        "amount": changes.get("amount", order.amount_cents),
+        "order_lines": changes.get("order_lines", order.order_lines),
+        "customer": changes.get("customer", order.customer),
     }
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
@@ -89,7 +89,7 @@ def _check(
 
 def is_sum_open(order: Order) -> bool:
     """Whether amount and lines can still change (SET-52)."""
-    return order.is_open and not order.is_refund and not order.customer_acted
+    return order.is_open and not order.is_refund and not order.has_customer_acted
 
 
 def _refuse_after_actions(order: Order) -> None:
@@ -97,5 +97,5 @@ def _refuse_after_actions(order: Order) -> None:
         raise OrderNotUpdatable(
             f"order {order.id} is {order.status} and its customer has acted or its money is in transit: "
             "amount and order_lines can no longer change",
-            list(ALWAYS),
+            list(ALWAYS_UPDATABLE_KEYS),
         )

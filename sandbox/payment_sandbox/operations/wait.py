@@ -27,7 +27,7 @@ class Condition(NamedTuple):
     order_id: str | None = None  # only events of this order can change the value; empty for any
 
 
-def order_status(order_id: str, status: str) -> Condition:
+def await_status(order_id: str, status: str) -> Condition:
     """Wait for an order to have this status."""
 
     def read(project: Project) -> str:
@@ -39,18 +39,18 @@ def order_status(order_id: str, status: str) -> Condition:
 def await_webhook_answer(order_id: str) -> Condition:
     """Wait for a response of any status to a webhook of this order."""
 
-    def answers(project: Project) -> list[int]:
+    def read_answers(project: Project) -> list[int]:
         return [
             attempt.reply.status
             for delivery in project.epoch.store.deliveries_of(order_id)
-            for attempt in delivery.tries
+            for attempt in delivery.delivery_attempts
             if attempt.reply.status is not None
         ]
 
-    return Condition(answers, bool, "webhook_answers", order_id)
+    return Condition(read_answers, bool, "webhook_answers", order_id)
 
 
-def idle() -> Condition:
+def await_idle() -> Condition:
     """Wait until no event is due and no webhook is in flight."""
 
     def is_idle(project: Project) -> bool:
@@ -60,7 +60,7 @@ def idle() -> Condition:
     return Condition(is_idle, bool, "idle")
 
 
-def _word(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -80,8 +80,8 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         if all(condition.holds(values[condition.name]) for condition in conditions):
             return values
         remaining_seconds = until_seconds - project.services.real.monotonic_seconds()
-        if not project.events.wait_beyond(number, remaining_seconds, order_id):
+        if not project.events.wait_after(number, remaining_seconds, order_id):
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
-            shown = ", ".join(f"{name} is {_word(value)}" for name, value in values.items())
+            shown = ", ".join(f"{name} is {_format_value(value)}" for name, value in values.items())
             raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", values)

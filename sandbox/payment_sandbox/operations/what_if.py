@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import advance_clock
-from payment_sandbox.operations.history import PAGES_OF_BANKS
+from payment_sandbox.operations.history import BANK_PAGES
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -19,19 +19,19 @@ from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALK
 
 Json = dict[str, Any]
 
-UNPAID: Final = ("expiry", "page-expiry")
-EXPIRIES: Final = (*UNPAID, "authorization-expiry")
-PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
+UNPAID_EXPIRIES: Final = ("expiry", "page-expiry")
+EXPIRIES: Final = (*UNPAID_EXPIRIES, "authorization-expiry")
+PAYABLE_PAGES: Final = (*BANK_PAGES, "terms")
 WEBHOOKS: Final = "webhooks"
 WEBHOOKS_SECONDS: Final = 12.0  # two attempts with timeouts
-SHORTEST: Final = "PT1M"
-PAYS: Final = Action(CUSTOMER, "pay")
+SHORTEST_PERIOD: Final = "PT1M"
+PAY_ACTION: Final = Action(CUSTOMER, "pay")
 
 
-def variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
+def playable_variations(order: Order, *, has_webhook_url: bool) -> list[VariationOffer]:
     """List the playable variations of an order; variations of webhooks need a webhook URL."""
     attempt = order.last_transaction
-    is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
+    is_payable = attempt is not None and METHODS_BY_NAME[attempt.method].capabilities.page in PAYABLE_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
 
     def is_possible(effect: VariationEffect | None) -> bool:
@@ -49,13 +49,13 @@ def replay_with(
 ) -> Order:
     """Create a copy of an order from its original ``body``, and play a variation on it.
 
-    For an expiry, the copy gets the shortest period, to avoid other events.
+    For an expiry, the copy gets the shortest period, so that no other events run.
 
     Raises:
         Invalid: the variation is unknown.
         Refusal: the new order does not allow it.
     """
-    effect, attempt = _effect(name), order.last_transaction
+    effect, attempt = _find_effect(name), order.last_transaction
     replayed = create(_with_short_expiry(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if replayed.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, replayed.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
@@ -73,7 +73,7 @@ def replay_with(
     return project.find_order(replayed.id)
 
 
-def _effect(name: str) -> VariationEffect | None:
+def _find_effect(name: str) -> VariationEffect | None:
     known = offers_in(OfferedIn.WHAT_IF)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
@@ -82,7 +82,7 @@ def _effect(name: str) -> VariationEffect | None:
 
 def _with_short_expiry(body: Mapping[str, Any]) -> Json:
     """Change a body so that the page and the first attempt expire soon."""
-    soon = {"expiration_period": SHORTEST}
+    soon = {"expiration_period": SHORTEST_PERIOD}
     attempts = body.get("transactions") or []
     return {**body, **soon, **({"transactions": [{**each, **soon} for each in attempts]} if attempts else {})}
 
@@ -110,11 +110,11 @@ def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
     if effect:
         project.change_faults(lambda faults: faults.with_rules(WEBHOOKS, [rule, *faults.document[WEBHOOKS]]))
     try:
-        act(project, order_id, PAYS)
+        act(project, order_id, PAY_ACTION)
         project.settle(WEBHOOKS_SECONDS, orders=[order_id])
     finally:
         if effect and _is_rule_applied(project, order_id):
-            project.change_faults(lambda faults: faults.without({order_id}))
+            project.change_faults(lambda faults: faults.without_orders({order_id}))
 
 
 def _is_rule_applied(project: Project, order_id: str) -> bool:

@@ -13,7 +13,7 @@ _EUROS: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 _GROUPED: Final = Pattern(r"[0-9]{1,3}(?:(?:\.[0-9]{3}){1,3},|(?:,[0-9]{3}){1,3}\.)[0-9]{2}")
 
 
-def typed_euros(text: str) -> Cents:
+def parse_euros(text: str) -> Cents:
     """Parse an amount typed in euros, with a decimal point or comma: ``12,95`` is 1295 cents.
 
     Thousands separators are accepted if cents follow: ``1.234,50`` and ``1,234.50`` are 123450.

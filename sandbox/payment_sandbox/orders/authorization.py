@@ -13,7 +13,7 @@ from payment_sandbox.orders.lines import (
     add_quantities,
     allocate,
     quantities_total_cents,
-    require_known,
+    refuse_unknown_lines,
 )
 from payment_sandbox.orders.refusals import (
     AuthorizationDelayed,
@@ -27,14 +27,14 @@ from payment_sandbox.orders.refusals import (
 )
 
 
-class Taken(StrEnum):
+class EntryKind(StrEnum):
     """The kind of an entry: a capture or a void."""
 
     CAPTURED = "captured"
     VOIDED = "voided"
 
 
-class Style(StrEnum):
+class EntryStyle(StrEnum):
     """The style of a capture or void; a capture in full does not bind later captures."""
 
     FULL = "in full"
@@ -42,11 +42,11 @@ class Style(StrEnum):
     LINES = "by order lines"
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """One immutable line of the ledger."""
 
-    taken: Taken
-    style: Style
+    taken: EntryKind
+    style: EntryStyle
     amount_cents: Cents
     quantities: Quantities
     at: datetime
@@ -61,18 +61,18 @@ class Authorization(NamedTuple):
     delayed: bool
     authorized_at: datetime
     expires_at: datetime
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     is_over: bool = False
 
     @property
     def captured_cents(self) -> Cents:
         """The amount captured so far."""
-        return self._sum(Taken.CAPTURED)
+        return self._sum(EntryKind.CAPTURED)
 
     @property
     def voided_cents(self) -> Cents:
         """The amount voided so far."""
-        return self._sum(Taken.VOIDED)
+        return self._sum(EntryKind.VOIDED)
 
     @property
     def remaining_cents(self) -> Cents:
@@ -84,9 +84,9 @@ class Authorization(NamedTuple):
         """Whether money is still reserved."""
         return not self.is_over and self.remaining_cents > 0
 
-    def quantities(self, taken: Taken) -> dict[int, int]:
+    def quantities(self, kind: EntryKind) -> dict[int, int]:
         """Return the captured or the voided quantities by line index."""
-        return add_quantities(entry.quantities for entry in self.entries if entry.taken is taken)
+        return add_quantities(entry.quantities for entry in self.entries if entry.taken is kind)
 
     def remaining_quantities(self) -> dict[int, int]:
         """Return the remaining quantities by line index."""
@@ -100,38 +100,40 @@ class Authorization(NamedTuple):
         assigned to whole items, last lines first; the other items count as captured. Without any capture,
         all are voided.
         """
-        addressed = add_quantities(
+        captured_by_line = add_quantities(
             entry.quantities
             for entry in self.entries
-            if entry.style is Style.LINES and entry.taken is Taken.CAPTURED
+            if entry.style is EntryStyle.LINES and entry.taken is EntryKind.CAPTURED
         )
-        voided = self.quantities(Taken.VOIDED)
+        voided = self.quantities(EntryKind.VOIDED)
         unassigned_cents = sum(
             entry.amount_cents
             for entry in self.entries
-            if entry.style is Style.AMOUNT and entry.taken is Taken.VOIDED
+            if entry.style is EntryStyle.AMOUNT and entry.taken is EntryKind.VOIDED
         )
         captured: dict[int, int] = {}
         for index, line in reversed(list(enumerate(self.lines))):
             voided_by_line = voided.get(index, 0)
-            unaddressed = line.quantity - addressed.get(index, 0) - voided_by_line
+            unassigned = line.quantity - captured_by_line.get(index, 0) - voided_by_line
             if not self.captured_cents:
-                fitting = unaddressed
+                voidable = unassigned
             else:
-                affordable = unassigned_cents // line.amount_cents if line.amount_cents > 0 else 0
-                fitting = min(unaddressed, affordable)
-            unassigned_cents -= fitting * line.amount_cents
-            voided[index] = voided_by_line + fitting
+                covered = unassigned_cents // line.amount_cents if line.amount_cents > 0 else 0
+                voidable = min(unassigned, covered)
+            unassigned_cents -= voidable * line.amount_cents
+            voided[index] = voided_by_line + voidable
             captured[index] = line.quantity - voided[index]
         return dict(sorted(captured.items())), dict(sorted(voided.items()))
 
     @property
-    def capture_style(self) -> "Style | None":
+    def capture_style(self) -> "EntryStyle | None":
         """The required style of later captures; None for any style (CAP-08, CAP-09)."""
-        binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
+        binding = [
+            e.style for e in self.entries if e.taken is EntryKind.CAPTURED and e.style is not EntryStyle.FULL
+        ]
         return binding[0] if binding else None
 
-    def capture_rest(self, *, now: datetime) -> "Authorization":
+    def capture_remainder(self, *, now: datetime) -> "Authorization":
         """Capture the remainder (END-11).
 
         Raises:
@@ -140,11 +142,11 @@ class Authorization(NamedTuple):
             CaptureExceedsRemainder: nothing remains.
         """
         self._refuse_capture(now)
-        return self._take_rest(Taken.CAPTURED, now)
+        return self._append_remainder(EntryKind.CAPTURED, now)
 
     def capture_delayed(self, *, now: datetime) -> "Authorization":
         """Capture the remainder at the end of a delayed authorization's period (CAP-05, CAP-07)."""
-        return self._take_rest(Taken.CAPTURED, now)
+        return self._append_remainder(EntryKind.CAPTURED, now)
 
     def capture_amount(
         self, amount_cents: Cents, description: str | None, *, now: datetime
@@ -156,8 +158,8 @@ class Authorization(NamedTuple):
             CaptureExceedsRemainder: less than ``amount_cents`` remains.
         """
         self._refuse_capture(now)
-        self._refuse_style(Style.AMOUNT)
-        return self._take(Taken.CAPTURED, Style.AMOUNT, amount_cents, (), description, now)
+        self._refuse_style(EntryStyle.AMOUNT)
+        return self._append(EntryKind.CAPTURED, EntryStyle.AMOUNT, amount_cents, (), description, now)
 
     def capture_lines(
         self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
@@ -169,36 +171,36 @@ class Authorization(NamedTuple):
             CaptureStyleMixed: earlier captures were by amount.
             CaptureExceedsRemainder: more is requested than remains of a line or of the amount.
         """
-        require_known(self.lines, requested)
+        refuse_unknown_lines(self.lines, requested)
         self._refuse_capture(now)
-        self._refuse_style(Style.LINES)
-        return self._take_lines(Taken.CAPTURED, requested, description, now)
+        self._refuse_style(EntryStyle.LINES)
+        return self._append_lines(EntryKind.CAPTURED, requested, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
         """Void part of the remainder (VOID-01)."""
-        self._refuse_over(now)
-        return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)
+        self._refuse_expired(now)
+        return self._append(EntryKind.VOIDED, EntryStyle.AMOUNT, amount_cents, (), description, now)
 
     def void_lines(
         self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
         """Void quantities of lines (STA-20)."""
-        require_known(self.lines, requested)
-        self._refuse_over(now)
-        return self._take_lines(Taken.VOIDED, requested, description, now)
+        refuse_unknown_lines(self.lines, requested)
+        self._refuse_expired(now)
+        return self._append_lines(EntryKind.VOIDED, requested, description, now)
 
-    def void_rest(self, *, now: datetime) -> "Authorization":
+    def void_remainder(self, *, now: datetime) -> "Authorization":
         """Void the remainder (VOID-02)."""
-        return self._take_rest(Taken.VOIDED, now)
+        return self._append_remainder(EntryKind.VOIDED, now)
 
-    def ended(self) -> "Authorization":
+    def close(self) -> "Authorization":
         """Return the authorization, closed to further captures and voids."""
         return self._replace(is_over=True)
 
-    def _sum(self, taken: Taken) -> Cents:
-        return sum(entry.amount_cents for entry in self.entries if entry.taken is taken)
+    def _sum(self, kind: EntryKind) -> Cents:
+        return sum(entry.amount_cents for entry in self.entries if entry.taken is kind)
 
-    def _refuse_over(self, now: datetime) -> None:
+    def _refuse_expired(self, now: datetime) -> None:
         if self.is_over or (now >= self.expires_at and not self.delayed):
             raise AuthorizationExpired(
                 f"the authorization of {self.authorized_at.isoformat()} expired at "
@@ -206,49 +208,49 @@ class Authorization(NamedTuple):
             )
 
     def _refuse_capture(self, now: datetime) -> None:
-        self._refuse_over(now)
+        self._refuse_expired(now)
         if self.delayed:
             at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: the rest is captured automatically at {at}; until then, "
+                f"capture_mode is delayed: the remainder is captured automatically at {at}; until then, "
                 "you can only void"
                 if self.remaining_cents
                 else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "
                 f"{self.original_cents} cents are captured, {self.voided_cents} voided"
             )
 
-    def _refuse_style(self, style: Style) -> None:
-        bound = self.capture_style
-        if bound not in (None, style):
+    def _refuse_style(self, style: EntryStyle) -> None:
+        required = self.capture_style
+        if required not in (None, style):
             raise CaptureStyleMixed(
-                f"this transaction was captured {bound} before, so it cannot be captured {style}",
-                [f"capture {bound}", "capture in full"],
-                rule="CAP-08" if bound is Style.LINES else "CAP-09",
+                f"this transaction was captured {required} before, so it cannot be captured {style}",
+                [f"capture {required}", "capture in full"],
+                rule="CAP-08" if required is EntryStyle.LINES else "CAP-09",
             )
 
-    def _take_rest(self, taken: Taken, now: datetime) -> "Authorization":
+    def _append_remainder(self, kind: EntryKind, now: datetime) -> "Authorization":
         quantities = tuple(
             (index, quantity) for index, quantity in self.remaining_quantities().items() if quantity
         )
-        return self._take(taken, Style.FULL, self.remaining_cents, quantities, None, now)
+        return self._append(kind, EntryStyle.FULL, self.remaining_cents, quantities, None, now)
 
-    def _take_lines(
-        self, taken: Taken, requested: Sequence[LineQuantity], description: str | None, now: datetime
+    def _append_lines(
+        self, kind: EntryKind, requested: Sequence[LineQuantity], description: str | None, now: datetime
     ) -> "Authorization":
-        quantities, short = allocate(self.lines, self.remaining_quantities(), requested)
-        if short:
-            raise _exceeds(taken)("; ".join(short))
+        quantities, shortages = allocate(self.lines, self.remaining_quantities(), requested)
+        if shortages:
+            raise _excess_error(kind)("; ".join(shortages))
         amount_cents = quantities_total_cents(self.lines, quantities)
         if amount_cents < 1:
             raise Invalid(
                 [Violation("order_lines", f"these lines add up to {amount_cents} cents, expected at least 1")]
             )
-        return self._take(taken, Style.LINES, amount_cents, quantities, description, now)
+        return self._append(kind, EntryStyle.LINES, amount_cents, quantities, description, now)
 
-    def _take(
+    def _append(
         self,
-        taken: Taken,
-        style: Style,
+        kind: EntryKind,
+        style: EntryStyle,
         amount_cents: Cents,
         quantities: Quantities,
         description: str | None,
@@ -256,12 +258,12 @@ class Authorization(NamedTuple):
     ) -> "Authorization":
         remaining_cents = self.remaining_cents
         if amount_cents > remaining_cents or not remaining_cents:
-            raise _exceeds(taken)(self._too_much(taken, amount_cents))
-        entry = Entry(taken, style, amount_cents, quantities, now, description)
+            raise _excess_error(kind)(self._excess_message(kind, amount_cents))
+        entry = LedgerEntry(kind, style, amount_cents, quantities, now, description)
         return self._replace(entries=(*self.entries, entry))
 
-    def _too_much(self, taken: Taken, amount_cents: Cents) -> str:
-        verb = {Taken.CAPTURED: "capture", Taken.VOIDED: "void"}[taken]
+    def _excess_message(self, kind: EntryKind, amount_cents: Cents) -> str:
+        verb = {EntryKind.CAPTURED: "capture", EntryKind.VOIDED: "void"}[kind]
         so_far = (
             f"of {self.original_cents} cents, {self.captured_cents} cents are captured "
             f"and {self.voided_cents} cents voided"
@@ -271,5 +273,5 @@ class Authorization(NamedTuple):
         return f"{amount_cents} cents is too much: {self.remaining_cents} cents are left to {verb} ({so_far})"
 
 
-def _exceeds(taken: Taken) -> type[Refusal]:
-    return CaptureExceedsRemainder if taken is Taken.CAPTURED else VoidExceedsRemainder
+def _excess_error(kind: EntryKind) -> type[Refusal]:
+    return CaptureExceedsRemainder if kind is EntryKind.CAPTURED else VoidExceedsRemainder

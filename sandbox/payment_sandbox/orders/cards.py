@@ -13,7 +13,7 @@ CONFIGURABLE: Final = "challenge-configurable"
 
 
 class Card(NamedTuple):
-    """A test card; ``refusal`` is the reason if its bank declines it."""
+    """A test card; ``refusal`` is the reason for a decline by its bank, if any."""
 
     name: str
     family: str

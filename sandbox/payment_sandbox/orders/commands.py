@@ -51,7 +51,7 @@ class CaptureDelayed(Command):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Perform(Command):
+class PerformAction(Command):
     """Perform a planned action of a customer, bank, screening or processor."""
 
     transaction_id: str
@@ -92,12 +92,12 @@ class Resend(AttemptDelivery):
         return f"webhook resend for {self.order_id}"
 
 
-ALL: Final[tuple[type[Command], ...]] = (
+COMMAND_TYPES: Final[tuple[type[Command], ...]] = (
     ExpirePage,
     ExpireAttempt,
     ExpireAuthorization,
     CaptureDelayed,
-    Perform,
+    PerformAction,
     AttemptDelivery,
     Resend,
 )

@@ -6,7 +6,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.refusals import ALLOWED_MAX, VIOLATIONS_MAX, WORD_LENGTH_MAX, Invalid, Violation
+from payment_sandbox.orders.refusals import (
+    ALLOWED_MAX,
+    QUOTED_WORD_LENGTH_MAX,
+    VIOLATIONS_MAX,
+    Invalid,
+    Violation,
+)
 
 LINE_TYPES: Final = (
     "physical",
@@ -63,7 +69,7 @@ def add_quantities(parts: Iterable[Quantities]) -> dict[int, int]:
     return sums
 
 
-def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity]) -> None:
+def refuse_unknown_lines(lines: Sequence[OrderLine], requested: Sequence[LineQuantity]) -> None:
     """Refuse unknown line ids.
 
     Raises:
@@ -79,7 +85,7 @@ def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity])
     violations = [
         Violation(
             f"order_lines[{position}].merchant_order_line_id",
-            f"no line of this order has the id {line_id[:WORD_LENGTH_MAX]!r}",
+            f"no line of this order has the id {line_id[:QUOTED_WORD_LENGTH_MAX]!r}",
             shown,
         )
         for position, line_id in islice(unknown, VIOLATIONS_MAX)
@@ -98,27 +104,27 @@ def allocate(
     Returns:
         The quantities by line index, and a message for each line with an insufficient remainder.
     """
-    with_id = _remaining_by_id(lines, remaining)
+    indexes = _remaining_by_id(lines, remaining)
     available = dict(remaining)
     taken: dict[int, int] = {}
-    short: list[str] = []
+    shortages: list[str] = []
     for item in requested:
-        missing = _take(item.quantity, with_id.get(item.merchant_order_line_id, deque()), available, taken)
-        if missing and len(short) < VIOLATIONS_MAX:
-            short.append(
+        missing = _take(item.quantity, indexes.get(item.merchant_order_line_id, deque()), available, taken)
+        if missing and len(shortages) < VIOLATIONS_MAX:
+            shortages.append(
                 f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "
                 f"{item.quantity - missing} left"
             )
-    return tuple((index, quantity) for index, quantity in taken.items() if quantity), short
+    return tuple((index, quantity) for index, quantity in taken.items() if quantity), shortages
 
 
 def _remaining_by_id(lines: Sequence[OrderLine], remaining: dict[int, int]) -> dict[str | None, deque[int]]:
     """Return the indexes of the lines with a remaining quantity, in order, by line id."""
-    with_id: dict[str | None, deque[int]] = {}
+    indexes: dict[str | None, deque[int]] = {}
     for index, line in enumerate(lines):
         if remaining.get(index, 0) > 0:
-            with_id.setdefault(line.merchant_order_line_id, deque()).append(index)
-    return with_id
+            indexes.setdefault(line.merchant_order_line_id, deque()).append(index)
+    return indexes
 
 
 def _take(wanted: int, indexes: deque[int], available: dict[int, int], taken: dict[int, int]) -> int:

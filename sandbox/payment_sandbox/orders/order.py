@@ -98,7 +98,7 @@ class Order:
         return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_final(self) -> bool:
         """Whether the outcome is final and no money is reserved."""
         reserved = (attempt.authorization for attempt in self.transactions)
         return not self.is_open and not any(held is not None and held.is_open for held in reserved)
@@ -114,7 +114,7 @@ class Order:
         return self.is_hosted or any(transaction.has_page for transaction in self.transactions)
 
     @property
-    def customer_acted(self) -> bool:
+    def has_customer_acted(self) -> bool:
         """Whether a customer visited a page, chose, or sent money."""
         return self.page_visited or any(
             transaction.visited or transaction.credited_cents or not transaction.is_open
@@ -156,7 +156,7 @@ class Order:
     def flags(self) -> list[str]:
         """The flags that apply to this order."""
         authorized = [t.authorization for t in self.transactions if t.authorization is not None]
-        held = {
+        conditions = {
             "is-test": self.is_test,
             "is-refund": self.is_refund,
             "from-bankqr": self.bankqr_id is not None,
@@ -164,7 +164,7 @@ class Order:
             "has-voids": any(a.voided_cents for a in authorized),
             "has-refunds": any(not refund.failed for refund in self.refunds),
         }
-        return [name for name, holds in held.items() if holds]
+        return [name for name, holds in conditions.items() if holds]
 
     def transaction(self, transaction_id: str) -> Transaction | None:
         """Return the transaction with this id; None if it is unknown."""
@@ -176,17 +176,17 @@ class Order:
     def copy(self) -> "Order":
         """Return a copy to edit, with copies of its transactions."""
         copy = object.__new__(Order)
-        for name in _NAMES:
+        for name in _FIELD_NAMES:
             setattr(copy, name, getattr(self, name))
         copy.transactions = tuple(transaction.copy() for transaction in self.transactions)
         return copy
 
 
-_NAMES: tuple[str, ...] = tuple(Order.__slots__)
+_FIELD_NAMES: tuple[str, ...] = tuple(Order.__slots__)
 
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
-FIELDS: Final = (
+CUSTOMER_FIELDS: Final = (
     "first_name",
     "last_name",
     "gender",
@@ -205,9 +205,9 @@ FIELDS: Final = (
     "user_agent",
     "forwarded_ip",
 )
-REDUCED_FIELDS: Final = ("country", "ip_address")
+REDUCED_CUSTOMER_FIELDS: Final = ("country", "ip_address")
 
 
 def reduce_customer(customer: Mapping[str, Any]) -> dict[str, Any]:
     """Reduce a customer to country and IP address, for projects with ``reduced_customer`` (CUS-13)."""
-    return {name: customer[name] for name in REDUCED_FIELDS if name in customer}
+    return {name: customer[name] for name in REDUCED_CUSTOMER_FIELDS if name in customer}

@@ -26,7 +26,7 @@ class QrRequest(NamedTuple):
     webhook_url: str | None = None
     scans: int = 0
 
-    def scanned(self, amount_cents: Cents | None, *, now: datetime) -> tuple["QrRequest", Cents]:
+    def count_scan(self, amount_cents: Cents | None, *, now: datetime) -> tuple["QrRequest", Cents]:
         """Count a scan and determine the amount to pay.
 
         Raises:
@@ -38,9 +38,9 @@ class QrRequest(NamedTuple):
             raise QrExpired(f"QR request {self.id} expired at {self.expires_at.isoformat()}")
         if self.one_off and self.scans:
             raise QrUsed(f"QR request {self.id} is one-off and was already scanned")
-        return self._replace(scans=self.scans + 1), self._checked_cents(amount_cents)
+        return self._replace(scans=self.scans + 1), self._amount_to_pay(amount_cents)
 
-    def _checked_cents(self, amount_cents: Cents | None) -> Cents:
+    def _amount_to_pay(self, amount_cents: Cents | None) -> Cents:
         if amount_cents is None or amount_cents == self.amount_cents:
             if self.amount_cents is None:
                 raise QrAmountRefused(f"QR request {self.id} has no amount: the payer must enter one")

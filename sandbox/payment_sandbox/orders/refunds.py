@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.authorization import Taken
+from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.lines import (
     LineQuantity,
     Quantities,
     add_quantities,
     allocate,
     quantities_total_cents,
-    require_known,
+    refuse_unknown_lines,
 )
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExceedsCaptured, Violation
@@ -35,7 +35,7 @@ def _captured_quantities(order: Order) -> dict[int, int]:
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
     if authorization is not None:
-        captured = authorization.quantities(Taken.CAPTURED)
+        captured = authorization.quantities(EntryKind.CAPTURED)
         if captured:
             return captured
     return {index: line.quantity for index, line in enumerate(order.order_lines)}
@@ -54,7 +54,7 @@ def plan_refund(
     amount_cents: Cents | None,
     requested: Sequence[LineQuantity] | None,
     *,
-    goes_by_lines: bool,
+    needs_lines: bool,
 ) -> PlannedRefund:
     """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
@@ -66,7 +66,7 @@ def plan_refund(
         RefundExceedsCaptured: the refund exceeds the refundable remainder.
     """
     if requested is not None:
-        require_known(order.order_lines, requested)
+        refuse_unknown_lines(order.order_lines, requested)
     remaining_cents = refundable_cents(order)
     if remaining_cents <= 0:
         raise NothingToRefund(
@@ -77,7 +77,7 @@ def plan_refund(
         requested_cents = remaining_cents if amount_cents is None else amount_cents
         return PlannedRefund(_refuse_excess(requested_cents, remaining_cents), ())
     lines_cents = _total_cents(order, requested)
-    if amount_cents is not None and amount_cents != lines_cents and not goes_by_lines:
+    if amount_cents is not None and amount_cents != lines_cents and not needs_lines:
         differs = f"order_lines add up to {lines_cents} cents; amount takes precedence: {amount_cents} cents"
         return PlannedRefund(_refuse_excess(amount_cents, remaining_cents), (), differs)
     quantities, total_cents = _refund_lines(order, requested)
@@ -96,9 +96,9 @@ def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
 
 
 def _refund_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
-    quantities, short = allocate(order.order_lines, refundable_quantities(order), requested)
-    if short:
-        raise RefundExceedsCaptured("; ".join(short))
+    quantities, shortages = allocate(order.order_lines, refundable_quantities(order), requested)
+    if shortages:
+        raise RefundExceedsCaptured("; ".join(shortages))
     total_cents = quantities_total_cents(order.order_lines, quantities)
     if total_cents < 1:
         raise Invalid(
@@ -107,7 +107,7 @@ def _refund_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quan
     return quantities, total_cents
 
 
-def _too_much(amount_cents: Cents, remaining_cents: Cents) -> str:
+def _excess_message(amount_cents: Cents, remaining_cents: Cents) -> str:
     if remaining_cents <= 0:
         return "nothing is left to refund"
     return f"{amount_cents} cents is too much: {remaining_cents} cents are left to refund"
@@ -115,5 +115,5 @@ def _too_much(amount_cents: Cents, remaining_cents: Cents) -> str:
 
 def _refuse_excess(amount_cents: Cents, remaining_cents: Cents) -> Cents:
     if amount_cents > remaining_cents:
-        raise RefundExceedsCaptured(_too_much(amount_cents, remaining_cents))
+        raise RefundExceedsCaptured(_excess_message(amount_cents, remaining_cents))
     return amount_cents

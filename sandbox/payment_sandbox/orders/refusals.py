@@ -5,9 +5,9 @@ from typing import Annotated, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import INTERNAL
 
-VIOLATIONS_MAX: Final = 100  # a short and fast answer even to a body with a million errors
+VIOLATIONS_MAX: Final = 100  # keeps answers short and fast, even for a body with a million errors
 ALLOWED_MAX: Final = 100
-WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
+QUOTED_WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
 
 
 class Violation(NamedTuple):
@@ -22,14 +22,14 @@ class Violation(NamedTuple):
     column: int | None = None
     rule: Annotated[str | None, INTERNAL] = None  # the broken rule, unless the path implies it
 
-    def placed(self) -> str:
+    def as_line(self) -> str:
         """Format the violation as one line, with its position in a file if known."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         return " ".join(filter(None, [f"{place}:" if place else "", self.path, self.message]))
 
-    def in_file(self, file: str) -> str:
+    def as_line_in(self, file: str) -> str:
         """Format the violation as one line, with its position in the submitted file."""
-        return self._replace(file=file, line=self.line or 1, column=self.column or 1).placed()
+        return self._replace(file=file, line=self.line or 1, column=self.column or 1).as_line()
 
 
 class Invalid(Exception):
@@ -69,7 +69,7 @@ class OrderChanged(Refusal):
 
 
 class AuthorizationMissing(Refusal):
-    """There is no authorization to capture or void: the customer has not authorized."""
+    """There is no authorization to capture or void: the customer has not authorized the payment."""
 
     rule = "CAP-02"
 
@@ -176,9 +176,9 @@ class ClockBusy(Refusal):
     rule = "CTL-15"
 
 
-def kinds_of_refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+def refusal_classes(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
     """Yield all refusal classes of this package, at every level."""
     for subclass in kind.__subclasses__():
         if subclass.__module__.startswith("payment_sandbox."):
             yield subclass
-            yield from kinds_of_refusals(subclass)
+            yield from refusal_classes(subclass)

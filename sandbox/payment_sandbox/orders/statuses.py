@@ -133,10 +133,12 @@ TRANSACTION_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingP
     }
 )
 
-OPEN: Final = frozenset({TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING})
+OPEN_STATUSES: Final = frozenset(
+    {TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING}
+)
 
 
-class StatusChanged(NamedTuple):
+class StatusChange(NamedTuple):
     """The status of an order or a transaction has changed."""
 
     subject_id: str
@@ -164,7 +166,7 @@ def can_move(subject: HasStatus, trigger: Trigger) -> bool:
     return trigger in subject.TRANSITIONS[subject.status]
 
 
-def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChanged:
+def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChange:
     """Apply ``trigger``; no other function sets a status.
 
     Raises:
@@ -178,4 +180,4 @@ def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChanged:
     subject.modified = now
     if after == "completed" and subject.completed is None:
         subject.completed = now
-    return StatusChanged(subject.id, before, str(after), now)
+    return StatusChange(subject.id, before, str(after), now)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import Authorization
-from payment_sandbox.orders.statuses import OPEN, TRANSACTION_TRANSITIONS, TransactionStatus, Trigger
+from payment_sandbox.orders.statuses import OPEN_STATUSES, TRANSACTION_TRANSITIONS, TransactionStatus, Trigger
 
 
 class TransactionEvent(NamedTuple):
@@ -51,7 +51,7 @@ class Transaction:
     @property
     def is_open(self) -> bool:
         """Whether the outcome is still open."""
-        return self.status in OPEN
+        return self.status in OPEN_STATUSES
 
     @property
     def captured_cents(self) -> Cents:
@@ -87,9 +87,9 @@ class Transaction:
     def copy(self) -> "Transaction":
         """Return a shallow copy to edit; its values are replaced, never mutated."""
         copy = object.__new__(Transaction)
-        for name in _NAMES:
+        for name in _FIELD_NAMES:
             setattr(copy, name, getattr(self, name))
         return copy
 
 
-_NAMES: tuple[str, ...] = tuple(Transaction.__slots__)
+_FIELD_NAMES: tuple[str, ...] = tuple(Transaction.__slots__)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period
 
-DELIVERIES_MAX: Final = 10  # LIM-06
+ATTEMPTS_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")
 TIMEOUT_SECONDS: Final = 5.0  # SET-57
 ATTEMPT_BODY_BYTES: Final = 4096
@@ -17,7 +17,7 @@ TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
 LOST: Final = "lost"
 """The outcome of a webhook that counts as delivered, although a fault withheld it from the shop."""
-STAYS_LOCAL: Final = "not sent: webhooks of tests stay on this machine"
+NOT_SENT_IN_TESTS: Final = "not sent: webhooks of tests stay on this machine"
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
@@ -121,14 +121,14 @@ class Delivery(NamedTuple):
         return max((attempt.number for attempt in self.attempts), default=0) + 1
 
     @property
-    def tries(self) -> tuple[WebhookAttempt, ...]:
+    def delivery_attempts(self) -> tuple[WebhookAttempt, ...]:
         """The delivery attempts, without manual resends with overrides."""
         return tuple([attempt for attempt in self.attempts if attempt.number != MANUAL_ATTEMPT])
 
     @property
     def is_lost(self) -> bool:
         """Whether the webhook counts as delivered, although a fault withheld it from the shop."""
-        arrived = any(each.reply.is_delivered and not each.is_withheld for each in self.tries)
+        arrived = any(each.reply.is_delivered and not each.is_withheld for each in self.delivery_attempts)
         return self.state is DeliveryState.DELIVERED and not arrived
 
     @property
@@ -136,7 +136,7 @@ class Delivery(NamedTuple):
         """The displayed state: ``lost`` instead of ``delivered`` if a fault withheld the webhook."""
         return LOST if self.is_lost else str(self.state)
 
-    def attempted(
+    def record_attempt(
         self, attempt: WebhookAttempt, *, is_copy: bool = False
     ) -> "tuple[Delivery, datetime | None]":
         """Record an attempt; return the new delivery and the time of the next attempt, if any.
@@ -146,12 +146,12 @@ class Delivery(NamedTuple):
         """
         attempts = (*self.attempts, attempt)
         if len(attempts) > ATTEMPTS_STORED_MAX:  # the first ten attempts and the newest resends are stored
-            attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
+            attempts = (*attempts[:ATTEMPTS_MAX], *attempts[ATTEMPTS_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:
             state = DeliveryState.DELIVERED
         elif state is DeliveryState.PENDING and not is_copy:
-            if attempt.number >= DELIVERIES_MAX:
+            if attempt.number >= ATTEMPTS_MAX:
                 state = DeliveryState.FAILED
             else:
                 next_at = RETRY_AFTER.after(attempt.at)

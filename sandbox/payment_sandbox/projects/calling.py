@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import DeferredDeliveries, Outbox
 
-Answering = Callable[[Any], str | None]
+AnswerBuilder = Callable[[Any], str | None]
 """Builds the response to a committed edit, as text; None if the edit does not determine the response."""
 
 
@@ -27,12 +27,12 @@ class RequestCommit(NamedTuple):
 class TrackedRequest:
     """A request in progress. Its id makes it idempotent: a retry reuses the commits of the first request."""
 
-    __slots__ = ("answering", "id", "is_journaled", "is_named", "parts")
+    __slots__ = ("build_answer", "commits", "id", "is_journaled", "is_named")
 
     def __init__(
         self,
         request_id: str,
-        answering: Answering | None = None,
+        build_answer: AnswerBuilder | None = None,
         *,
         is_named: bool = False,
         is_journaled: bool = False,
@@ -42,30 +42,30 @@ class TrackedRequest:
         With ``is_journaled``, the end of the request flushes the journal, so edits need not.
         """
         self.id = request_id
-        self.answering = answering
+        self.build_answer = build_answer
         self.is_named = is_named
         self.is_journaled = is_journaled
-        self.parts = 0
+        self.commits = 0
 
     def part(self, edit: Any) -> RequestCommit:
         """Number the next commit, and return its record."""
-        self.parts += 1
+        self.commits += 1
         return RequestCommit(
-            self.id, self.parts, self.answering(edit) if self.answering is not None else None
+            self.id, self.commits, self.build_answer(edit) if self.build_answer is not None else None
         )
 
 
 class Caller:
     """The call that a thread works for."""
 
-    __slots__ = ("cause", "delivers", "held", "outer", "tracked")
+    __slots__ = ("callback_outbox", "cause", "held", "outer", "tracked")
 
     def __init__(self) -> None:
         self.outer = _CALLER.get()  # the enclosing caller of the thread
         self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
         self.held: DeferredDeliveries | None = None  # webhooks that wait for the response
-        self.delivers: Outbox | None = (
+        self.callback_outbox: Outbox | None = (
             None  # set while a handler processes one of its webhooks, and may call back
         )
 
@@ -76,7 +76,7 @@ class Caller:
 
     def is_handling(self, outbox: "Outbox") -> bool:
         """Whether this call is a callback of a webhook of this outbox, so that waiting would deadlock."""
-        return self.delivers is outbox or (self.outer is not None and self.outer.is_handling(outbox))
+        return self.callback_outbox is outbox or (self.outer is not None and self.outer.is_handling(outbox))
 
 
 _CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
@@ -115,5 +115,5 @@ def with_cause(record_id: str) -> AbstractContextManager[None]:
 def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
     """Mark calls in the context as callbacks of a webhook of this outbox."""
     inner = _derived_caller()
-    inner.delivers = outbox
+    inner.callback_outbox = outbox
     return as_caller(inner)

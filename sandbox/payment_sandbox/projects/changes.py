@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-NAMED_MAX: Final = 20
+NAMES_MAX: Final = 20
 
 
 class Moment(NamedTuple):
@@ -20,10 +20,10 @@ class ChangeCounter:
     def __init__(self) -> None:
         self.is_watched = False
         self.moment = Moment()
-        self._newest: deque[str] = deque(maxlen=NAMED_MAX)
+        self._newest: deque[str] = deque(maxlen=NAMES_MAX)
 
     def watch(self) -> Moment:
-        """Return the current moment, and start naming changes."""
+        """Return the current moment, and start recording the names of changes."""
         self.is_watched = True
         return self.moment
 
@@ -33,7 +33,7 @@ class ChangeCounter:
         self.moment = Moment(self.moment.changes + len(names), self.moment.attempts + attempts)
 
     def since(self, moment: Moment) -> list[str]:
-        """Name the changes since a moment, oldest first; beyond a limit, the oldest are only counted."""
+        """Name the changes since a moment, oldest first; beyond a limit, only count the oldest changes."""
         count = self.moment.changes - moment.changes
         named = list(self._newest)[-count:] if count else []
         more = [f"{count - len(named)} earlier changes"] if count > len(named) else []

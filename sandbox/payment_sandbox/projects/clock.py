@@ -46,7 +46,7 @@ class ClockStart(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The time outside an advance: frozen at the anchor, or running from the anchor."""
+    """The time while no advance is running: frozen at the anchor, or running from it."""
 
     real: RealTime
     anchor: datetime
@@ -55,7 +55,7 @@ class Clock(NamedTuple):
     rate: float = 1.0
 
     @classmethod
-    def started(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
+    def start(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
         """Start a clock at the time ``at``."""
         return cls(real, at, real.monotonic_seconds(), mode == RUNNING)
 
@@ -84,12 +84,12 @@ class Clock(NamedTuple):
             self.rate if rate is None else rate,
         )
 
-    def ahead_by(self, real_seconds: float) -> "Clock":
+    def advanced_by(self, real_seconds: float) -> "Clock":
         """Return a clock advanced by this much real time."""
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:
-        """Return the real seconds until the clock shows ``moment``; None if only a call can move it there."""
+        """Return the real seconds until the clock shows ``moment``; None if the clock is frozen before it."""
         now = self.read()
         if moment <= now:
             return 0.0

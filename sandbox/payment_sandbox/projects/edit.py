@@ -17,7 +17,7 @@ from payment_sandbox.orders.commands import Command, Resend
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import OrderChanged
-from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
+from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.calling import Caller, RequestCommit
@@ -29,8 +29,8 @@ from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
-NAME_LENGTH: Final = 8  # characters of an id in messages
-ANSWERED_MAX: Final = 1000
+SHORT_ID_LENGTH: Final = 8  # characters of an id in messages
+SAVED_ANSWERS_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
 """Whether the request accepts an ETag."""
@@ -49,10 +49,10 @@ class Edit:
         self.to_send: list[QueuedDelivery] = []
         self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
-        self.finished: list[int] = []  # sequence numbers of agenda entries that end with this edit
+        self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
         self._created: set[str] = set()
-        self._moves: list[StatusChanged] = []
+        self._moves: list[StatusChange] = []
         self._scheduled: list[tuple[datetime, Command]] = []
         self._deliveries: dict[str, Delivery] = {}
         self._credentials: list[Credential] = []
@@ -83,7 +83,7 @@ class Edit:
             order = self.orders[order_id] = self.epoch.find_order(order_id).copy()
         return order
 
-    def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
+    def order_if_match(self, order_id: str, if_match: IfMatch | None) -> Order:
         """Return a copy of an order to edit, if the order is unchanged since the merchant's last read.
 
         Raises:
@@ -126,7 +126,7 @@ class Edit:
         """Record the transaction's new status as an event (TEV-01)."""
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
-        self.records.note_event(event.id)
+        self.records.record_event_id(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
         """Return the scenario's outcome for an attempt; a rehearsal takes precedence."""
@@ -158,16 +158,16 @@ class Edit:
         self._deliveries[delivery.id] = delivery
 
     def send(self, delivery_id: str) -> None:
-        """Send a webhook now; a no-op for a webhook dropped to make room for newer ones."""
+        """Send a webhook now; a no-op for a webhook dropped to make room for newer webhooks."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
 
-    def resend(self, delivery_id: str, changed: ResendChanges) -> None:
+    def resend(self, delivery_id: str, changes: ResendChanges) -> None:
         """Resend a webhook with manual changes."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
-            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
+            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changes))
 
     def finish_job(self, queued: QueuedDelivery) -> None:
         """Mark the job of a webhook as finished for all servers."""
@@ -183,39 +183,44 @@ class Edit:
             self.send(delivery_id)
         return bool(deferred)
 
-    def note_scan_form(self, form_id: str, order_id: str) -> None:
+    def record_scan_form(self, form_id: str, order_id: str) -> None:
         """Record the order created by a form of the QR page."""
         self._scan_forms[form_id] = order_id
 
     def record_action(
-        self, action: Action, via: str, order_id: str | None, transaction_id: str | None = None, **how: Any
+        self,
+        action: Action,
+        via: str,
+        order_id: str | None,
+        transaction_id: str | None = None,
+        **details: Any,
     ) -> None:
         """Record an action as the cause of the statuses reached by this edit."""
-        self.records.record_action(action, via, self.now, order_id, transaction_id, how)
+        self.records.record_action(action, via, self.now, order_id, transaction_id, details)
 
     def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
         """Record the settings or the scenario replaced by this edit."""
         self.records.record_choice(kind, before, self.now)
 
-    def agenda_event(self, due: Due[Command]) -> None:
+    def record_agenda_event(self, due: Due[Command]) -> None:
         """Record a due event as the cause of the statuses reached by this edit."""
-        self.records.agenda_event(due, self.now)
+        self.records.record_agenda_event(due, self.now)
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Publish an event once the edit is applied."""
         self.records.publish(kind, data)
 
     def plan(self) -> ChangeSet | None:
-        """Build the change set, with new versions and webhooks; return None if the edit is a no-op."""
+        """Build the change set, with new versions and webhooks; return None if nothing has changed."""
         self._drop_unchanged()
         for order in self.orders.values():
             order.version += 1
             order.modified = self.now
-        for order_id, status in self._webhooks_needed():
+        for order_id, status in self._needed_webhooks():
             self._add_webhook(self.orders[order_id], status)
         if self.epoch.changes.is_watched:
-            self._note_changes()
-        self._end_faults()
+            self._name_changes()
+        self._remove_faults_at_rest()
         sequence = self.epoch.timeline.sequence
         dues = tuple(
             Due(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
@@ -226,7 +231,7 @@ class Edit:
             tuple(self._qr_requests.values()),
             tuple(self._deliveries.values()),
             dues,
-            (*self.epoch.finished, *self.finished),
+            (*self.epoch.finished_entries, *self.finished_entries),
         )
         if self._is_empty(change):
             return None
@@ -234,8 +239,8 @@ class Edit:
         if tracked is not None and (self.epoch.store.is_shared or tracked.is_named):
             self._part = tracked.part(self)
         if self.epoch.store.is_shared:
-            change = self._with_others(change)
-        return self._with_state(change)
+            change = self._add_server_sync(change)
+        return self._add_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
         """Apply the change in memory; return True if the next agenda entry is now due earlier."""
@@ -247,8 +252,8 @@ class Edit:
         epoch.state = self.state
         epoch.ids = self.ids
         timeline.move_to(self.now)
-        timeline.remove(self.finished)
-        epoch.finished.clear()
+        timeline.remove(self.finished_entries)
+        epoch.finished_entries.clear()
         for due in change.dues:
             timeline.add(due)
         if change.counters is not None:
@@ -260,17 +265,17 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.log
         epoch.orders_created += len(self._created)
-        self._note_answer()
+        self._save_answer()
         after = timeline.head()
         return after is not None and (before is None or after.at < before.at)
 
-    def _note_answer(self) -> None:
+    def _save_answer(self) -> None:
         """Save the response in memory for a retry, unless the store saves it."""
-        part, answered = self._part, self.epoch.answered
+        part, answered = self._part, self.epoch.saved_answers
         if part is None or part.answer is None or self.epoch.store.is_shared:
             return
         answered[part.request_id] = part.answer
-        if len(answered) > ANSWERED_MAX:
+        if len(answered) > SAVED_ANSWERS_MAX:
             answered.popitem(last=False)
 
     def record(self, real_at: datetime) -> Iterator[PublishedEvent]:
@@ -278,7 +283,7 @@ class Edit:
         return self.records.record(self.orders.values(), list(self._status_moves()), self.now, real_at)
 
     @property
-    def creates(self) -> bool:
+    def is_creating(self) -> bool:
         """Whether the edit creates an order, a refund or a QR request."""
         return bool(self._created) or any(
             self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
@@ -286,13 +291,13 @@ class Edit:
 
     @property
     def newest_created(self) -> Order | None:
-        """The order or refund created by the edit; None without one."""
+        """The order or refund created by the edit, if any."""
         newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
         return self.orders[newest] if newest is not None else None
 
     @property
     def newest_qr_request(self) -> QrRequest | None:
-        """The QR request created or changed by the edit; None without one."""
+        """The QR request created or changed by the edit, if any."""
         return next(reversed(self._qr_requests.values()), None)
 
     @property
@@ -306,29 +311,29 @@ class Edit:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
-    def _note_changes(self) -> None:
+    def _name_changes(self) -> None:
         """Name the changes of this edit, except changes by the clock, and count webhook attempts."""
-        if not self.finished:
-            self._changes = [*self._changed_records(), *self._changed_state()]
+        if not self.finished_entries:
+            self._changes = [*self._name_changed_records(), *self._name_changed_state()]
         for item in self._deliveries.values():
             stored = self.epoch.store.delivery(item.id)
             self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
 
-    def _changed_records(self) -> Iterator[str]:
+    def _name_changed_records(self) -> Iterator[str]:
         """Name the orders, QR requests and resends created or changed by this edit."""
         actions = " and ".join(self.records.actions)
         for order_id, order in self.orders.items():
             kind = "refund" if order.is_refund else "order"
             done = "created" if order_id in self._created else actions or "changed"
-            yield f"{kind} {order_id[:NAME_LENGTH]} ({done})"
+            yield f"{kind} {order_id[:SHORT_ID_LENGTH]} ({done})"
         for qr_id in self._qr_requests:
             is_new = self.epoch.store.qr_request(qr_id) is None
-            yield f"QR request {qr_id[:NAME_LENGTH]} ({'created' if is_new else 'scanned'})"
+            yield f"QR request {qr_id[:SHORT_ID_LENGTH]} ({'created' if is_new else 'scanned'})"
         for _, command in self._scheduled:
             if isinstance(command, Resend):
-                yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be resent)"
+                yield f"a webhook of order {command.order_id[:SHORT_ID_LENGTH]} (to be resent)"
 
-    def _changed_state(self) -> Iterator[str]:
+    def _name_changed_state(self) -> Iterator[str]:
         """Name the settings, scenario and faults changed by this edit."""
         before, after = self.epoch.state, self.state
         if after.base_settings is not before.base_settings:
@@ -344,15 +349,15 @@ class Edit:
         ):
             yield "faults (counted a request)"
 
-    def _end_faults(self) -> None:
+    def _remove_faults_at_rest(self) -> None:
         """Remove the faults of orders at rest."""
-        named = self.state.faults.orders
+        named = self.state.faults.order_ids
         if not named:
             return
-        changed = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
-        at_rest = {order_id for order_id in named & changed if self._is_at_rest(order_id)}
+        touched = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
+        at_rest = {order_id for order_id in named & touched if self._is_at_rest(order_id)}
         if at_rest:
-            self.state = self.state._replace(faults=self.state.faults.without(at_rest))
+            self.state = self.state._replace(faults=self.state.faults.without_orders(at_rest))
             self.publish("faults", **self.state.faults.document)
 
     def _is_at_rest(self, order_id: str) -> bool:
@@ -361,9 +366,9 @@ class Edit:
         stored = {delivery.id: delivery for delivery in self.epoch.store.deliveries_of(order_id)}
         own = {item.id: item for item in self._deliveries.values() if item.order_id == order_id}
         deliveries = (stored | own).values()
-        return order.is_at_rest and all(item.state is not DeliveryState.PENDING for item in deliveries)
+        return order.is_final and all(item.state is not DeliveryState.PENDING for item in deliveries)
 
-    def _with_state(self, change: ChangeSet) -> ChangeSet:
+    def _add_state(self, change: ChangeSet) -> ChangeSet:
         epoch, state, before = self.epoch, self.state, self.epoch.state
         is_chosen = (
             state.base_settings is not before.base_settings
@@ -375,22 +380,22 @@ class Edit:
         if not epoch.store.is_durable:
             return change
         sequence = epoch.timeline.sequence + len(change.dues)
-        if change.others is not None:
-            sequence += len(change.others.jobs)
+        if change.server_sync is not None:
+            sequence += len(change.server_sync.jobs)
         counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
         return change._replace(counters=counters)
 
     def _is_empty(self, change: ChangeSet) -> bool:
         has_jobs = self.epoch.store.is_shared and (self.to_send or self.finished_jobs)
-        return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
+        return not (any(change[:5]) or self.finished_entries or has_jobs) and self.state is self.epoch.state
 
-    def _with_others(self, change: ChangeSet) -> ChangeSet:
+    def _add_server_sync(self, change: ChangeSet) -> ChangeSet:
         """Add the data for other servers: webhooks to send, and the time of the next due entry."""
         sequence = self.epoch.timeline.sequence + len(change.dues)
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
         ]
-        others = ServerSync(
+        server_sync = ServerSync(
             self.state.clock,
             self._part,
             tuple(self.to_send),
@@ -398,18 +403,18 @@ class Edit:
             self._due_in_seconds(change.dues),
             self.state.settings.idle_seconds_max,
         )
-        return change._replace(others=others)
+        return change._replace(server_sync=server_sync)
 
     def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
-        """Return the real seconds until the next due entry; None if only a call can move the clock there."""
-        finished = set(self.finished)
+        """Return the real seconds until the next due entry; None if the clock is frozen before it."""
+        finished = set(self.finished_entries)
         first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)
         times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
         if not times:
             return None
         return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
-    def _webhooks_needed(self) -> Iterator[tuple[str, str]]:
+    def _needed_webhooks(self) -> Iterator[tuple[str, str]]:
         """Yield the orders that need a webhook, with the statuses to report."""
         for order_id in self._created:
             status = self.orders[order_id].status

@@ -30,7 +30,7 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import Configuration, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
-TIDY_AT_LEAST: Final = 1000
+CLEANUP_LENGTH_MIN: Final = 1000
 
 
 class State(NamedTuple):
@@ -40,13 +40,13 @@ class State(NamedTuple):
     settings: Settings  # including those of the active scenario
     scenario: Scenario
     scenario_faults: Faults
-    faults: Faults  # in addition to the scenario's
+    faults: Faults  # in addition to the scenario's faults
     clock: Clock
     rule_uses: Mapping[int, int] = {}
     swapped: tuple[str, ...] = ()  # deliveries deferred until another webhook is sent
 
     @classmethod
-    def first(cls, settings: Settings, clock: Clock) -> "State":
+    def initial(cls, settings: Settings, clock: Clock) -> "State":
         """Return the initial state of an epoch."""
         scenario = default_scenario()
         return cls(settings, settings, scenario, Faults.of(scenario), NO_FAULTS, clock)
@@ -74,7 +74,7 @@ class State(NamedTuple):
     @property
     def chosen(self) -> Configuration:
         """Settings, scenario and faults, as plain data."""
-        settings = {**self.base_settings.of_newer, **self.base_settings.as_mapping()}
+        settings = {**self.base_settings.newer_settings, **self.base_settings.as_mapping()}
         return Configuration(settings, dict(self.scenario.document), dict(self.faults.document))
 
 
@@ -101,21 +101,21 @@ class Epoch:
         self.outbox = Outbox(events)
         self.journal = Journal(events.masking, is_stored=store.is_durable)
         store.share(self.journal)
-        self.set_aside: dict[int, FailedCommand] = {}  # by sequence number
-        self.finished: list[int] = []  # sequence numbers to delete from the store
-        self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
+        self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
+        self.finished_entries: list[int] = []  # sequence numbers to delete from the store
+        self.cleanup_length = CLEANUP_LENGTH_MIN  # the agenda length at which the next cleanup begins
         self.checked_entries = 0  # the number of entries checked by the current cleanup
-        self.obsolete: list[int] = []  # sequence numbers of obsolete entries
+        self.obsolete_entries: list[int] = []  # sequence numbers of obsolete entries
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
-        self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
-        self.advances = 0  # finished advances; each clock change counts as one
+        self.advance_log: list[dict[str, Any]] | None = None  # the log of the current advance
+        self.finished_advances = 0  # finished advances; each clock change counts as one
         self.is_stopping = False  # a call has requested a stop of the current advance
         # The ETag and body of some orders, by order id: a cache for the web layer.
-        self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self.answer_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id
-        self.answered: OrderedDict[str, str] = (
+        self.saved_answers: OrderedDict[str, str] = (
             OrderedDict()
         )  # responses by Idempotency-Key, unless the store saves them
         self.orders_created = 0

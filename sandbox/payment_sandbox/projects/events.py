@@ -13,13 +13,13 @@ from payment_sandbox.projects.slots import Slots
 EVENTS_STORED_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 LONG_VALUE_KEYS: Final = (str, list, dict)
-TOO_LONG: Final = "(too long to repeat)"
+TOO_LONG_REMARK: Final = "(too long to repeat)"
 
 
 GLOBAL_KINDS: Final = ("reset", "restored")
 """The kinds of events about all orders."""
 
-Build = Callable[[], Mapping[str, Any]]
+BuildData = Callable[[], Mapping[str, Any]]
 """Builds the data of an event."""
 
 
@@ -37,7 +37,7 @@ class StoredEvent(NamedTuple):
     number: int
     kind: str
     data: Mapping[str, Any]
-    build: Build | None
+    build: BuildData | None
 
     def read(self) -> Event:
         """Return the event unmasked."""
@@ -45,11 +45,11 @@ class StoredEvent(NamedTuple):
 
     def read_lazily(self, masking: Masking) -> Event:
         """Return the event with data that is masked value by value, on access."""
-        facts = MaskedFacts(self.data if self.build is None else self.build(), masking)
+        facts = MaskedData(self.data if self.build is None else self.build(), masking)
         return Event(self.number, self.kind, facts)
 
 
-class MaskedFacts(Mapping[str, Any]):
+class MaskedData(Mapping[str, Any]):
     """The data of an event, masked value by value on access, for readers of few values."""
 
     __slots__ = ("_data", "_masking")
@@ -62,7 +62,7 @@ class MaskedFacts(Mapping[str, Any]):
         value = self._data[name]
         if not value or type(value) is bool:
             return value
-        return self._masking.named_value(name, _short(value))
+        return self._masking.mask_field(name, _shorten_value(value))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -93,14 +93,14 @@ class Events:
         self._lock = cast(Any, ranked_lock(EVENTS))
         self._changed = Condition(self._lock)
         self._any_event = _WaitGroup(self._changed)
-        self._of_orders: dict[str, _WaitGroup] = {}  # waiting threads, by order
+        self._groups_by_order: dict[str, _WaitGroup] = {}  # waiting threads, by order
         self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_STORED_MAX)
         self.number = 0
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
-        self.outbound: deque[tuple[str, Mapping[str, Any], Build | None]] | None = None
+        self.outbound: deque[tuple[str, Mapping[str, Any], BuildData | None]] | None = None
         """The events to send to other servers; None for a single server."""
         self._waiting_count = 0
         self._nudges = 0
@@ -117,7 +117,7 @@ class Events:
             self._wake()
 
     @contextmanager
-    def watched(self) -> Iterator[int]:
+    def watching(self) -> Iterator[int]:
         """Count the caller as a watcher; yield the number of the newest event."""
         with self._changed:
             self.watchers += 1
@@ -131,7 +131,7 @@ class Events:
         """Add an event and wake all waiting threads."""
         self._add(kind, _shorten(data))
 
-    def publish_lazily(self, kind: str, build: Build) -> None:
+    def publish_lazily(self, kind: str, build: BuildData) -> None:
         """Add an event with expensive, rarely read data, which no thread waits for."""
         self._add(kind, {}, build)
 
@@ -139,12 +139,12 @@ class Events:
         """Add an event of another server."""
         self._append(kind, data, None)
 
-    def _add(self, kind: str, data: Mapping[str, Any], build: Build | None = None) -> None:
+    def _add(self, kind: str, data: Mapping[str, Any], build: BuildData | None = None) -> None:
         if self.outbound is not None:
             self.outbound.append((kind, data, build))
         self._append(kind, data, build)
 
-    def _append(self, kind: str, data: Mapping[str, Any], build: Build | None) -> None:
+    def _append(self, kind: str, data: Mapping[str, Any], build: BuildData | None) -> None:
         with self._changed:
             self.number += 1
             self._newest.append(StoredEvent(self.number, kind, data, build))
@@ -155,19 +155,19 @@ class Events:
         with self._changed:
             self.is_ended = True
             self._wake()
-            self._listeners.clear()  # the listeners may reference the project
+            self._listeners.clear()  # listeners may reference the project
 
-    def listen(self, listener: Callable[[], None]) -> None:
+    def add_listener(self, listener: Callable[[], None]) -> None:
         """Register a listener to call at each event; the listener must return at once."""
         with self._changed:
             self._listeners.append(listener)
 
-    def ignore(self, listener: Callable[[], None]) -> None:
+    def remove_listener(self, listener: Callable[[], None]) -> None:
         """Unregister a listener."""
         with self._changed, suppress(ValueError):  # the events may have ended
             self._listeners.remove(listener)
 
-    def wait_beyond(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
+    def wait_after(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
         """Wait for an event after ``number``, or a nudge; return False on timeout or after ``end``.
 
         With an ``order_id``, events about other orders do not end the wait.
@@ -189,41 +189,41 @@ class Events:
         if order_id is None:
             yield self._any_event
             return
-        waiting = self._of_orders.get(order_id)
+        waiting = self._groups_by_order.get(order_id)
         if waiting is None:
-            waiting = self._of_orders[order_id] = _WaitGroup(Condition(self._lock))
+            waiting = self._groups_by_order[order_id] = _WaitGroup(Condition(self._lock))
         waiting.count += 1
         try:
             yield waiting
         finally:
             waiting.count -= 1
             if not waiting.count:
-                del self._of_orders[order_id]
+                del self._groups_by_order[order_id]
 
     def oldest_number(self) -> int:
         """Return the number of the oldest stored event, or of the next event if none is stored."""
         with self._changed:
             return self.number - len(self._newest) + 1
 
-    def beyond(self, number: int) -> list[Event]:
+    def events_after(self, number: int) -> list[Event]:
         """Return the stored events after ``number``, masked."""
-        return self.masking.record([stored.read() for stored in self._beyond(number)])
+        return self.masking.mask_record([stored.read() for stored in self._stored_after(number)])
 
-    def stored_beyond(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
+    def stored_events_after(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
         """Return the stored events of these kinds after ``number``, unread, for readers of few values."""
-        return [stored for stored in self._beyond(number) if stored.kind in kinds]
+        return [stored for stored in self._stored_after(number) if stored.kind in kinds]
 
-    def _beyond(self, number: int) -> list[StoredEvent]:
+    def _stored_after(self, number: int) -> list[StoredEvent]:
         with self._changed:
             count = min(self.number - number, len(self._newest))
             return [self._newest[-index] for index in range(count, 0, -1)]
 
     def _wake(self, order_id: str | None = None) -> None:
         """Wake the threads that wait for any event or for this order; None means all orders."""
-        of_order = self._of_orders.get(order_id) if order_id is not None else None
+        of_order = self._groups_by_order.get(order_id) if order_id is not None else None
         concerned = [of_order] if of_order is not None else []
         if order_id is None:
-            concerned = list(self._of_orders.values())
+            concerned = list(self._groups_by_order.values())
         for waiting in (self._any_event, *concerned):
             waiting.number = self.number
             waiting.condition.notify_all()
@@ -234,13 +234,13 @@ class Events:
 def _shorten(data: Mapping[str, Any]) -> dict[str, Any]:
     """Replace long values, such as settings and faults, with a remark."""
     return {
-        name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _short(value)
+        name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _shorten_value(value)
         for name, value in data.items()
     }
 
 
-def _short(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     if type(value) is str:
-        return TOO_LONG if len(value) > VALUE_LENGTH_MAX else value
+        return TOO_LONG_REMARK if len(value) > VALUE_LENGTH_MAX else value
     is_long = isinstance(value, LONG_VALUE_KEYS) and len(str(value)) > VALUE_LENGTH_MAX
-    return TOO_LONG if is_long else value
+    return TOO_LONG_REMARK if is_long else value

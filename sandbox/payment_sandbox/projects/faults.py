@@ -13,7 +13,7 @@ from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
 from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
 
-FORM: Final = FaultsForm()
+FAULTS_FORM: Final = FaultsForm()
 
 
 class Use(NamedTuple):
@@ -32,29 +32,29 @@ class Faults(NamedTuple):
     uses: tuple[Use, ...]
 
     @classmethod
-    def read(cls, data: Any) -> "Faults":
+    def parse(cls, data: Any) -> "Faults":
         """Read a faults document.
 
         Raises:
             Invalid: lists all violations.
         """
-        checked = read(FORM, data)
+        checked = read(FAULTS_FORM, data)
         document = {"faults": data.get("faults", []), "webhooks": data.get("webhooks", [])}
-        return cls.unused(fault_rules(checked), webhook_rules(checked), document)
+        return cls.without_uses(fault_rules(checked), webhook_rules(checked), document)
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Faults":
         """Return the faults of a scenario."""
-        return cls.unused(scenario.faults, scenario.webhooks, {})
+        return cls.without_uses(scenario.faults, scenario.webhooks, {})
 
     @classmethod
-    def unused(
+    def without_uses(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
         """Create faults without uses."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
-    def carried_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
+    def carry_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
         """Carry over the uses of existing rules from ``before``; the rules in ``fresh`` start at zero."""
         rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
         uses = []
@@ -69,9 +69,9 @@ class Faults(NamedTuple):
         Raises:
             Invalid: lists all violations.
         """
-        return Faults.read({**self.document, kind: list(rules)}).carried_over(self, fresh)
+        return Faults.parse({**self.document, kind: list(rules)}).carry_over(self, fresh)
 
-    def used(self, uses: Sequence[Use]) -> "Faults":
+    def with_uses(self, uses: Sequence[Use]) -> "Faults":
         """Set the uses of these faults; surplus uses are dropped."""
         known = tuple(uses[: len(self.faults)])
         return self._replace(uses=known + self.uses[len(known) :])
@@ -81,7 +81,7 @@ class Faults(NamedTuple):
         matched: Fault | None = None
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
-            if not rule.fits(method, path):
+            if not rule.matches(method, path):
                 continue
             use = uses[index] = uses[index]._replace(asked=uses[index].asked + 1)
             if rule.nth is not None and use.asked not in rule.nth:
@@ -93,16 +93,16 @@ class Faults(NamedTuple):
             matched = matched or rule.fault
         return matched, self._replace(uses=tuple(uses))
 
-    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """Return the effect on the next attempt of a delivery; None for a normal delivery."""
+    def webhook_effect(self, delivery: Delivery) -> WebhookEffect | None:
+        """Return the effect on the next attempt of a delivery; None without an effect."""
         for rule in self.webhooks:
             if rule.holds(delivery):
                 return rule.effect
         return None
 
     @property
-    def active(self) -> int:
-        """The number of unspent rules: a fault with ``nth`` is spent after its last request."""
+    def active_count(self) -> int:
+        """The number of rules in effect: a fault with ``nth`` is spent after its last request."""
         return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
 
     def is_spent(self, index: int) -> bool:
@@ -111,13 +111,13 @@ class Faults(NamedTuple):
         return nth is not None and self.uses[index].asked >= max(nth)
 
     @property
-    def orders(self) -> frozenset[str]:
-        """The orders in webhook rules."""
+    def order_ids(self) -> frozenset[str]:
+        """The ids of the orders in webhook rules."""
         return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
 
-    def without(self, orders: AbstractSet[str]) -> "Faults":
+    def without_orders(self, orders: AbstractSet[str]) -> "Faults":
         """Remove the rules for these orders."""
-        if self.orders.isdisjoint(orders):
+        if self.order_ids.isdisjoint(orders):
             return self
         pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
         remaining = [(rule, entry) for rule, entry in pairs if rule.order_id not in orders]
@@ -142,7 +142,7 @@ class Faults(NamedTuple):
             raise Invalid(unknown)
 
 
-NO_FAULTS: Final = Faults.read({})
+NO_FAULTS: Final = Faults.parse({})
 
 
 def _count_against_limit(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:

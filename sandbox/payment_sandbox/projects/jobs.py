@@ -1,4 +1,4 @@
-"""Periodic jobs of the shop, run in sandbox time during an advance of the clock."""
+"""Periodic jobs of the shop, run in sandbox time while the clock advances."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Final
 
 from payment_sandbox.kernel.times import LAST_MOMENT, Period
 
-KIND: Final = "job"
+JOB_KIND: Final = "job"
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Jobs:
         """Add a job."""
         self._jobs.append(job)
 
-    def planned(self) -> list[Job]:
+    def by_next_run(self) -> list[Job]:
         """Return the jobs in the order of their next runs."""
         return sorted(self._jobs, key=lambda job: job.at)
 
@@ -59,12 +59,12 @@ class Jobs:
             return None
         for job in self._jobs:
             job.at = next_run(job, min(limits))
-        job = self.planned()[0]
+        job = self.by_next_run()[0]
         if job.at > min(limits) or job.at == before:
             return None
         job.runs += 1
-        taken = replace(job)
+        due_job = replace(job)
         job.at = job.period.after(job.at)
         if job.at == LAST_MOMENT:  # the calendar has ended
             self._jobs.remove(job)
-        return taken
+        return due_job

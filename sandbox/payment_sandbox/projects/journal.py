@@ -20,7 +20,7 @@ from payment_sandbox.scenarios.near_misses import explain
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
-MERCHANT: Final = "merchant"  # manual actions in the dashboard
+MERCHANT_ACTOR: Final = "merchant"  # manual actions in the dashboard
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
 PATH_LENGTH_MAX: Final = 1000
@@ -28,17 +28,19 @@ JOURNAL_BODY_BYTES: Final = 16_384
 HEADER_VALUE_MAX: Final = 500  # characters
 TEXT_SHOWN_MAX: Final = 200  # characters, in an event
 TEXTS_SHOWN_MAX: Final = 10
-MASKING_MARGIN: Final = 600  # characters stored beyond a cut, so that masking recognizes a secret at the cut
+MASKING_MARGIN: Final = (
+    600  # characters stored beyond a limit, so that masking recognizes a secret at the limit
+)
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
-ASK: Final = "ask"  # a call of the shop by the customer's browser
+SHOP_REQUEST: Final = "ask"  # a call of the shop by the customer's browser
 
 
-def as_plain(record: Any) -> dict[str, Any]:
+def to_plain_data(record: Any) -> dict[str, Any]:
     """Convert a record with sandbox and real time to plain data, for responses and events."""
     return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
@@ -53,13 +55,13 @@ def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tupl
     return tuple(stored)
 
 
-def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
+def _decode_headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
     for header in headers:
         name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
         yield name if not name.islower() and not name.isupper() else name.title(), value
 
 
-def did_you_mean(name: str, nearest: str | None) -> str:
+def add_suggestion(name: str, nearest: str | None) -> str:
     """Format an unknown name, with a suggestion."""
     return f"{name} (did you mean {nearest}?)" if nearest else name
 
@@ -70,21 +72,21 @@ def _shorten_texts(texts: Sequence[str]) -> list[str]:
     return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
 
 
-Cut = TypeVar("Cut", str, bytes)
+TextOrBytes = TypeVar("TextOrBytes", str, bytes)
 
 
-def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
-    """Cut a masked text; if the stored text was cut, drop its end, where a secret may be incomplete."""
+def truncate_masked(masked: TextOrBytes, stored: TextOrBytes, length_max: int) -> TextOrBytes:
+    """Truncate a masked text; if the stored text was truncated, drop its end, perhaps a partial secret."""
     if len(stored) < length_max + MASKING_MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MASKING_MARGIN))]
 
 
-def _cut_headers(
+def _truncate_headers(
     masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (name, cut_text(value, before, HEADER_VALUE_MAX))
+        (name, truncate_masked(value, before, HEADER_VALUE_MAX))
         for (name, value), (_, before) in zip(masked, stored, strict=True)
     )
 
@@ -104,36 +106,36 @@ class JournalEntry(NamedTuple):
     rule: str | None = None
     order_id: str | None = None
     fault: Fault | None = None
-    transaction_id: str | None = None  # of the attempt that the request created
-    real_at: datetime | None = None  # of arrival, before any effect
+    transaction_id: str | None = None  # the attempt created by the request
+    real_at: datetime | None = None  # time of arrival, before any effect
     answered_at: datetime | None = None  # real time of the response, before any of its effects
-    request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including those that hold keys
+    request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including headers with keys
     response_headers: Iterable[tuple[Any, Any]] = ()
     unknown: tuple[
         tuple[str, str | None], ...
     ] = ()  # ignored keys unknown to the API, each with a suggestion
     warnings: tuple[str, ...] = ()
 
-    def readable(self) -> "JournalEntry":
+    def with_text_headers(self) -> "JournalEntry":
         """Return the entry with headers as text."""
         return self._replace(
-            request_headers=tuple(_headers(self.request_headers)),
-            response_headers=tuple(_headers(self.response_headers)),
+            request_headers=tuple(_decode_headers(self.request_headers)),
+            response_headers=tuple(_decode_headers(self.response_headers)),
         )
 
-    def cut(self, stored: "JournalEntry") -> "JournalEntry":
-        """Cut the long values of this masked entry; ``stored`` is the entry before masking.
+    def truncate(self, stored: "JournalEntry") -> "JournalEntry":
+        """Truncate the long values of this masked entry; ``stored`` is the entry before masking.
 
-        Values are cut after masking, because a cut secret could not be recognized.
+        Values are truncated after masking, because masking would not recognize a truncated secret.
         """
         return self._replace(
-            path=cut_text(self.path, stored.path, PATH_LENGTH_MAX),
-            query=cut_text(self.query, stored.query, PATH_LENGTH_MAX),
-            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_LENGTH_MAX) or None,
-            request=cut_text(self.request, stored.request, JOURNAL_BODY_BYTES),
-            response=cut_text(self.response, stored.response, JOURNAL_BODY_BYTES),
-            request_headers=_cut_headers(self.request_headers, stored.request_headers),
-            response_headers=_cut_headers(self.response_headers, stored.response_headers),
+            path=truncate_masked(self.path, stored.path, PATH_LENGTH_MAX),
+            query=truncate_masked(self.query, stored.query, PATH_LENGTH_MAX),
+            order_id=truncate_masked(self.order_id or "", stored.order_id or "", PATH_LENGTH_MAX) or None,
+            request=truncate_masked(self.request, stored.request, JOURNAL_BODY_BYTES),
+            response=truncate_masked(self.response, stored.response, JOURNAL_BODY_BYTES),
+            request_headers=_truncate_headers(self.request_headers, stored.request_headers),
+            response_headers=_truncate_headers(self.response_headers, stored.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -147,19 +149,19 @@ class JournalEntry(NamedTuple):
             "order_id": self.order_id,
             "at": timestamp(self.at),
             "error": self.error(),
-            "unknown": _shorten_texts([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "unknown": _shorten_texts([add_suggestion(name, nearest) for name, nearest in self.unknown]),
             "warnings": _shorten_texts(self.warnings),
             "fault": self.fault and self.fault.document,
         }
 
     def error(self) -> str | None:
-        """Return type and sentence of a refusal; None if the request succeeded or its body was cut."""
+        """Return type and message of a refusal; None if the request succeeded or its body was truncated."""
         if self.status is None or self.status < ERROR_STATUS_MIN:
             return None
         try:
             error = json.loads(self.response)["error"]
             return f"{error['type']}: {error['value']}"
-        except (ValueError, LookupError, TypeError, RecursionError):  # from a fault, or cut
+        except (ValueError, LookupError, TypeError, RecursionError):  # from a fault, or truncated
             return None
 
     def without_bodies(self) -> "JournalEntry":
@@ -173,7 +175,7 @@ class PerformedAction(NamedTuple):
     id: str
     at: Annotated[datetime, "Sandbox time."]
     real_at: datetime
-    actor: Annotated[str, OneOf(lambda: (*ACTIONS, MERCHANT))]
+    actor: Annotated[str, OneOf(lambda: (*ACTIONS, MERCHANT_ACTOR))]
     action: str
     via: Annotated[str, OneOf(lambda: VIAS)]
     order_id: str | None  # None for the visit of a QR code's page
@@ -233,7 +235,7 @@ class RecordedDecision(NamedTuple):
 
 
 class ConfigurationChange(NamedTuple):
-    """A change of settings or scenario; ``before`` holds the previous values.
+    """A change to the settings or the scenario; ``before`` holds the previous values.
 
     For settings, these are only the replaced values; None if they are too long to store.
     """
@@ -247,12 +249,12 @@ class ConfigurationChange(NamedTuple):
 
 ENTRIES_MAX: Final = 10_000
 CHOICES_MAX: Final = 1000
-NOT_REPLAYED: Final = ("name", "webhook_url", "forward_to")
+SETTINGS_NOT_REPLAYED: Final = ("name", "webhook_url", "forward_to")
 """The settings excluded from a replay, which has its own name and sends no webhooks."""
 DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
-LONG_NUMBER: Final = re.compile("[g-v]+")
+SPELLED_NUMBER: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # records, if the store does not save them
 
 Record = (
@@ -286,7 +288,7 @@ def number_in(record_id: str) -> int:
     text = record_id.partition("-")[2].partition("/")[0]
     if text.isdecimal():
         return int(text)
-    return int(text.translate(TO_DIGITS), 16) if LONG_NUMBER.fullmatch(text) else 0
+    return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
 
 
 def _spell(number: int) -> str:
@@ -312,12 +314,12 @@ class Records:
             for kind in RECORDS.values()
             if kind is not RecordedDecision
         }
-        self.decided: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
-        self.dropped = 0  # requests
+        self.decisions: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
+        self.dropped_count = 0  # requests
 
     def of(self, kind: type[AnyRecord]) -> Collection[AnyRecord]:
         """Return the records of a kind, oldest first."""
-        records: Any = self.decided.values() if kind is RecordedDecision else self._by_kind[kind]
+        records: Any = self.decisions.values() if kind is RecordedDecision else self._by_kind[kind]
         return cast(Collection[AnyRecord], records)
 
     def merge(self, records: Iterable[Record]) -> None:
@@ -325,7 +327,7 @@ class Records:
         by_kind: dict[type, dict[int, Any]] = {}
         for record in records:
             if isinstance(record, RecordedDecision):
-                self.decided.setdefault(record.transaction_id, record)
+                self.decisions.setdefault(record.transaction_id, record)
             else:
                 by_kind.setdefault(type(record), {})[number_of(record)] = record
         for kind, merged in by_kind.items():
@@ -338,13 +340,13 @@ class Records:
         """Add records, oldest first."""
         for record in records:
             if isinstance(record, RecordedDecision):
-                self.decided[record.transaction_id] = record
+                self.decisions[record.transaction_id] = record
                 continue
             same_kind = self._by_kind[type(record)]
-            self.dropped += isinstance(record, JournalEntry) and len(same_kind) == ENTRIES_MAX
+            self.dropped_count += isinstance(record, JournalEntry) and len(same_kind) == ENTRIES_MAX
             same_kind.append(record)
-        while len(self.decided) > ENTRIES_MAX:
-            self.decided.popitem(last=False)
+        while len(self.decisions) > ENTRIES_MAX:
+            self.decisions.popitem(last=False)
 
 
 class Journal:
@@ -361,21 +363,23 @@ class Journal:
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
-        self._new = Records()
-        self._earlier = Records()
-        self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once, to fill ``_earlier``
+        self._new_records = Records()
+        self._earlier_records = Records()
+        self._read_earlier: Callable[[], Iterable[Record]] | None = (
+            None  # called once, to fill ``_earlier_records``
+        )
         self._reading = Lock()
 
     def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
         """Share the journal: draw numbers unique among servers, and read records of other servers."""
         self._numbers, self._read_newer = numbers, read_newer
 
-    def expire(self) -> None:
+    def invalidate(self) -> None:
         """Force the next read to load the records of other servers."""
         self._is_stale = True
 
     def next_id(self, kind: str) -> str:
-        """Draw an id for a record, such as ``request-7``; numbers increase in the order of the starts."""
+        """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
         return f"{kind}-{_spell(next(self._numbers))}"
 
     def mark(self) -> int:
@@ -387,7 +391,7 @@ class Journal:
         records = [record for kind in RECORDS.values() for record in other.of(kind)]
         records = sorted((record for record in records if number_of(record) <= number), key=number_of)
         self.add(records)
-        self._new.dropped = other.dropped
+        self._new_records.dropped_count = other.dropped_count
         if self._read_newer is None:
             self._numbers = count(number + 1)
 
@@ -399,25 +403,25 @@ class Journal:
     def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """Return the records of a kind, oldest first, unmasked."""
         self._read()
-        return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]
+        return [*self._earlier_records.of(kind), *self._new_records.of(kind)][-ENTRIES_MAX:]
 
     def _read(self) -> None:
         if self._read_newer is not None and self._is_stale:
             with self._reading:
                 self._is_stale = False
-                self._new.merge(self._read_newer())
+                self._new_records.merge(self._read_newer())
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:
-                    self._earlier.add(self._read_earlier())
+                    self._earlier_records.add(self._read_earlier())
                     self._read_earlier = None
 
     @property
-    def dropped(self) -> int:
+    def dropped_count(self) -> int:
         """The number of requests dropped to make room."""
         self._read()
-        stored = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
-        return self._new.dropped + max(stored - ENTRIES_MAX, 0)
+        stored = len(self._earlier_records.of(JournalEntry)) + len(self._new_records.of(JournalEntry))
+        return self._new_records.dropped_count + max(stored - ENTRIES_MAX, 0)
 
     @property
     def statuses(self) -> list[ReachedStatus]:
@@ -432,23 +436,23 @@ class Journal:
     @property
     def failures(self) -> list[Failure]:
         """The failed commands, oldest first, masked."""
-        return [self._masking.record(failure) for failure in self.of(Failure)]
+        return [self._masking.mask_record(failure) for failure in self.of(Failure)]
 
     def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
         """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
         self._read()
         by_id = transaction_id or ""
-        decided = self._new.decided.get(by_id) or self._earlier.decided.get(by_id)
-        return None if decided is None else self._masking.record(decided.explanation())
+        decided = self._new_records.decisions.get(by_id) or self._earlier_records.decisions.get(by_id)
+        return None if decided is None else self._masking.mask_record(decided.explanation())
 
     def add(self, records: Sequence[Record]) -> None:
         """Add records; a full journal drops its oldest."""
-        self._new.add(records)
+        self._new_records.add(records)
         if self._is_stored:
             self._unstored.extend(records)
 
     def entries(
-        self, wanted: EntryFilter | None = None, *, newest_first: bool = False, with_bodies: bool = True
+        self, entry_filter: EntryFilter | None = None, *, newest_first: bool = False, with_bodies: bool = True
     ) -> Iterator[JournalEntry]:
         """Yield the selected entries (default: all), masked on access.
 
@@ -456,31 +460,31 @@ class Journal:
         """
         entries = self.of(JournalEntry)
         for entry in reversed(entries) if newest_first else entries:
-            if wanted is None or wanted(entry):
-                yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
+            if entry_filter is None or entry_filter(entry):
+                yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
 
-    def unmasked(self) -> list[JournalEntry]:
+    def unmasked_entries(self) -> list[JournalEntry]:
         """Return all entries unmasked, oldest first; pass displayed texts through ``masked``."""
         return self.of(JournalEntry)
 
-    def masked(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Mask the secrets in a text."""
-        return self._masking.text(text)
+        return self._masking.mask_text(text)
 
-    def _masked(self, readable: JournalEntry) -> JournalEntry:
-        return self._masking.record(readable).cut(readable)
+    def _mask_entry(self, entry: JournalEntry) -> JournalEntry:
+        return self._masking.mask_record(entry).truncate(entry)
 
     def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
         """Yield all actions, or those on some orders, oldest first, masked."""
         return (
-            self._masking.record(action)
+            self._masking.mask_record(action)
             for action in self.of(PerformedAction)
             if orders is None or action.order_id in orders
         )
 
     def choices(self) -> Iterator[ConfigurationChange]:
-        """Yield the changes of settings and scenario, oldest first, masked."""
-        return map(self._masking.record, self.of(ConfigurationChange))
+        """Yield the changes to the settings and the scenario, oldest first, masked."""
+        return map(self._masking.mask_record, self.of(ConfigurationChange))
 
     def returns(self) -> list[PerformedAction]:
         """Return the visits of customers to the return URL; these records contain no secrets."""
@@ -494,11 +498,11 @@ class Journal:
             except IndexError:  # taken by another thread
                 return
             if isinstance(record, JournalEntry):
-                yield self._masked(record.readable())
+                yield self._mask_entry(record.with_text_headers())
             elif isinstance(record, RecordedDecision):
-                yield self._masking.record(record._replace(decision=record.explanation()))
+                yield self._masking.mask_record(record._replace(decision=record.explanation()))
             else:
-                yield self._masking.record(record)
+                yield self._masking.mask_record(record)
 
     def requeue(self, records: Sequence[Record]) -> None:
         """Requeue records after a failed save."""

@@ -10,7 +10,7 @@ A thread that holds a lock may only acquire locks of a higher rank:
    the order of the edits.
 6. ``OUTBOX``: one per epoch.
 7. ``EVENTS``: one per project.
-8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
+8. ``SCHEDULER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
 Acquire ``LOADING``, the lock for imports, after all of these locks, and the locks of pages that are built
 once (the OpenAPI description, the documentation) before them.
@@ -30,16 +30,16 @@ FILE: Final = 4
 PUBLISHING: Final = 5
 OUTBOX: Final = 6
 EVENTS: Final = 7
-PACER: Final = 8
+SCHEDULER: Final = 8
 THREADS: Final = 8
 RELAY: Final = 8
 
-_held = local()
+_held_ranks = local()
 _is_checked = False
 
 
 def check_order(*, on: bool) -> None:
-    """Enable or disable the check of the lock order, for locks created from now on."""
+    """Enable or disable the check of the lock order for locks created afterwards."""
     global _is_checked  # noqa: PLW0603 (a switch for tests, read when a lock is created)
     _is_checked = on
 
@@ -66,7 +66,7 @@ class RankedLock:
         Raises:
             LockOrderBroken: the thread holds a lock of the same or a higher rank, and would block.
         """
-        ranks: list[int] = _held.__dict__.setdefault("ranks", [])
+        ranks: list[int] = _held_ranks.__dict__.setdefault("ranks", [])
         if blocking and ranks and max(ranks) >= self._rank:
             raise LockOrderBroken(f"a lock of rank {self._rank} was acquired while holding {ranks}")
         is_acquired = self._lock.acquire(blocking, timeout)
@@ -77,7 +77,7 @@ class RankedLock:
     def release(self) -> None:
         """Release the lock."""
         self._lock.release()
-        ranks: list[int] = _held.__dict__.setdefault("ranks", [])
+        ranks: list[int] = _held_ranks.__dict__.setdefault("ranks", [])
         if self._rank in ranks:  # false if another thread acquired it: advance locks
             ranks.remove(self._rank)
 
@@ -89,9 +89,6 @@ class RankedLock:
         return self.acquire()
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()

@@ -20,22 +20,22 @@ class ResendChanges(NamedTuple):
     body: str | None = None
 
 
-UNCHANGED: Final = ResendChanges()
+NO_CHANGES: Final = ResendChanges()
 
 
 class QueuedDelivery(NamedTuple):
-    """A queued delivery; a manual resend is ``forced``, and may be ``changed``."""
+    """A queued delivery; a manual resend is ``forced``, and may have ``changed`` values."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
-    changed: ResendChanges = UNCHANGED
+    changed: ResendChanges = NO_CHANGES
     job: int = 0  # the number in a shared store
 
     @property
     def is_changed(self) -> bool:
         """Whether the webhook differs from the original."""
-        return self.changed != UNCHANGED
+        return self.changed != NO_CHANGES
 
 
 class AwaitedDeliveries:
@@ -45,43 +45,43 @@ class AwaitedDeliveries:
     limited. Without the limit, a caller would wait as long as there is traffic.
     """
 
-    __slots__ = ("further", "goes_first", "orders", "remaining")
+    __slots__ = ("extra_remaining", "has_priority", "orders", "remaining")
 
-    def __init__(self, orders: frozenset[str], remaining: int, *, goes_first: bool) -> None:
+    def __init__(self, orders: frozenset[str], remaining: int, *, has_priority: bool) -> None:
         self.orders = orders
         self.remaining = remaining
-        self.further = EXTRA_DELIVERIES_MAX
-        self.goes_first = goes_first
+        self.extra_remaining = EXTRA_DELIVERIES_MAX
+        self.has_priority = has_priority
 
     @property
     def is_over(self) -> bool:
         """Whether the wait is over."""
-        return not self.remaining and self.further <= 0
+        return not self.remaining and self.extra_remaining <= 0
 
-    def added(self, order_id: str) -> None:
+    def count_added(self, order_id: str) -> None:
         """Count a new delivery."""
         self.remaining += order_id in self.orders
 
-    def finished(self, order_id: str) -> None:
+    def count_finished(self, order_id: str) -> None:
         """Count a finished delivery."""
         if order_id in self.orders:
             self.remaining -= 1
         elif not self.remaining:
-            self.further -= 1
+            self.extra_remaining -= 1
 
 
 class DeliveryQueue:
     """Numbered deliveries: first in, first out, except that awaited orders take priority.
 
-    The deliveries of one order keep their sequence. The queue has no lock of its own.
+    The deliveries of one order keep their sequence. The queue itself has no lock.
     """
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
-        self._queue: deque[int] = deque()  # may contain numbers of deliveries taken early
+        self._queue: deque[int] = deque()  # may contain numbers of deliveries already taken
         self._queue_of: dict[str, deque[int]] = {}  # by order
-        self._first: dict[str, None] = {}  # the orders whose deliveries take priority
+        self._priority_orders: dict[str, None] = {}  # the orders whose deliveries take priority
         self._awaited: list[AwaitedDeliveries] = []
 
     def __bool__(self) -> bool:
@@ -93,7 +93,7 @@ class DeliveryQueue:
         number = next(self._numbers)
         self.pending[number] = queued
         for awaited in self._awaited:
-            awaited.added(queued.order_id)
+            awaited.count_added(queued.order_id)
         return number
 
     def append(self, numbers: Iterable[int]) -> None:
@@ -102,29 +102,29 @@ class DeliveryQueue:
             order_id = self.pending[number].order_id
             self._queue.append(number)
             self._queue_of.setdefault(order_id, deque()).append(number)
-            if any(awaited.goes_first and order_id in awaited.orders for awaited in self._awaited):
-                self._first[order_id] = None
+            if any(awaited.has_priority and order_id in awaited.orders for awaited in self._awaited):
+                self._priority_orders[order_id] = None
 
     def take(self) -> int | None:
-        """Take the next number: the oldest of a preferred order; without one, the oldest of all."""
-        while self._first:
-            order_id = next(iter(self._first))
+        """Take the next number: the oldest of the orders with priority, otherwise the oldest of all."""
+        while self._priority_orders:
+            order_id = next(iter(self._priority_orders))
             if order_id in self._queue_of:
-                return self._take_of(order_id)
-            del self._first[order_id]
+                return self._take_next_of(order_id)
+            del self._priority_orders[order_id]
         while self._queue:
             number = self._queue.popleft()
             queued = self.pending.get(number)
             numbers = self._queue_of.get(queued.order_id) if queued is not None else None
-            if queued is not None and numbers and numbers[0] == number:  # not taken early
-                return self._take_of(queued.order_id)
+            if queued is not None and numbers and numbers[0] == number:  # not already taken
+                return self._take_next_of(queued.order_id)
         return None
 
     def finish(self, number: int) -> None:
         """Count a delivery as answered or abandoned."""
         order_id = self.pending.pop(number).order_id
         for awaited in self._awaited:
-            awaited.finished(order_id)
+            awaited.count_finished(order_id)
 
     def clear(self) -> None:
         """Abandon all queued deliveries."""
@@ -132,21 +132,21 @@ class DeliveryQueue:
             self.finish(number)
 
     def begin_waiting(self, orders: Iterable[str] | None) -> AwaitedDeliveries:
-        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
+        """Await the deliveries of these orders, with priority; None: all orders with a pending delivery."""
         pending = [queued.order_id for queued in self.pending.values()]
         names = frozenset(pending if orders is None else orders)
         remaining = sum(order_id in names for order_id in pending)
-        awaited = AwaitedDeliveries(names, remaining, goes_first=orders is not None)
+        awaited = AwaitedDeliveries(names, remaining, has_priority=orders is not None)
         self._awaited.append(awaited)
-        if awaited.goes_first:
-            self._first.update(dict.fromkeys(names))
+        if awaited.has_priority:
+            self._priority_orders.update(dict.fromkeys(names))
         return awaited
 
     def end_waiting(self, awaited: AwaitedDeliveries) -> None:
         """Stop awaiting these deliveries."""
         self._awaited.remove(awaited)
 
-    def _take_of(self, order_id: str) -> int:
+    def _take_next_of(self, order_id: str) -> int:
         numbers = self._queue_of[order_id]
         number = numbers.popleft()
         if not numbers:
@@ -158,21 +158,21 @@ class ReleaseResult(NamedTuple):
     """The follow-up to a release of deferred webhooks."""
 
     needs_carrier: bool
-    wakes: bool  # the agenda has a new earliest entry
+    wakes_pacer: bool  # the agenda has a new earliest entry
 
 
 class DeferredDeliveries:
     """Webhooks that are deferred until the response of a call is sent."""
 
-    __slots__ = ("is_over", "numbers", "outbox", "wakes")
+    __slots__ = ("is_over", "numbers", "outbox", "wakes_pacer")
 
     def __init__(self, outbox: "Outbox") -> None:
         self.outbox = outbox
         self.numbers: deque[int] = deque()
-        self.wakes = False
+        self.wakes_pacer = False
         self.is_over = False
 
-    def holds(self, outbox: "Outbox") -> bool:
+    def is_deferring(self, outbox: "Outbox") -> bool:
         """Whether deliveries for this outbox are deferred."""
         return self.outbox is outbox and not self.is_over
 
@@ -200,7 +200,7 @@ class Outbox:
                 return False
             self._was_idle = False
             number = self._queue.admit(queued)
-            if held is not None and held.holds(self):
+            if held is not None and held.is_deferring(self):
                 held.numbers.append(number)
                 return False
             self._queue.append([number])
@@ -210,37 +210,37 @@ class Outbox:
         """Queue the deferred deliveries, and stop deferring; a second call is a no-op."""
         with self._changed:
             numbers, held.numbers = held.numbers, deque()
-            wakes, held.wakes = held.wakes, False
+            wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
             held.is_over = True
             if not numbers or self.is_closed:
-                return ReleaseResult(needs_carrier=False, wakes=wakes)
+                return ReleaseResult(needs_carrier=False, wakes_pacer=wakes_pacer)
             self._queue.append(numbers)
             needs_carrier = self._needs_carrier()
-            self._note()
-        return ReleaseResult(needs_carrier, wakes)
+            self._notify()
+        return ReleaseResult(needs_carrier, wakes_pacer)
 
     @contextmanager
-    def outside_queue(self, queued: QueuedDelivery) -> Iterator[None]:
+    def count_in_flight(self, queued: QueuedDelivery) -> Iterator[None]:
         """Count the caller's delivery outside the queue as in flight."""
         with self._changed:
             self._was_idle = False
             number = self._queue.admit(queued)
-        with self._counted_in_flight(number):
+        with self._count_in_flight(number):
             yield
 
     @contextmanager
     def take_deferred(self, held: DeferredDeliveries) -> Iterator[QueuedDelivery | None]:
-        """Take the next deferred delivery, for the caller to make outside the queue."""
+        """Take the next deferred delivery, which the caller sends outside the queue."""
         with self._changed:
             number = held.numbers.popleft() if held.numbers and not self.is_closed else None
         if number is None:
             yield None
             return
-        with self._counted_in_flight(number):
+        with self._count_in_flight(number):
             yield self._queue.pending[number]
 
     @contextmanager
-    def _counted_in_flight(self, number: int) -> Iterator[None]:
+    def _count_in_flight(self, number: int) -> Iterator[None]:
         with self._changed:
             self._delivering += 1
         try:
@@ -249,7 +249,7 @@ class Outbox:
             with self._changed:
                 self._delivering -= 1
                 self._queue.finish(number)
-                self._note()
+                self._notify()
 
     def next(self) -> QueuedDelivery | None:
         """Take the next delivery for the carrier; None stops the carrier."""
@@ -258,7 +258,7 @@ class Outbox:
             self._in_flight = number = self._queue.take()
             self._is_carried = number is not None
             self._delivering += number is not None
-            self._note()
+            self._notify()
             return self._queue.pending[number] if number is not None else None
 
     def hand_over(self) -> None:
@@ -268,7 +268,7 @@ class Outbox:
 
     @contextmanager
     def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[AwaitedDeliveries]:
-        """Await the deliveries of these orders, which go first; None: all orders with a pending delivery."""
+        """Await the deliveries of these orders, with priority; None: all orders with a pending delivery."""
         with self._changed:
             awaited = self._queue.begin_waiting(orders)
         try:
@@ -278,15 +278,18 @@ class Outbox:
                 self._queue.end_waiting(awaited)
 
     def settle(
-        self, awaited: AwaitedDeliveries, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
+        self,
+        awaited: AwaitedDeliveries,
+        timeout_seconds: float,
+        is_enough: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Wait for the awaited deliveries; return False on timeout or once ``enough`` is true."""
+        """Wait for the awaited deliveries; return False on timeout or once ``is_enough`` is true."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_settled(awaited) or enough(), timeout_seconds)
+            self._changed.wait_for(lambda: self._is_settled(awaited) or is_enough(), timeout_seconds)
             return self._is_settled(awaited)
 
     def wake(self) -> None:
-        """Wake the waiting threads to check ``enough`` again."""
+        """Wake the waiting threads to check ``is_enough`` again."""
         with self._changed:
             self._changed.notify_all()
 
@@ -316,7 +319,7 @@ class Outbox:
         with self._changed:
             self.is_closed = True
             self._queue.clear()
-            self._note()
+            self._notify()
 
     def _end_delivery(self) -> None:
         if self._in_flight is not None:
@@ -336,7 +339,7 @@ class Outbox:
     def _is_settled(self, awaited: AwaitedDeliveries) -> bool:
         return awaited.is_over or self._is_idle()
 
-    def _note(self) -> None:
+    def _notify(self) -> None:
         """Wake waiting threads; publish an event if the outbox has become idle."""
         self._changed.notify_all()
         is_idle = self._is_idle()

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from payment_sandbox.kernel.masking import SECRETS, Masking
+from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.calling import caller
@@ -15,7 +15,7 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.journal import NOT_REPLAYED
+from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
 from payment_sandbox.projects.outbox import DeferredDeliveries, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
@@ -28,8 +28,8 @@ from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
 HANDOVER_POLL_SECONDS: float = 0.02
-ADDRESSES: Final = ("webhook_url", "forward_to")
-"""Settings that may contain secrets, because a masked URL could not be called."""
+ADDRESS_SETTINGS: Final = ("webhook_url", "forward_to")
+"""Settings that are not masked, because a masked URL could not be called."""
 
 
 class ProjectReset(Refusal):
@@ -50,8 +50,8 @@ class Services(Protocol):
     meter: Meter | None
     """Counts the records and bytes of all projects; None without quotas."""
 
-    def carry(self, project: "Project", epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox, one at a time, on another thread or while this thread waits."""
+    def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
+        """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
         ...
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
@@ -70,15 +70,15 @@ class Services(Protocol):
         """Recompute the time of the project's next agenda entry."""
         ...
 
-    def order_created(self) -> None:
+    def count_order(self) -> None:
         """Count an order."""
         ...
 
-    def epoch_over(self, epoch: Epoch) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         """Handle the end of an epoch."""
         ...
 
-    def opened(self, project: "Project") -> None:
+    def on_opened(self, project: "Project") -> None:
         """Handle a created or loaded project."""
         ...
 
@@ -87,7 +87,7 @@ class Services(Protocol):
         ...
 
 
-class Unattended:
+class NoServices:
     """The host of a project without a server: no deliveries, and clocks moved only by calls."""
 
     delivers = False
@@ -98,7 +98,7 @@ class Unattended:
     def __init__(self, real: RealTime) -> None:
         self.real = real
 
-    def carry(self, project: "Project", epoch: Epoch) -> None:
+    def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
         """Leave the webhooks in the outbox."""
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
@@ -113,13 +113,13 @@ class Unattended:
     def wake(self, project: "Project") -> None:
         """Do nothing."""
 
-    def order_created(self) -> None:
+    def count_order(self) -> None:
         """Do nothing."""
 
-    def epoch_over(self, epoch: Epoch) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         """Do nothing."""
 
-    def opened(self, project: "Project") -> None:
+    def on_opened(self, project: "Project") -> None:
         """Do nothing."""
 
     def forget(self, project: "Project") -> None:
@@ -148,17 +148,17 @@ class Project:
         self.storage = storage
         self._state_lock = ranked_lock(STATE)
         self._publishing = ranked_lock(PUBLISHING)
-        self.epoch = self.fresh_epoch(0, settings)
+        self.epoch = self.create_epoch(0, settings)
 
     # Epochs
 
-    def fresh_epoch(self, number: int, settings: Settings) -> Epoch:
+    def create_epoch(self, number: int, settings: Settings) -> Epoch:
         """Create an epoch in its initial state, without making it current."""
         start, real = self.identity.start, self.services.real
-        clock = Clock.started(real, start.at or real.wall_now(), start.mode)
+        clock = Clock.start(real, start.at or real.wall_now(), start.mode)
         store = self.storage.store()
         store.account = self.account
-        epoch = Epoch(number, State.first(settings, clock), store, self.events)
+        epoch = Epoch(number, State.initial(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
         return epoch
 
@@ -167,7 +167,7 @@ class Project:
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
     def begin(self, *, is_due: bool = False) -> None:
-        """Save the first epoch to the storage; ``is_due`` if the server needs the project to start.
+        """Save the first epoch to the storage; ``is_due`` if the server cannot start without the project.
 
         Raises:
             QuotaReached: the server's quota is exhausted, and the project is not due.
@@ -176,7 +176,7 @@ class Project:
         with self._state_lock:
             if not is_due:
                 self._refuse_secrets(None, self.epoch.state)
-            self._commit_whole(self.epoch, is_due=is_due)
+            self._commit_epoch(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
         """Make an epoch from the storage current."""
@@ -187,9 +187,9 @@ class Project:
     def reset(self) -> None:
         """Return to the initial state (CTL-09); work in progress is discarded."""
         with self.locked():
-            epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
-            before = self._swap(epoch, ChangeSet())
-        self.services.epoch_over(before)
+            epoch = self.create_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
+            before = self._replace_current(epoch, ChangeSet())
+        self.services.on_epoch_end(before)
         self.events.publish("reset")
 
     def replace_epoch(
@@ -207,11 +207,11 @@ class Project:
             QuotaReached: the restored epoch exceeds a quota.
         """
         with self.locked():
-            self._current(expected)
+            self._check_current(expected)
             check()
             self._refuse_secrets(self.epoch.state, epoch.state)
-            before = self._swap(epoch, change)
-        self.services.epoch_over(before)
+            before = self._replace_current(epoch, change)
+        self.services.on_epoch_end(before)
         self.events.publish("restored")
         self.services.wake(self)
 
@@ -223,7 +223,7 @@ class Project:
             self.relay.clear()
             if self.account is not None:
                 self.account.close()
-        self.services.epoch_over(self.epoch)
+        self.services.on_epoch_end(self.epoch)
         self.end_waiting()
         self.services.forget(self)
 
@@ -241,9 +241,9 @@ class Project:
         self.events.end()
         self.relay.wake()
 
-    def _swap(self, epoch: Epoch, change: ChangeSet) -> Epoch:
-        self._current(None)
-        self._commit_whole(epoch, change)
+    def _replace_current(self, epoch: Epoch, change: ChangeSet) -> Epoch:
+        self._check_current(None)
+        self._commit_epoch(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
         self.relay.clear()
@@ -258,20 +258,22 @@ class Project:
                 for key, value in getattr(new, name).items()
                 if key not in (known := getattr(old, name)) or known[key] != value
             }
-            paths = list(self.masking.secrets(document, ADDRESSES))
+            paths = list(self.masking.secret_paths(document, ADDRESS_SETTINGS))
             if paths:
-                message = f"must not contain {SECRETS}, because it is stored and shown unmasked"
+                message = f"must not contain {SECRET_KINDS}, because it is stored and shown unmasked"
                 raise Invalid([Violation(path, message) for path in paths])
 
-    def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
+    def _commit_epoch(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
-        others = self._for_others(epoch) if epoch.store.is_shared else None
+        server_sync = self._build_server_sync(epoch) if epoch.store.is_shared else None
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
-        whole = (change or ChangeSet())._replace(chosen=state.chosen, counters=counters, others=others)
+        whole = (change or ChangeSet())._replace(
+            chosen=state.chosen, counters=counters, server_sync=server_sync
+        )
         epoch.store.commit(whole, is_due=is_due)
 
     @staticmethod
-    def _for_others(epoch: Epoch) -> ServerSync:
+    def _build_server_sync(epoch: Epoch) -> ServerSync:
         head, state = epoch.timeline.head(), epoch.state
         due_in_seconds = state.clock.real_seconds_until(head.at) if head is not None else None
         jobs = tuple(epoch.webhooks_to_send())
@@ -301,7 +303,7 @@ class Project:
             Invalid: settings, scenario or faults would contain a secret, and the change is not due.
         """
         with self.locked():
-            current = self._current(epoch)
+            current = self._check_current(epoch)
             edit = Edit(current, now or current.now(), caller())
             yield edit
             change = edit.plan()
@@ -317,12 +319,12 @@ class Project:
             needs_carrier = self._publish(edit)
         finally:
             self._publishing.release()
-        self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
+        self._notify_services(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
         tracked = edit.caller.tracked
         if tracked is None or not tracked.is_journaled:
             self.storage.flush(self)
 
-    def _current(self, epoch: Epoch | None) -> Epoch:
+    def _check_current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
             raise ProjectReset("the project was deleted in the meantime")
         if epoch is not None and epoch is not self.epoch:
@@ -345,20 +347,20 @@ class Project:
             return False  # the courier's server, perhaps this one, queues the stored jobs
         return any([outbox.put(queued, edit.caller.held) for queued in edit.to_send])
 
-    def _follow(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
+    def _notify_services(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
         """Call the services after an edit."""
         if needs_carrier:
-            self.services.carry(self, edit.epoch)
+            self.services.deliver_outbox(self, edit.epoch)
         if is_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
         for _ in range(edit.created_count):
-            self.services.order_created()
+            self.services.count_order()
 
     def _wake(self, edit: Edit) -> None:
-        """Let the pacer check the agenda; after the response if the call defers webhooks until then."""
+        """Let the scheduler check the agenda; after the response if the call defers webhooks until then."""
         held = edit.caller.held
-        if held is not None and held.holds(edit.epoch.outbox):
-            held.wakes = True
+        if held is not None and held.is_deferring(edit.epoch.outbox):
+            held.wakes_pacer = True
         else:
             self.services.wake(self)
 
@@ -372,28 +374,28 @@ class Project:
             self.storage.release_clock()
 
     @contextmanager
-    def exclusively(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
+    def blocking_edits(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
         """Block edits for a moment, for changes to an epoch that are not stored.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
         """
         with self._state_lock:
-            yield self._current(epoch)
+            yield self._check_current(epoch)
 
     @contextmanager
-    def as_stored(self, epoch: Epoch) -> Iterator[None]:
+    def with_newest_state(self, epoch: Epoch) -> Iterator[None]:
         """Load the stored version of an epoch, and block changes by other servers in the context.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
         """
         with self.locked() if epoch.store.is_shared else nullcontext():
-            self._current(epoch)
+            self._check_current(epoch)
             yield
 
     @contextmanager
-    def unless_edited(self) -> Iterator[bool]:
+    def try_blocking_edits(self) -> Iterator[bool]:
         """Block edits for a moment, unless an edit is in progress; yield whether edits are blocked."""
         is_free = self._state_lock.acquire(blocking=False)
         try:
@@ -413,7 +415,7 @@ class Project:
 
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
-        faults = Faults.read(data)
+        faults = Faults.parse(data)
         self.change_faults(lambda before: faults)
 
     def change_faults(self, change: Callable[[Faults], Faults]) -> None:
@@ -438,7 +440,9 @@ class Project:
             edit.state = edit.state.with_settings(data)
             after = edit.state.base_settings.as_mapping()
             replaced = {
-                name: old for name, old in before.items() if name not in NOT_REPLAYED and after[name] != old
+                name: old
+                for name, old in before.items()
+                if name not in SETTINGS_NOT_REPLAYED and after[name] != old
             }
             if replaced:
                 edit.record_choice("settings", replaced)
@@ -451,7 +455,7 @@ class Project:
     def put(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Queue a webhook."""
         if epoch.outbox.put(queued, caller().held):
-            self.services.carry(self, epoch)
+            self.services.deliver_outbox(self, epoch)
 
     def requeue(self, parked: list[ParkedWebhook]) -> None:
         """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
@@ -463,8 +467,8 @@ class Project:
         """Queue the deferred webhooks."""
         released = held.outbox.release(held)
         if released.needs_carrier:  # the epoch has not ended
-            self.services.carry(self, self.epoch)
-        if released.wakes:
+            self.services.deliver_outbox(self, self.epoch)
+        if released.wakes_pacer:
             self.services.wake(self)
 
     def deliver_held(self, held: DeferredDeliveries) -> None:
@@ -482,20 +486,20 @@ class Project:
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, outside the queue."""
-        with epoch.outbox.outside_queue(queued):
+        with epoch.outbox.count_in_flight(queued):
             self.services.deliver(self, epoch, queued)
 
     def settle(
         self,
         timeout_seconds: float = SETTLE_SECONDS,
         epoch: Epoch | None = None,
-        enough: Callable[[], bool] = lambda: False,
+        is_enough: Callable[[], bool] = lambda: False,
         orders: Iterable[str] | None = None,
     ) -> bool:
         """Deliver the webhooks deferred to this thread, and wait for the answers to these orders' webhooks.
 
         Without orders, wait for all webhooks queued or in flight at the time of the call. Return False on
-        timeout, or once ``enough`` is true.
+        timeout, or once ``is_enough`` is true.
         """
         if not self.services.delivers:
             return True
@@ -504,16 +508,16 @@ class Project:
         outbox = (epoch or self.epoch).outbox
 
         def is_late() -> bool:
-            return enough() or monotonic_seconds() >= until_seconds
+            return is_enough() or monotonic_seconds() >= until_seconds
 
         while self.storage.awaits_courier and not is_late():  # the courier hands over between two attempts
             self.services.pause(HANDOVER_POLL_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
             self.services.deliver_deferred(lambda: is_late() or outbox.is_settled(awaited))
-            if caller().is_handling(outbox):  # a callback would wait for itself
+            if caller().is_handling(outbox):  # the callback would wait for its own end
                 return True
-            return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)
+            return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), is_enough)
 
     # Reading
 
@@ -535,10 +539,10 @@ class Project:
         return self.epoch.find_order(order_id)
 
     def real_seconds_until_due(self) -> float | None:
-        """Return the real seconds until the next due entry; None if only a call can move the clock there."""
+        """Return the real seconds until the next due entry; None if the clock is frozen before it."""
         epoch = self.epoch
         head = epoch.timeline.head()
-        if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer at its end
+        if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the scheduler at its end
             return None
         if head.at <= epoch.now():
             return 0.0

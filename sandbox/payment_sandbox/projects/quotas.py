@@ -33,13 +33,13 @@ class Quotas(NamedTuple):
     """The quotas of a server; None means unlimited.
 
     Bytes count the contents of a snapshot: orders, stored cards, QR requests, webhooks with their attempts,
-    the agenda, settings, scenario and faults. The journal has a bound of its own.
+    the agenda, settings, scenario and faults. The journal has a separate limit.
     """
 
     projects: int | None = None
     orders: int | None = None  # per project
     bytes: int | None = None  # per project
-    bytes_in_all: int | None = None
+    total_bytes: int | None = None
 
     @property
     def needs_meter(self) -> bool:
@@ -49,9 +49,9 @@ class Quotas(NamedTuple):
     @property
     def needs_bytes(self) -> bool:
         """Whether a quota limits bytes."""
-        return self.bytes is not None or self.bytes_in_all is not None
+        return self.bytes is not None or self.total_bytes is not None
 
-    def refuse_growth(self, before: Usage, after: Usage, bytes_in_all: int) -> None:
+    def refuse_growth(self, before: Usage, after: Usage, total_bytes: int) -> None:
         """Refuse a change that increases the usage of a project beyond a quota.
 
         Raises:
@@ -64,9 +64,9 @@ class Quotas(NamedTuple):
         elif self.bytes is not None and more_bytes > 0 and after.bytes > self.bytes:
             most = f"a project on this server may store {_megabytes(self.bytes)} (--max-megabytes)"
             used, more = f"this one has {_megabytes(before.bytes)}", _megabytes(more_bytes)
-        elif self.bytes_in_all is not None and 0 < more_bytes > self.bytes_in_all - bytes_in_all:
-            most = f"this server may store {_megabytes(self.bytes_in_all)} (--max-megabytes-in-all)"
-            used, more = f"it has {_megabytes(bytes_in_all)}", _megabytes(more_bytes)
+        elif self.total_bytes is not None and 0 < more_bytes > self.total_bytes - total_bytes:
+            most = f"this server may store {_megabytes(self.total_bytes)} (--max-megabytes-in-all)"
+            used, more = f"it has {_megabytes(total_bytes)}", _megabytes(more_bytes)
         else:
             return
         raise QuotaReached(f"{most}; {used}, and this change would add {more}: {REMEDY}")
@@ -85,7 +85,7 @@ class Meter:
     def __init__(self, quotas: Quotas) -> None:
         self.quotas = quotas
         self.lock = Lock()  # guards the total and the usage of every account
-        self.bytes_in_all = 0
+        self.total_bytes = 0
 
 
 class Account:
@@ -104,30 +104,30 @@ class Account:
     def open(self) -> None:
         """Add this project to the server's total."""
         with self._meter.lock:
-            self._meter.bytes_in_all += 0 if self._is_open else self.usage.bytes
+            self._meter.total_bytes += 0 if self._is_open else self.usage.bytes
             self._is_open = True
 
     def close(self) -> None:
         """Remove this project from the server's total, because the project was deleted or moved."""
         with self._meter.lock:
-            self._meter.bytes_in_all -= self.usage.bytes if self._is_open else 0
+            self._meter.total_bytes -= self.usage.bytes if self._is_open else 0
             self._is_open = False
 
     def excess(self, usage: Usage) -> int:
         """Return the bytes by which this usage exceeds the quota of the project or of the server."""
-        quotas, in_all = self._meter.quotas, self._meter.bytes_in_all + usage.bytes - self.usage.bytes
+        quotas, in_all = self._meter.quotas, self._meter.total_bytes + usage.bytes - self.usage.bytes
         return max(
             usage.bytes - quotas.bytes if quotas.bytes is not None else 0,
-            in_all - quotas.bytes_in_all if quotas.bytes_in_all is not None else 0,
+            in_all - quotas.total_bytes if quotas.total_bytes is not None else 0,
         )
 
-    def note(self, usage: Usage) -> None:
+    def set_usage(self, usage: Usage) -> None:
         """Set the project's usage."""
         with self._meter.lock:
             self._count(usage)
 
     def refuse_growth(self, more_bytes: int) -> None:
-        """Refuse growth in advance, before it becomes due.
+        """Refuse growth in advance, before it can no longer be refused.
 
         Raises:
             QuotaReached: the growth would exceed a quota.
@@ -136,7 +136,7 @@ class Account:
         self._refuse(usage._replace(bytes=usage.bytes + more_bytes))
 
     @contextmanager
-    def changing_to(self, usage: Usage, *, is_due: bool) -> Iterator[None]:
+    def change_usage(self, usage: Usage, *, is_due: bool) -> Iterator[None]:
         """Set the usage after a change, and restore it if the write inside fails.
 
         Raises:
@@ -150,13 +150,13 @@ class Account:
         try:
             yield
         except BaseException:
-            self.note(before)
+            self.set_usage(before)
             raise
 
     def _refuse(self, usage: Usage) -> None:
-        self._meter.quotas.refuse_growth(self.usage, usage, self._meter.bytes_in_all)
+        self._meter.quotas.refuse_growth(self.usage, usage, self._meter.total_bytes)
 
     def _count(self, usage: Usage) -> None:
         if self._is_open:
-            self._meter.bytes_in_all += usage.bytes - self.usage.bytes
+            self._meter.total_bytes += usage.bytes - self.usage.bytes
         self.usage = usage

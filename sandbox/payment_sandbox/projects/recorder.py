@@ -11,7 +11,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.events import Build
+from payment_sandbox.projects.events import BuildData
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     AgendaEvent,
@@ -20,7 +20,7 @@ from payment_sandbox.projects.journal import (
     PerformedAction,
     ReachedStatus,
     RecordedDecision,
-    as_plain,
+    to_plain_data,
 )
 from payment_sandbox.scenarios.model import ScenarioDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -33,7 +33,7 @@ class PublishedEvent(NamedTuple):
 
     kind: str
     data: dict[str, Any]
-    build: Build | None = None
+    build: BuildData | None = None
 
 
 class StatusMove(NamedTuple):
@@ -51,20 +51,20 @@ class Recorder:
         self.cause = cause
         self.decisions: dict[str, ScenarioDecision] = {}  # by transaction
         self._journal = journal
-        self._published: list[PublishedEvent] = []
+        self._events: list[PublishedEvent] = []
         self._records: list[PerformedAction | AgendaEvent | ConfigurationChange] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
         """Publish an event."""
-        self._published.append(PublishedEvent(kind, data))
+        self._events.append(PublishedEvent(kind, data))
 
     @property
     def actions(self) -> list[str]:
         """The names of the recorded actions."""
         return [f"{each.actor} {each.action}" for each in self._records if isinstance(each, PerformedAction)]
 
-    def note_event(self, event_id: str) -> None:
+    def record_event_id(self, event_id: str) -> None:
         """Record the status reached by an attempt with this transaction event."""
         self._new_events.add(event_id)
 
@@ -75,7 +75,7 @@ class Recorder:
         at: datetime,
         order_id: str | None,
         transaction_id: str | None,
-        how: Mapping[str, Any],
+        details: Mapping[str, Any],
     ) -> None:
         """Record an action as the cause of the rest of the edit."""
         fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
@@ -88,7 +88,7 @@ class Recorder:
             via,
             order_id,
             transaction_id,
-            {**fields, **how},
+            {**fields, **details},
         )
         self._records.append(performed)
         self.cause = performed.id
@@ -101,7 +101,7 @@ class Recorder:
         )
         self._records.append(choice)
 
-    def agenda_event(self, due: Due[Command], at: datetime) -> None:
+    def record_agenda_event(self, due: Due[Command], at: datetime) -> None:
         """Record a due event as the cause of the rest of the edit."""
         command = due.item
         event = AgendaEvent(
@@ -111,25 +111,21 @@ class Recorder:
         self.cause = event.id
 
     def record(
-        self,
-        orders: Iterable[Order],
-        moves: list[StatusMove],
-        at: datetime,
-        real_at: datetime,
+        self, orders: Iterable[Order], moves: list[StatusMove], at: datetime, real_at: datetime
     ) -> Iterator[PublishedEvent]:
         """Add the records to the journal, and yield the events to publish."""
         journal = self._journal
         decided = [RecordedDecision(journal.next_id("decision"), *each) for each in self.decisions.items()]
         own = [record._replace(real_at=real_at) for record in self._records]
-        statuses = list(self._statuses(orders, moves, at, real_at))
+        statuses = list(self._new_statuses(orders, moves, at, real_at))
         journal.add([*decided, *own, *statuses])
         yield from (action_event(record) for record in own if isinstance(record, PerformedAction))
         for transaction_id, decision in self.decisions.items():
-            yield PublishedEvent("decision", {}, partial(_explain, transaction_id, decision))
+            yield PublishedEvent("decision", {}, partial(_explain_decision, transaction_id, decision))
         yield from self._status_events(moves, statuses, at)
-        yield from self._published
+        yield from self._events
 
-    def _statuses(
+    def _new_statuses(
         self, orders: Iterable[Order], moves: list[StatusMove], at: datetime, real_at: datetime
     ) -> Iterator[ReachedStatus]:
         """Yield the new statuses of attempts and orders."""
@@ -161,10 +157,10 @@ class Recorder:
             )
 
 
-def _explain(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any]:
+def _explain_decision(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any]:
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
 def action_event(action: PerformedAction) -> PublishedEvent:
     """Return the event for an action."""
-    return PublishedEvent("action", as_plain(action))
+    return PublishedEvent("action", to_plain_data(action))

@@ -34,7 +34,7 @@ class Storages(Protocol):
     def storage(self, identity: Identity, real: RealTime) -> Storage:
         """Return the storage of one project."""
 
-    def drawing(self, ids: Ids) -> AbstractContextManager[Ids]:
+    def draw_ids(self, ids: Ids) -> AbstractContextManager[Ids]:
         """Provide the generator of ids for new projects; ``ids`` is the registry's own."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
@@ -44,7 +44,7 @@ class Storages(Protocol):
         """Whether a deleted project had this user-chosen key."""
 
 
-NEW: Final = NewProjectForm()
+NEW_PROJECT_FORM: Final = NewProjectForm()
 
 
 @lru_cache(maxsize=1024)
@@ -92,13 +92,13 @@ class Registry:
         """
         values = dict(data) if isinstance(data, dict) else data
         clock = values.pop("clock", self._clock) if isinstance(data, dict) else self._clock
-        start, settings = _read_both(
-            lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW)
+        start, settings = _parse_both(
+            lambda: ClockStart.parse(clock), lambda: read_settings(values, Settings(), "", NEW_PROJECT_FORM)
         )
         if start.mode == FROZEN and start.at is None:
             start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset returns to this time
         with self._lock:
-            with self.storages.drawing(self._ids) as ids:
+            with self.storages.draw_ids(self._ids) as ids:
                 if not isinstance(data, dict) or "seed" not in data:
                     settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
                 project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
@@ -141,9 +141,9 @@ class Registry:
 
     def all(self) -> list[Project]:
         """Return all projects, oldest first."""
-        return self.loaded()
+        return self.loaded_projects()
 
-    def local(self, subject: str) -> Project | None:
+    def find_local(self, subject: str) -> Project | None:
         """Find a project in this process by its id or key digest."""
         return self._by_id.get(subject) or self._by_digest.get(subject)
 
@@ -151,7 +151,7 @@ class Registry:
         """Return the number of projects."""
         return len(self._by_id)
 
-    def loaded(self) -> list[Project]:
+    def loaded_projects(self) -> list[Project]:
         """Return the projects in this process, oldest first."""
         return list(self._by_id.values())
 
@@ -178,7 +178,7 @@ class Registry:
         """
         unused = [
             project
-            for project in self.loaded()
+            for project in self.loaded_projects()
             if project.unused_seconds() > unused_seconds and project.project_id != FIRST_PROJECT_ID
         ]
         for project in unused:
@@ -194,10 +194,10 @@ class Registry:
         self._by_id[project.project_id] = project
         if project.account is not None:
             project.account.open()
-        self.services.opened(project)
+        self.services.on_opened(project)
 
 
-def _read_both(
+def _parse_both(
     read_start: Callable[[], ClockStart], read_rest: Callable[[], Settings]
 ) -> tuple[ClockStart, Settings]:
     violations = []

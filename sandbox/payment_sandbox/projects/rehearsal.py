@@ -20,10 +20,10 @@ Result = TypeVar("Result")
 class Rehearsal(Protocol):
     """Observes the steps of a test, and varies some of them."""
 
-    is_elsewhere: bool
-    """Whether a shop in the test's process handles webhooks on threads of its own."""
+    is_threaded: bool
+    """Whether a shop in the test's process handles webhooks on separate threads."""
 
-    def ends_with(self, path: str) -> bool:
+    def must_end_run(self, path: str) -> bool:
         """Whether a call ends the run, because the shop repeats it endlessly or the run was aborted."""
         ...
 
@@ -44,11 +44,11 @@ class Rehearsal(Protocol):
         ...
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """Choose the effect on a webhook attempt; None delivers it as usual."""
+        """Choose the effect on a webhook attempt; None delivers the webhook as usual."""
         ...
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver the webhooks of a call before its response; return once no handler can go on without it."""
+        """Deliver a call's webhooks before its response; return once each handler has ended or waits."""
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
@@ -56,14 +56,14 @@ class Rehearsal(Protocol):
         ...
 
     def advance(self, do: Callable[[], Result]) -> Result:
-        """Perform an advance of the clock; more time may pass afterwards."""
+        """Advance the clock; more time may pass afterwards."""
         ...
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """Choose the outcome of a new attempt or refund; None leaves it to the scenario."""
+        """Choose the outcome of a new attempt or refund; None leaves the outcome to the scenario."""
         ...
 
-    def waits_forever(self, method: str, path: str) -> None:
+    def record_endless_wait(self, method: str, path: str) -> None:
         """Record an unanswered call without a timeout."""
         ...
 
@@ -71,9 +71,9 @@ class Rehearsal(Protocol):
 class NoRehearsal:
     """A rehearsal of no-ops."""
 
-    is_elsewhere = False
+    is_threaded = False
 
-    def ends_with(self, path: str) -> bool:
+    def must_end_run(self, path: str) -> bool:
         """Continue the run."""
         return False
 
@@ -111,7 +111,7 @@ class NoRehearsal:
         """Leave the outcome to the scenario."""
         return None
 
-    def waits_forever(self, method: str, path: str) -> None:
+    def record_endless_wait(self, method: str, path: str) -> None:
         """Do nothing."""
 
 

@@ -1,4 +1,4 @@
-"""Delivery by listeners: the ``listen`` command forwards webhooks to a shop unreachable by the server."""
+"""Delivery by listeners: the ``listen`` command forwards webhooks to a shop that the server cannot reach."""
 
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError
@@ -16,15 +16,15 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
 
-ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # beyond the shop's five seconds
+ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # longer than the shop's five seconds
 RECORDED_SECONDS_MAX: Final = 5.0
 AWAY_SECONDS_MAX: Final = 10.0  # the longest pause between two calls of a listener
 REPLACED_MAX: Final = 100  # replaced listeners to remember
 
-_by_hand = count(1)
+_manual_numbers = count(1)
 
 
-class Label(NamedTuple):
+class AttemptLabel(NamedTuple):
     """The identity of an attempt; equal labels mean the same attempt, even after a restart of the server."""
 
     webhook: str
@@ -36,15 +36,15 @@ class Label(NamedTuple):
         return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
 
 
-def label_of(webhook: str, number: int, *, by_hand: bool) -> Label:
+def create_label(webhook: str, number: int, *, by_hand: bool) -> AttemptLabel:
     """Create the label of an attempt."""
-    return Label(webhook, number, by_hand=next(_by_hand) if by_hand else 0)
+    return AttemptLabel(webhook, number, by_hand=next(_manual_numbers) if by_hand else 0)
 
 
 class OfferedAttempt:
-    """An attempt offered to a listener, until it is answered and recorded."""
+    """An attempt offered to a listener, until its answer is recorded."""
 
-    def __init__(self, label: Label, order_id: str, request: WebhookRequest, at: datetime) -> None:
+    def __init__(self, label: AttemptLabel, order_id: str, request: WebhookRequest, at: datetime) -> None:
         self.label = label
         self.order_id = order_id
         self.request = request
@@ -53,7 +53,7 @@ class OfferedAttempt:
         self._ended = Event()
         self._is_recorded = False
 
-    def answered(self, reply: Reply) -> None:
+    def set_answer(self, reply: Reply) -> None:
         """Set the shop's answer."""
         with suppress(InvalidStateError):  # cancelled, or already answered
             self._answer.set_result(reply)
@@ -95,7 +95,7 @@ class Relay:
         self._monotonic_seconds = monotonic_seconds
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
-        self._untaken: list[OfferedAttempt] = []
+        self._new_offers: list[OfferedAttempt] = []
         self._parked: list[ParkedWebhook] = []
         self._newest_call = 0
         self._waiting_calls = 0
@@ -133,7 +133,7 @@ class Relay:
         """Offer attempts to the listener."""
         with self._changed:
             self._offered.update((str(offer.label), offer) for offer in offers)
-            self._untaken += offers
+            self._new_offers += offers
             self._changed.notify_all()
 
     def withdraw(self, offers: list[OfferedAttempt]) -> None:
@@ -141,8 +141,8 @@ class Relay:
         with self._changed:
             for offer in offers:
                 self._offered.pop(str(offer.label), None)
-                if offer in self._untaken:
-                    self._untaken.remove(offer)
+                if offer in self._new_offers:
+                    self._new_offers.remove(offer)
 
     # For the project
 
@@ -162,7 +162,7 @@ class Relay:
         with self._changed:
             offers = list(self._offered.values())
             self._offered.clear()
-            self._untaken.clear()
+            self._new_offers.clear()
             self._parked.clear()
             self._changed.notify_all()
         for offer in offers:
@@ -186,7 +186,7 @@ class Relay:
             if self._listener is not None and self._listener != listener:
                 self._refuse(self._listener)
             self._listener = listener
-            self._untaken = list(self._offered.values())
+            self._new_offers = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         return self.take_parked()
 
@@ -220,24 +220,24 @@ class Relay:
             self._waiting_calls += 1
             try:
                 self._changed.wait_for(
-                    lambda: self._untaken or call < self._newest_call or is_over(), timeout_seconds
+                    lambda: self._new_offers or call < self._newest_call or is_over(), timeout_seconds
                 )
             finally:
                 self._waiting_calls -= 1
             if call < self._newest_call:
                 return []
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
-            taken, self._untaken = self._untaken, []
+            taken, self._new_offers = self._new_offers, []
             return taken
 
     def answer(self, label: str, reply: Reply) -> bool:
-        """Set the shop's answer to an attempt, and wait until it is recorded; return False on failure."""
+        """Set the shop's answer to an attempt, and wait for its recording; return False on failure."""
         with self._changed:
             offer = self._offered.pop(label, None)
-            if offer in self._untaken:
-                self._untaken.remove(offer)
+            if offer in self._new_offers:
+                self._new_offers.remove(offer)
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         if offer is None:
             return False
-        offer.answered(reply)
+        offer.set_answer(reply)
         return offer.wait_until_recorded()

@@ -24,8 +24,8 @@ from payment_sandbox.forms import (
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.loading import LOADING
-from payment_sandbox.methods import NAMES
-from payment_sandbox.orders.refusals import Invalid, kinds_of_refusals
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.orders.refusals import Invalid, refusal_classes
 
 ERROR_TYPES: Final = (
     "BadRequest",
@@ -44,7 +44,7 @@ class OwnErrorForm(Form):
 
     status = Whole(low=400, high=499, about="The HTTP status.")
     type = Text(about="The error's type.")
-    value = Text(about="The error's sentence.")
+    value = Text(about="The error's message.")
 
 
 def unknown_error_names(names: Iterable[str]) -> Iterator[str]:
@@ -55,20 +55,20 @@ def unknown_error_names(names: Iterable[str]) -> Iterator[str]:
     with LOADING:
         from payment_sandbox.fidelity.ledger import rule_texts  # deferred: most projects have no such setting
 
-    known = {*ERROR_TYPES, *rule_texts(), *(kind.__name__ for kind in kinds_of_refusals())}
+    known = {*ERROR_TYPES, *rule_texts(), *(kind.__name__ for kind in refusal_classes())}
     yield from (name for name in names if name not in known)
 
 
 def error_override(
     errors: Mapping[str, Mapping[str, Any]], kind: str, rules: Iterable[str]
 ) -> Mapping[str, Any]:
-    """Return the overrides of a refusal: those for its type, then those for the first of its rules."""
-    of_rule = next((errors[rule] for rule in rules if rule in errors), {})
-    return {**errors.get(kind, {}), **of_rule}
+    """Merge the overrides for a refusal's type with the overrides for the first of its rules."""
+    overrides_of_rule = next((errors[rule] for rule in rules if rule in errors), {})
+    return {**errors.get(kind, {}), **overrides_of_rule}
 
 
-LIVE: Final = "live"
-TEST: Final = "test"
+LIVE_MODE: Final = "live"
+TEST_MODE: Final = "test"
 AFTER_RESPONSE: Final = "after_response"
 BEFORE_RESPONSE: Final = "before_response"
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
@@ -83,15 +83,16 @@ class SettingsForm(Form):
         allow_none=True,
         about="Real time without calls after which a server deletes the project; null means never.",
     )
-    mode = Choice((TEST, LIVE), about="test has the limits of test mode; in live, all methods work fully.")
+    mode = Choice(
+        (TEST_MODE, LIVE_MODE), about="test has the limits of test mode; in live, all methods work fully."
+    )
     webhook_url = WebUrl(
-        allow_none=True, about="The URL for webhooks, unless an order has its own; null means none."
+        allow_none=True, about="The URL for webhooks, unless an order has its own URL; null means none."
     )
     forward_to = WebUrl(
-        allow_none=True,
-        about="The target of the command listen; webhooks wait until the command runs.",
+        allow_none=True, about="The target of the command listen; webhooks wait until the command runs."
     )
-    payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
+    payment_methods = Items(Choice(METHOD_NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(
         about="Whether the merchant may take card payments, including those with stored cards."
     )
@@ -100,7 +101,7 @@ class SettingsForm(Form):
     dynamic_descriptor_enabled = Flag(about="Whether card payments accept dynamic_descriptor.")
     aliases = Anything(
         keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
-        values=Choice(NAMES),
+        values=Choice(METHOD_NAMES),
         about="The merchant's own names for methods, by name.",
     )
     absolute_urls = Flag(about="Whether order_url and payment_url start with a scheme.")
@@ -117,10 +118,9 @@ class SettingsForm(Form):
         values=FormPart(OwnErrorForm),
         about="Overrides of errors, by rule id or error type, to match your account; verify reports them.",
     )
-    unknown_fields = Choice(("drop", "reject"), about="The handling of unknown request keys.")
+    unknown_fields = Choice(("drop", "reject"), about="How unknown request keys are handled.")
     webhook_timing = Choice(
-        (AFTER_RESPONSE, BEFORE_RESPONSE),
-        about="Whether webhooks are sent after the response or before it.",
+        (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
     )
     seed = Whole(
         low=0,
@@ -129,14 +129,16 @@ class SettingsForm(Form):
     )
 
     @checks(although_invalid=True)
-    def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
+    def refuse_method_names_as_aliases(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse an alias that is the name of a method."""
-        wrong = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
+        wrong = {
+            alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in METHOD_NAMES
+        }
         if wrong:
             raise ValidationError({"aliases": wrong})
 
     @checks(although_invalid=True)
-    def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:
+    def refuse_unknown_error_names(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse errors for unknown rules and error types."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
         unknown = {name: problem for name in unknown_error_names(data.get("errors", {}))}
@@ -150,14 +152,14 @@ class NewProjectForm(SettingsForm):
     clock = Text(about="running, frozen, or frozen@ with a time; by default, the clock option of the server.")
 
 
-EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period
+REFERENCE_DATE: Final = datetime(2000, 1, 1, tzinfo=UTC)  # a reference date for adding a period
 SECONDS_MAX: Final = 300 * 366 * 86_400.0
 
 
 def real_seconds(period: str) -> float:
     """Convert a period to real seconds; at most 300 years."""
     try:
-        return min((Period.parse(period).after(EPOCH) - EPOCH).total_seconds(), SECONDS_MAX)
+        return min((Period.parse(period).after(REFERENCE_DATE) - REFERENCE_DATE).total_seconds(), SECONDS_MAX)
     except OverflowError:  # beyond the calendar
         return SECONDS_MAX
 
@@ -169,10 +171,10 @@ class Settings:
     name: str = ""
     owner: str = ""
     expires_after: str | None = None
-    mode: str = TEST
+    mode: str = TEST_MODE
     webhook_url: str | None = None
     forward_to: str | None = None
-    payment_methods: tuple[str, ...] = NAMES
+    payment_methods: tuple[str, ...] = METHOD_NAMES
     cards_approved: bool = True
     one_click_enabled: bool = True
     recurring_enabled: bool = True
@@ -186,12 +188,14 @@ class Settings:
     unknown_fields: str = "drop"
     webhook_timing: str = "after_response"
     seed: int = 0
-    of_newer: Mapping[str, Any] = field(default_factory=dict)  # settings of a newer server, without effect
+    newer_settings: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # settings of a newer server, without effect
 
     @property
     def is_test(self) -> bool:
         """Whether payments are test payments."""
-        return self.mode == TEST
+        return self.mode == TEST_MODE
 
     @cached_property
     def idle_seconds_max(self) -> float | None:
@@ -206,7 +210,7 @@ class Settings:
     @cached_property
     def method_names(self) -> tuple[str, ...]:
         """All names of methods in requests, including aliases."""
-        return (*NAMES, *self.aliases)
+        return (*METHOD_NAMES, *self.aliases)
 
     @cached_property
     def presentation(self) -> str:
@@ -215,9 +219,9 @@ class Settings:
 
     def method(self, name: str) -> str | None:
         """Find a method by its name or alias."""
-        return name if name in NAMES else self.aliases.get(name)
+        return name if name in METHOD_NAMES else self.aliases.get(name)
 
-    def changed(self, values: Mapping[str, Any]) -> "Settings":
+    def with_values(self, values: Mapping[str, Any]) -> "Settings":
         """Return these settings with some values replaced."""
         if "payment_methods" in values:
             values = {**values, "payment_methods": tuple(values["payment_methods"])}
@@ -234,19 +238,19 @@ class Settings:
         }
 
 
-KNOWN_SETTINGS: Final = tuple(item.name for item in fields(Settings) if item.name != "of_newer")
-FORM: Final = SettingsForm()
+KNOWN_SETTINGS: Final = tuple(item.name for item in fields(Settings) if item.name != "newer_settings")
+SETTINGS_FORM: Final = SettingsForm()
 
 
-def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
+def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
     """Read stored settings; settings of a newer server are preserved without effect.
 
     Raises:
         Invalid: lists every invalid setting.
     """
     known = {name: value for name, value in data.items() if name in KNOWN_SETTINGS}
-    of_newer = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
-    return replace(read_settings(known, Settings(), path), of_newer=of_newer)
+    newer_settings = {name: value for name, value in data.items() if name not in KNOWN_SETTINGS}
+    return replace(read_settings(known, Settings(), path), newer_settings=newer_settings)
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:
@@ -267,7 +271,7 @@ def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm 
     if data == {}:
         return base
     try:
-        return base.changed(read(form or FORM, data))
+        return base.with_values(read(form or SETTINGS_FORM, data))
     except Invalid as invalid:
         raise Invalid(
             [

@@ -7,10 +7,10 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """A kind of attached data; an owner has at most one, created on first use."""
+    """A kind of attached data; an owner has at most one value, created on first use."""
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self.make = make
+    def __init__(self, create: Callable[[], T]) -> None:
+        self.create = create
 
 
 class Slots:
@@ -23,5 +23,5 @@ class Slots:
         """Return the owner's data of this kind."""
         data: T | None = self._data.get(slot)
         if data is None:
-            data = self._data.setdefault(slot, slot.make())
+            data = self._data.setdefault(slot, slot.create())
         return data

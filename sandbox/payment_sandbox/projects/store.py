@@ -67,10 +67,10 @@ class ChangeSet(NamedTuple):
     qr_requests: tuple[QrRequest, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     dues: tuple[Due[Command], ...] = ()
-    finished: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
+    finished_entries: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
     chosen: Configuration | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only
-    others: ServerSync | None = None  # for a shared store only
+    server_sync: ServerSync | None = None  # for a shared store only
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
         """Yield every changed record: the name of its field, its id, and the record."""
@@ -81,7 +81,7 @@ class ChangeSet(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """A stored journal record; ``number`` is the growing number in its id."""
+    """A stored journal record; ``number`` is the number in its id."""
 
     kind: str
     number: int
@@ -95,7 +95,7 @@ class Store(Protocol):
     is_new: bool = False
     """Whether the store is durable and still empty, so that its first change set must be complete."""
     is_shared: bool = False
-    """Whether several servers write to the store, so that one of them sends all webhooks."""
+    """Whether several servers write to the store, so that only one server sends webhooks."""
     deliveries_dropped: int
     account: Account | None
     """Counts the stored records of the project; None without quotas."""
@@ -112,12 +112,12 @@ class Store(Protocol):
         """Whether another server advances the project's clock."""
         return False
 
-    def carries(self, queued: QueuedDelivery) -> bool:
+    def must_send(self, queued: QueuedDelivery) -> bool:
         """Whether this server must send the delivery."""
         return True
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether the answer to the delivery is still unrecorded by all servers."""
+        """Whether no server has recorded the response to the delivery yet."""
         return True
 
     def share(self, journal: Journal) -> None:
@@ -163,7 +163,7 @@ class Store(Protocol):
 
     @property
     def newest_order_id(self) -> str | None:
-        """The identifier of the newest order or refund; None without one."""
+        """The identifier of the newest order or refund, if any."""
 
     def deliveries(self) -> list[Delivery]:
         """Return all webhooks, oldest first."""
@@ -172,7 +172,7 @@ class Store(Protocol):
         """Return the webhooks of one order, oldest first."""
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """Yield all orders and refunds, newest first, except those created during the iteration."""
+        """Yield all orders and refunds, newest first, except orders created during the iteration."""
 
     def credentials(self) -> list[Credential]:
         """Return all stored cards."""
@@ -209,7 +209,7 @@ class Storage(Protocol):
         Raises:
             NotStored: the storage does not answer.
         """
-        answer: str | None = project.epoch.answered.get(request_id)
+        answer: str | None = project.epoch.saved_answers.get(request_id)
         return answer
 
     def flush(self, project: Any) -> None:
@@ -221,11 +221,11 @@ class Storage(Protocol):
         return
 
     def follow(self, project: Any) -> None:
-        """Load the changes of other servers into memory."""
+        """Load changes made by other servers into memory."""
         return
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the project's clock for an advance; return False if another server holds it."""
+        """Claim the project's clock for an advance; return False if another server holds the clock."""
         return True
 
     def take_over(self, project: Any) -> None:

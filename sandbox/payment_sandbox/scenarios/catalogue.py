@@ -12,14 +12,14 @@ from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.variation import OfferedIn
 from payment_sandbox.scenarios.variations import offers_in
 
-SUFFIXES: Final = (".yaml", ".yml", ".json")
+SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX: Final = ".schema.json"  # the JSON schema for editors, beside the scenarios
 
 
 def ready_folder() -> Path:
     """Return the folder of the ready-made scenarios: in the package, or next to it in a checkout."""
-    packed = Path(__file__).parent / "ready"
-    return packed if packed.is_dir() else Path(__file__).parents[3] / "scenarios"
+    packaged = Path(__file__).parent / "ready"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "scenarios"
 
 
 def ready_names() -> list[str]:
@@ -59,7 +59,9 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
 def scenario_files(folder: Path) -> list[Path]:
     """Return the scenario files in a folder, sorted by name."""
     return sorted(
-        path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
+        path
+        for path in folder.iterdir()
+        if path.suffix in SCENARIO_SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
     )
 
 
@@ -88,7 +90,7 @@ def read_text(path: Path) -> str:
 
 
 class Catalogue:
-    """Scenarios by name; a user's scenario takes precedence over a ready-made one of the same name."""
+    """Scenarios by name; a user's scenario takes precedence over a ready-made scenario of the same name."""
 
     def __init__(
         self,
@@ -101,18 +103,18 @@ class Catalogue:
         self._default = default
         self._methods = methods
         self._check_settings = check_settings
-        self._own: dict[str, Scenario] = {}
+        self._user_scenarios: dict[str, Scenario] = {}
         for folder in folders:
-            self._own |= load_folder(folder, methods, check_settings)
+            self._user_scenarios |= load_folder(folder, methods, check_settings)
 
     @cached_property
-    def _ready(self) -> dict[str, Scenario]:
+    def _ready_scenarios(self) -> dict[str, Scenario]:
         return ready_scenarios(self._methods, self._check_settings)
 
     @property
     def scenarios(self) -> dict[str, Scenario]:
         """All scenarios by name."""
-        return {self._default.name: self._default, **self._ready, **self._own}
+        return {self._default.name: self._default, **self._ready_scenarios, **self._user_scenarios}
 
     def find(self, name: object) -> Scenario:
         """Return the scenario with this name.

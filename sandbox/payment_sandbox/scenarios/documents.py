@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.patterns import NOT_TEXT
+from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid, Violation
 
@@ -16,9 +16,9 @@ KEY_LENGTH_MAX: Final = 1_000
 PROBLEM_LENGTH_MAX: Final = 300  # parser messages quote the document
 ALIASES_MAX: Final = 1_000
 
-_TAG: Final = "tag:yaml.org,2002:"
-_CONSTRUCTED: Final = ("int", "float", "bool", "null")
-_AS_WRITTEN: Final = ("str", "timestamp", "merge", "value")
+_TAG_PREFIX: Final = "tag:yaml.org,2002:"
+_CONVERTED_KINDS: Final = ("int", "float", "bool", "null")
+_TEXT_KINDS: Final = ("str", "timestamp", "merge", "value")
 
 
 class Position(NamedTuple):
@@ -40,15 +40,15 @@ class Document:
 
     def position_of(self, path: str) -> Position:
         """Return the position of a path; a missing path has the position of its parent."""
-        place, node, rest = Position(1, 1), self._root, path
+        position, node, rest = Position(1, 1), self._root, path
         while rest and node is not None:
             children = self._children_of(node)
             end = next((end for end in _segment_ends(rest) if rest[:end] in children), None)
             if end is None:
                 break
-            place, node = children[rest[:end]]
+            position, node = children[rest[:end]]
             rest = rest[end:].removeprefix(".")
-        return place
+        return position
 
     def _children_of(self, node: Any) -> dict[str, tuple[Position, Any]]:
         """Return the children of a node by path segment, such as a key or ``[0]``, with their positions."""
@@ -64,20 +64,20 @@ class Document:
             self._children[id(node)] = children
         return children
 
-    def placed(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
+    def with_positions(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
         """Return the violations with file, line and column, in the order of the text."""
-        placed = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
-        return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
+        positioned = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
+        return sorted(positioned, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager
-    def placing(self, file: str | None = None) -> Iterator[None]:
+    def add_positions(self, file: str | None = None) -> Iterator[None]:
         """Add file, line and column to violations raised inside."""
         try:
             yield
         except Invalid as invalid:
             if not self._has_positions:
                 raise
-            raise Invalid(self.placed(invalid.violations, file)) from None
+            raise Invalid(self.with_positions(invalid.violations, file)) from None
 
 
 def parse_yaml(text: str, file: str | None = None) -> Document:
@@ -94,10 +94,10 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
             raise YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
         return _compose(text)
     except MarkedYAMLError as error:
-        place = _position(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
+        position = _position(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
         reason = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
         problem = f"is not valid YAML: {reason}"
-        raise Invalid([Violation("", problem, file=file, **place._asdict())]) from None
+        raise Invalid([Violation("", problem, file=file, **position._asdict())]) from None
     except YAMLError as error:
         raise Invalid(
             [Violation("", f"is not valid YAML: {error}", file=file, **Position(1, 1)._asdict())]
@@ -139,7 +139,7 @@ def _compose(text: str) -> Document:
     yaml.Composer = LimitedComposer
     root = yaml.compose(text)
     reader = _Reader(yaml.constructor, refuse)
-    return Document(reader.plain(root) if root is not None else None, root)
+    return Document(reader.convert(root) if root is not None else None, root)
 
 
 class _Reader:
@@ -150,7 +150,7 @@ class _Reader:
         self._refuse = refuse
         self._nodes = self._levels = 0
 
-    def plain(self, node: Any) -> Any:
+    def convert(self, node: Any) -> Any:
         """Convert a node to plain data."""
         self._nodes += 1
         self._levels += 1
@@ -160,26 +160,26 @@ class _Reader:
             self._refuse(f"with aliases expanded, it is nested deeper than {DEPTH_MAX} levels", node)
         kind = _value_kind(node)
         if node.id == "mapping" and kind == "map":
-            data: Any = self._mapping(node)
+            data: Any = self._convert_mapping(node)
         elif node.id == "sequence" and kind == "seq":
-            data = [self.plain(item) for item in node.value]
+            data = [self.convert(item) for item in node.value]
         elif node.id == "scalar":
-            data = self._scalar(node, kind)
+            data = self._convert_scalar(node, kind)
         else:
             data = self._refuse(f"the tag {node.tag} is not supported", node)
         self._levels -= 1
         return data
 
-    def _mapping(self, node: Any) -> dict[str, Any]:
+    def _convert_mapping(self, node: Any) -> dict[str, Any]:
         own: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         for key, value in node.value:
             if _value_kind(key) == "merge":
                 merged = self._merge(value) | merged
-            elif (name := self._key(key)) in own:
+            elif (name := self._convert_key(key)) in own:
                 self._refuse(f"found duplicate key {name[:100]!r}", key)
             else:
-                own[name] = self.plain(value)
+                own[name] = self.convert(value)
         return own | {name: value for name, value in merged.items() if name not in own}
 
     def _merge(self, node: Any) -> dict[str, Any]:
@@ -188,25 +188,25 @@ class _Reader:
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":
                 self._refuse("only mappings can be merged in with <<", source)
-            merged = self.plain(source) | merged
+            merged = self.convert(source) | merged
         return merged
 
-    def _key(self, node: Any) -> str:
+    def _convert_key(self, node: Any) -> str:
         if node.id != "scalar":
             self._refuse("a key must be plain text", node)
         if len(node.value) > KEY_LENGTH_MAX:
             self._refuse(f"a key has more than {KEY_LENGTH_MAX} characters", node)
-        return self._text(node)
+        return self._read_text(node)
 
-    def _text(self, node: Any) -> str:
-        if NOT_TEXT.search(node.value):
+    def _read_text(self, node: Any) -> str:
+        if FORBIDDEN_CHARACTER.search(node.value):
             self._refuse("it contains a lone surrogate or a NUL character", node)
         return str(node.value)
 
-    def _scalar(self, node: Any, kind: str) -> Any:
-        if kind in _AS_WRITTEN:
-            return self._text(node)
-        if kind not in _CONSTRUCTED:
+    def _convert_scalar(self, node: Any, kind: str) -> Any:
+        if kind in _TEXT_KINDS:
+            return self._read_text(node)
+        if kind not in _CONVERTED_KINDS:
             self._refuse(f"the tag {node.tag} is not supported", node)
         try:
             value = self._constructor.construct_object(node)
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _value_kind(node: Any) -> str:
-    return str(node.tag).removeprefix(_TAG)
+    return str(node.tag).removeprefix(_TAG_PREFIX)
 
 
 def _position(mark: Any) -> Position:

@@ -2,7 +2,7 @@
 
 Each effect is a class. The tables at the end list the effects of scenarios and faults, by ``key``; forms,
 schema, documentation and review are generated from them. All other effects are for rehearsals only.
-``web/merchant/faults.py`` applies the effects on requests. Tests may pass the objects instead of their data:
+``web/merchant/faults.py`` applies the effects on requests. Tests may pass effects as objects:
 ``{"then": Duplicate(2)}`` is ``{"then": {"duplicate": 2}}``.
 """
 
@@ -24,8 +24,8 @@ from payment_sandbox.orders.webhooks import (
     Reply,
 )
 
-AFTER: Final = "after"
-BEFORE: Final = "before"
+PHASE_AFTER: Final = "after"
+PHASE_BEFORE: Final = "before"
 RATE_LIMITED: Final = 429
 
 
@@ -132,7 +132,7 @@ class RateLimitText(Text):
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         text = super()._deserialize(value, *context, **options)
         if "/P" not in text:
-            return text  # otherwise refused by the pattern
+            return text  # the pattern then refuses the text
         try:
             period = Period.parse(text.partition("/")[2])
         except PeriodError as error:
@@ -209,10 +209,10 @@ class Fault:
     is_after: bool = False
 
     @classmethod
-    def read(cls, then: Mapping[str, Any]) -> "Fault":
+    def from_data(cls, then: Mapping[str, Any]) -> "Fault":
         """Create the fault from validated data."""
         effect = next((kind.of(then[kind.key]) for kind in REQUEST_EFFECTS if kind.key in then), None)
-        return cls(effect, then.get("latency"), then.get("phase") == AFTER)
+        return cls(effect, then.get("latency"), then.get("phase") == PHASE_AFTER)
 
     @property
     def document(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class Fault:
         if self.latency is not None:
             document["latency"] = self.latency
         if self.is_after:
-            document["phase"] = AFTER
+            document["phase"] = PHASE_AFTER
         return document
 
     @property
@@ -247,7 +247,7 @@ class WebhookEffect(Effect):
 
     @property
     def reply(self) -> Reply | None:
-        """The simulated reply of a webhook that is not sent; None to send it."""
+        """The simulated reply to a webhook that is not sent; None if the webhook is sent."""
         return None
 
     @property
@@ -332,7 +332,7 @@ class Delay(WebhookEffect):
 
     period: Period
     key = "delay"
-    field = PeriodText(about="Arrives later by this period.")
+    field = PeriodText(about="Arrives later, by this ISO 8601 period.")
 
     def __init__(self, period: Period | str | timedelta) -> None:
         object.__setattr__(self, "period", Period.of(period))

@@ -11,19 +11,27 @@ from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.webhooks import DELIVERIES_MAX
-from payment_sandbox.scenarios.effects import AFTER, BEFORE, REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect
-from payment_sandbox.scenarios.model import DECIDING_KEYS
+from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
+from payment_sandbox.scenarios.effects import (
+    PHASE_AFTER,
+    PHASE_BEFORE,
+    REQUEST_EFFECTS,
+    WEBHOOK_EFFECTS,
+    Effect,
+)
+from payment_sandbox.scenarios.model import ACTOR_KEYS
 
-OUTCOMES = ("passed", "declined", "error")
+SCREENING_RESULTS = ("passed", "declined", "error")
 RULES_MAX = 1000
 
 
-def _keys(effects: Sequence[type[Effect]]) -> list[str]:
+def _effect_keys(effects: Sequence[type[Effect]]) -> list[str]:
     return [effect.key for effect in effects]
 
 
-def _with_effects(name: str, about: str, base: type[Form], effects: Sequence[type[Effect]]) -> type[Form]:
+def _create_effect_form(
+    name: str, about: str, base: type[Form], effects: Sequence[type[Effect]]
+) -> type[Form]:
     """Create a form with the fields of these effects."""
     return type(name, (base,), {"__doc__": about, **{each.key: each.field for each in effects}})
 
@@ -31,16 +39,20 @@ def _with_effects(name: str, about: str, base: type[Form], effects: Sequence[typ
 class AmountForm(Form):
     """Bounds for an amount, in cents."""
 
-    gte = Cents(low=0, about="At least.")
-    gt = Cents(low=0, about="More than.")
-    lte = Cents(low=0, about="At most.")
-    lt = Cents(low=0, about="Less than.")
+    gte = Cents(low=0, about="At least this many cents.")
+    gt = Cents(low=0, about="More than this many cents.")
+    lte = Cents(low=0, about="At most this many cents.")
+    lt = Cents(low=0, about="Less than this many cents.")
 
 
 class AmountField(FormPart):
     """Bounds, or one number for exactly that amount."""
 
-    instead: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 0, "maximum": AMOUNT_CENTS_MAX}
+    alternative_schema: ClassVar[dict[str, Any]] = {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": AMOUNT_CENTS_MAX,
+    }
 
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -64,7 +76,7 @@ class WhenForm(Form):
 class CreditField(FormPart):
     """The bank's credit, or ``never``."""
 
-    instead: ClassVar[dict[str, Any]] = {"const": "never"}
+    alternative_schema: ClassVar[dict[str, Any]] = {"const": "never"}
 
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         return value if value == "never" else super()._deserialize(value, *context, **options)
@@ -80,7 +92,7 @@ class CreditForm(Form):
 class ThenForm(Form):
     """The outcome of an attempt."""
 
-    also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in DECIDING_KEYS]}
+    also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in ACTOR_KEYS]}
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
@@ -93,18 +105,18 @@ class ThenForm(Form):
         about="The test card, or for wallet-google the network.",
     )
     authorization = Choice(AUTHORIZATION_METHODS, about="The authorization method of wallet-google.")
-    credit = CreditField(CreditForm, about="The bank's credit of a bank-transfer, or never.")
-    screening = Choice((*OUTCOMES, "needs-time"), about="The result of the screening on creation.")
-    then = Choice(OUTCOMES, about="The final result of a long screening.")
+    credit = CreditField(CreditForm, about="The bank's credit for a bank-transfer, or never.")
+    screening = Choice((*SCREENING_RESULTS, "needs-time"), about="The result of the screening on creation.")
+    then = Choice(SCREENING_RESULTS, about="The final result of a long screening.")
     processor = Choice(
         ("settles", "fails"), about="The result of a one-click or recurring payment or a refund."
     )
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def has_actor(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    def require_actor(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """Require an actor in an outcome."""
-        if isinstance(original, dict) and not any(actor in original for actor in DECIDING_KEYS):
-            raise ValidationError(Problem(f"must contain one of: {', '.join(DECIDING_KEYS)}", DECIDING_KEYS))
+        if isinstance(original, dict) and not any(actor in original for actor in ACTOR_KEYS):
+            raise ValidationError(Problem(f"must contain one of: {', '.join(ACTOR_KEYS)}", ACTOR_KEYS))
 
 
 class RuleForm(Form):
@@ -123,7 +135,7 @@ class WebhookWhenForm(Form):
     status = Choice(
         [status.value for status in OrderStatus], about="The order status that the webhook reports."
     )
-    attempt = Whole(low=1, high=DELIVERIES_MAX, about="The number of the delivery's attempt, from 1.")
+    attempt = Whole(low=1, high=ATTEMPTS_MAX, about="The number of the delivery attempt, from 1.")
 
 
 class OneEffectForm(Form):
@@ -132,14 +144,14 @@ class OneEffectForm(Form):
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def has_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    def require_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """Require one effect per rule."""
         if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
 
 
-WebhookThenForm: Final = _with_effects(
+WebhookThenForm: Final = _create_effect_form(
     "WebhookThenForm", "The effect on a delivery attempt.", OneEffectForm, WEBHOOK_EFFECTS
 )
 
@@ -186,28 +198,29 @@ class LatencyForm(Form):
     """An effect, a latency, or both."""
 
     also_required: ClassVar[dict[str, Any]] = {
-        "anyOf": [{"required": [key]} for key in (*_keys(REQUEST_EFFECTS), "latency")]
+        "anyOf": [{"required": [key]} for key in (*_effect_keys(REQUEST_EFFECTS), "latency")]
     }
 
     phase = Choice(
-        (BEFORE, AFTER), about="before: the request is not processed; after: only the response is lost."
+        (PHASE_BEFORE, PHASE_AFTER),
+        about="before: the request is not processed; after: only the response is lost.",
     )
     latency = Seconds(about="Delays the response by this many real seconds; allows a second effect.")
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def has_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    def require_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """Require one effect per rule, a latency, or both."""
-        effects = _keys(REQUEST_EFFECTS)
+        effects = _effect_keys(REQUEST_EFFECTS)
         named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
         if isinstance(original, dict) and (len(named & set(effects)) > 1 or not named - {"phase"}):
             known = ("latency", *effects)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
-        phased = _keys([effect for effect in REQUEST_EFFECTS if effect.has_phase])
+        phased = _effect_keys([effect for effect in REQUEST_EFFECTS if effect.has_phase])
         if "phase" in named and not named & set(phased):
             raise ValidationError(f"is only allowed with one of: {', '.join(sorted(phased))}", "phase")
 
 
-FaultThenForm: Final = _with_effects(
+FaultThenForm: Final = _create_effect_form(
     "FaultThenForm", "The effect on a request.", LatencyForm, REQUEST_EFFECTS
 )
 
@@ -224,10 +237,7 @@ class FaultsForm(Form):
 
     faults = Items(FormPart(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="Faults of requests.")
     webhooks = Items(
-        FormPart(OrderWebhookRuleForm),
-        most=RULES_MAX,
-        wrong_max=RULES_MAX,
-        about="Effects on webhooks.",
+        FormPart(OrderWebhookRuleForm), most=RULES_MAX, wrong_max=RULES_MAX, about="Effects on webhooks."
     )
 
 
@@ -243,10 +253,7 @@ class ScenarioForm(Form):
     description = Text(about="The purpose of the scenario, in one sentence.")
     settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
     rules = Items(
-        FormPart(RuleForm),
-        most=RULES_MAX,
-        wrong_max=RULES_MAX,
-        about="The first matching rule applies.",
+        FormPart(RuleForm), most=RULES_MAX, wrong_max=RULES_MAX, about="The first matching rule applies."
     )
     webhooks = Items(
         FormPart(WebhookRuleForm),

@@ -13,7 +13,7 @@ from payment_sandbox.scenarios.effects import Fault, read_webhook_effect
 from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
 
-FORM: Final = ScenarioForm()
+SCENARIO_FORM: Final = ScenarioForm()
 VIOLATIONS_MAX: Final = 1_000  # per kind; higher than for requests, because users fix whole files
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
@@ -27,15 +27,15 @@ def load_scenario(
     *,
     file_name: str | None = None,
 ) -> Scenario:
-    """Read a scenario document; ``methods`` are the names it may use, including aliases.
+    """Read a scenario document; ``methods`` are the allowed method names, including aliases.
 
     With a ``file_name``, the scenario must have that name.
 
     Raises:
         Invalid: lists all errors (SCN-01), up to a thousand of each kind.
     """
-    data, violations = load(FORM, document, most=VIOLATIONS_MAX)
-    violations += [key.violation() for key in islice(unknown_keys(FORM, document), VIOLATIONS_MAX)]
+    data, violations = load(SCENARIO_FORM, document, most=VIOLATIONS_MAX)
+    violations += [key.violation() for key in islice(unknown_keys(SCENARIO_FORM, document), VIOLATIONS_MAX)]
     if isinstance(document, dict):
         violations += islice(_name_violations(document, methods), VIOLATIONS_MAX)
         violations += _settings_violations(document.get("settings"), check_settings)
@@ -48,7 +48,7 @@ def load_scenario(
         document=document,
         description=data.get("description", ""),
         settings=data.get("settings", {}),
-        rules=tuple(_rule(rule) for rule in data.get("rules", ())),
+        rules=tuple(_build_rule(rule) for rule in data.get("rules", ())),
         webhooks=webhook_rules(data),
         faults=fault_rules(data),
     )
@@ -75,7 +75,7 @@ def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
     """Create the fault rules from validated data."""
     return tuple(
         FaultRule(
-            Fault.read(rule["then"]),
+            Fault.from_data(rule["then"]),
             method=rule["when"].get("method"),
             path=rule["when"].get("path"),
             nth=frozenset(rule["when"]["nth"]) if "nth" in rule["when"] else None,
@@ -93,12 +93,12 @@ def load_text(
         Invalid: lists all errors, with line and column (SCN-01).
     """
     document = parse_yaml(text, file)
-    with document.placing(file):
+    with document.add_positions(file):
         file_name = Path(file).stem if file is not None else None
         return load_scenario(document.data, methods, check_settings, file_name=file_name)
 
 
-def _rule(data: Mapping[str, Any]) -> ScenarioRule:
+def _build_rule(data: Mapping[str, Any]) -> ScenarioRule:
     when = dict(data["when"])
     methods = when.pop("payment_method", None)
     amount = when.pop("amount", None)
@@ -122,16 +122,16 @@ def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
 def _name_violations(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
     """Yield violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
-    own = settings.get("aliases") if isinstance(settings, dict) else None
-    known = [*methods, *own] if isinstance(own, dict) else methods
+    aliases = settings.get("aliases") if isinstance(settings, dict) else None
+    known = [*methods, *aliases] if isinstance(aliases, dict) else methods
     rules = document.get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-        for name in _named_methods(rule):
+        for name in _methods_in_rule(rule):
             if name not in known:
                 yield _unknown_method(f"rules[{index}].when.payment_method", name, known)
 
 
-def _named_methods(rule: Any) -> list[str]:
+def _methods_in_rule(rule: Any) -> list[str]:
     """Return the payment methods in a rule; empty if the rule is malformed."""
     when = rule.get("when") if isinstance(rule, dict) else None
     named = when.get("payment_method") if isinstance(when, dict) else None

@@ -5,14 +5,14 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypedDict
 
-from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
-DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
+ACTOR_KEYS: Final = ("customer", "credit", "screening", "processor")
 """The keys of an outcome that name an actor; all other keys are details."""
-NONE_SPENT: Final[frozenset[int]] = frozenset()
+NO_SPENT_RULES: Final[frozenset[int]] = frozenset()
 
 
 class AmountRange(NamedTuple):
@@ -24,7 +24,7 @@ class AmountRange(NamedTuple):
     lt: Cents | None = None
 
     @property
-    def as_written(self) -> Any:
+    def document(self) -> Any:
         """The condition as written: one number for an exact amount, otherwise the bounds."""
         bounds = {name: bound for name, bound in self._asdict().items() if bound is not None}
         is_exact = bounds.keys() == {"gte", "lte"} and self.gte == self.lte
@@ -77,20 +77,20 @@ class When(NamedTuple):
     refund: bool = False
 
     def holds(self, subject: Subject) -> bool:
-        """Whether every condition is true (SCN-02 to SCN-04); faster than listing ``unmet`` conditions."""
+        """Whether every condition is true (SCN-02 to SCN-04); faster than ``unmet_conditions``."""
         return (
             self.refund == subject.is_refund  # these three exclude most rules
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
             and (self.amount is None or self.amount.holds(subject.amount_cents))
             and self.attempt in (None, subject.attempt)
-            and (not self.customer or self._fits(subject.customer))
+            and (not self.customer or self._matches_customer(subject.customer))
             and (
                 self.merchant_order_id is None
                 or matches_glob(subject.merchant_order_id, self.merchant_order_id)
             )
         )
 
-    def _fits(self, customer: Mapping[str, Any]) -> bool:
+    def _matches_customer(self, customer: Mapping[str, Any]) -> bool:
         return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
     def unmet_conditions(self, subject: Subject) -> "Iterator[Difference]":
@@ -104,7 +104,7 @@ class When(NamedTuple):
                 actual=sorted(subject.methods),
             )
         if self.amount is not None and not self.amount.holds(subject.amount_cents):
-            yield Difference(condition="amount", expected=self.amount.as_written, actual=subject.amount_cents)
+            yield Difference(condition="amount", expected=self.amount.document, actual=subject.amount_cents)
         if self.attempt not in (None, subject.attempt):
             yield Difference(condition="attempt", expected=self.attempt, actual=subject.attempt)
         yield from self._unmet_globs(subject)
@@ -125,7 +125,7 @@ def outcome_applies(then: Mapping[str, Any], words: frozenset[str], screenings: 
     """Whether an outcome has an actor of the attempt and, for a screening, a possible result."""
     return any(
         actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
-        for actor in DECIDING_KEYS
+        for actor in ACTOR_KEYS
     )
 
 
@@ -136,8 +136,8 @@ class ScenarioRule(NamedTuple):
     then: Mapping[str, Any]
     times: int | None = None
 
-    def decides(self, subject: Subject, used: int) -> bool:
-        """Whether the rule decides an attempt with met conditions: it is unspent, and its outcome applies."""
+    def may_decide(self, subject: Subject, used: int) -> bool:
+        """Whether an unspent rule has an outcome for an attempt that meets its conditions."""
         is_unspent = self.times is None or used < self.times
         return is_unspent and outcome_applies(self.then, subject.outcome_keys, subject.screenings)
 
@@ -167,7 +167,7 @@ class FaultRule(NamedTuple):
     path: str | None = None  # a glob; a final slash does not matter
     nth: frozenset[int] | None = None
 
-    def fits(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str) -> bool:
         """Whether method and path match; whether the fault applies also depends on earlier requests."""
         return (self.method is None or self.method == method) and (
             self.path is None or fnmatchcase(path.rstrip("/"), self.path.rstrip("/"))
@@ -188,10 +188,10 @@ class Scenario(NamedTuple):
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
         """Decide an attempt by the first matching rule; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
-            if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
+            if rule.when.holds(subject) and rule.may_decide(subject, uses.get(index, 0)):
                 return ScenarioDecision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}
-        return ScenarioDecision(self, subject, None, frozenset(spent) if spent else NONE_SPENT)
+        return ScenarioDecision(self, subject, None, frozenset(spent) if spent else NO_SPENT_RULES)
 
 
 class ScenarioDecision(NamedTuple):
@@ -200,12 +200,12 @@ class ScenarioDecision(NamedTuple):
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = NONE_SPENT  # spent rules; recorded only if none matched
+    spent: frozenset[int] = NO_SPENT_RULES  # spent rules; recorded only if none matched
 
     @property
     def outcome(self) -> Mapping[str, Any]:
         """The outcome as plain data; empty without a matching rule, so that all actors wait."""
         if self.rule is None:
-            return NOTHING
+            return EMPTY_MAPPING
         then = self.scenario.rules[self.rule].then
         return {key: then[key] for key in then if key in self.subject.outcome_keys}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from payment_sandbox.scenarios.model import (
-    DECIDING_KEYS,
+    ACTOR_KEYS,
     Difference,
     ScenarioDecision,
     ScenarioRule,
@@ -13,19 +13,19 @@ from payment_sandbox.scenarios.model import (
 
 
 def explain(decision: ScenarioDecision) -> dict[str, Any]:
-    """Return the index of the deciding rule; without one, the nearest rule and its differences."""
-    shown: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
+    """Return the index of the deciding rule; if no rule decided, the nearest rule and its differences."""
+    explanation: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
-        shown["nearest"] = _nearest(decision)
-    return shown
+        explanation["nearest"] = _nearest_rule(decision)
+    return explanation
 
 
-def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
+def _nearest_rule(decision: ScenarioDecision) -> dict[str, Any] | None:
     """Find the rule with the fewest differences; ties are broken by more conditions, then by position."""
     nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
-        rank = len(differs), -_conditions(rule)
+        rank = len(differs), -_count_conditions(rule)
         if nearest is None or rank < nearest[0]:
             nearest = rank, {"rule": index, "differs": differs}
     return nearest[1] if nearest is not None else None
@@ -38,12 +38,12 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
     if index in decision.spent:
         yield Difference(condition="times", expected=rule.times, actual="spent")
     if not outcome_applies(rule.then, subject.outcome_keys, subject.screenings):
-        known = [actor for actor in DECIDING_KEYS if actor in subject.outcome_keys]
-        actual = [actor for actor in DECIDING_KEYS if actor in rule.then]
+        known = [actor for actor in ACTOR_KEYS if actor in subject.outcome_keys]
+        actual = [actor for actor in ACTOR_KEYS if actor in rule.then]
         yield Difference(condition="then", expected=known, actual=actual)
 
 
-def _conditions(rule: ScenarioRule) -> int:
+def _count_conditions(rule: ScenarioRule) -> int:
     """Count the conditions of a rule."""
     when = rule.when
     named = (when.payment_methods, when.amount, when.merchant_order_id, when.attempt, when.refund or None)

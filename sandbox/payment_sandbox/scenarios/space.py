@@ -1,7 +1,7 @@
 """The space of rehearsals: all interactions of a run, with all their possible outcomes.
 
 Interactions and outcomes are derived from the engine: its effects, actions, refusals, and the outcomes of
-scenarios. Variations of the catalogue fill a cell, or a reason excludes it.
+scenarios. Each cell has a variation in the catalogue, or a reason for its exclusion.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.forms.fields import Choice
 from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, Action
-from payment_sandbox.orders.refusals import Refusal, kinds_of_refusals
+from payment_sandbox.orders.refusals import Refusal, refusal_classes
 from payment_sandbox.scenarios.effects import ErrorStatus, Fault, RequestEffect, WebhookEffect
 from payment_sandbox.scenarios.forms import ThenForm
 from payment_sandbox.scenarios.variation import (
@@ -22,6 +22,7 @@ from payment_sandbox.scenarios.variation import (
     TIME,
     WEBHOOK,
     ChangedNumber,
+    ElapsedTime,
     OrderAction,
     OtherChoice,
     OtherCustomer,
@@ -29,7 +30,6 @@ from payment_sandbox.scenarios.variation import (
     Repeat,
     ReplacementScene,
     Step,
-    TimePasses,
     Variation,
 )
 from payment_sandbox.scenarios.variations import (
@@ -37,13 +37,14 @@ from payment_sandbox.scenarios.variations import (
     ACTS_TOO_LATE,
     ACTS_TWICE,
     AFTER_EARLIER,
+    AUTHORIZATION_EXPIRY,
     CANCELS_EARLIER,
     CANCELS_THEN_PAYS,
-    CAPTURED_BY_HAND,
-    CHANGED,
-    EXPIRED,
     FAILS_THEN_PAYS,
     LAPSES,
+    MANUAL_CAPTURE,
+    MANUAL_VOID,
+    ORDER_CHANGE,
     PAYS_BOTH,
     PAYS_EARLIER,
     PAYS_EARLIER_FIRST,
@@ -53,7 +54,6 @@ from payment_sandbox.scenarios.variations import (
     SENDS_LESS,
     SENDS_MORE,
     TWO_TABS,
-    VOIDED_BY_HAND,
     WALKS_AWAY,
     rehearsal_variations,
 )
@@ -96,14 +96,14 @@ SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
 """The outcome of an action, by scene."""
 
 REFUSALS_BY_EVENT: Final[Mapping[PriorEvent, tuple[str, ...]]] = {
-    CAPTURED_BY_HAND: ("CaptureExceedsRemainder",),
-    VOIDED_BY_HAND: ("AuthorizationMissing",),
-    EXPIRED: ("AuthorizationExpired",),
-    CHANGED: ("OrderChanged",),
+    MANUAL_CAPTURE: ("CaptureExceedsRemainder",),
+    MANUAL_VOID: ("AuthorizationMissing",),
+    AUTHORIZATION_EXPIRY: ("AuthorizationExpired",),
+    ORDER_CHANGE: ("OrderChanged",),
 }
 """The refusals of changes, by prior event."""
 
-ANY: Final = "*"
+ANY_OUTCOME: Final = "*"
 
 
 class Cell(NamedTuple):
@@ -121,21 +121,21 @@ SAME_AS_REFUSED: Final = "covered by `refused`: the shop can only react in the s
 
 SAME_AS_UNAVAILABLE: Final = "to the shop, this looks like `unavailable`: the shop receives no information"
 SAME_AS_ANSWER_LOST: Final = "for the shop, this is indistinguishable from `answer-lost` or `unavailable`"
-LOSSES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
+LOSS_OUTCOMES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
-EXCLUDED: Final[Mapping[Cell, str]] = {
+EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     Cell("create", "stale"): "a new order has no earlier version",
     Cell("change", "stale"): "the response already shows the change",
     Cell("read", "early"): "a read causes no webhooks",
     Cell("read", "status 4xx"): "an existing order can be read",
     **{
         Cell("read", outcome): SAME_AS_UNAVAILABLE
-        for outcome in ("status 4xx, after", "status 5xx, after", *LOSSES)
+        for outcome in ("status 4xx, after", "status 5xx, after", *LOSS_OUTCOMES)
     },
     **{
         Cell(kind, outcome): SAME_AS_ANSWER_LOST
         for kind in ("create", CHANGE)
-        for outcome in ("status 4xx, after", "status 5xx, after", *LOSSES)
+        for outcome in ("status 4xx, after", "status 5xx, after", *LOSS_OUTCOMES)
         if outcome != "reset, after"
     },
     **{
@@ -167,17 +167,17 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(
         WEBHOOK, "timeout"
     ): "to the shop, this looks like an answer with 503: the same webhook arrives two minutes later",
-    Cell("customer visit", ANY): PAGE_ONLY,
-    Cell("customer choose", ANY): PAGE_ONLY,
+    Cell("customer visit", ANY_OUTCOME): PAGE_ONLY,
+    Cell("customer choose", ANY_OUTCOME): PAGE_ONLY,
     Cell("customer pay", "customer visit"): "to the shop, this looks like a customer who walks away",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
     Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
-    **{Cell(f"customer {how}", ANY): ATTEMPT_ENDED for how in ("fail", "cancel")},
+    **{Cell(f"customer {how}", ANY_OUTCOME): ATTEMPT_ENDED for how in ("fail", "cancel")},
     Cell("bank credit", TIME_PASSES): "received money needs no capture, so nothing lapses",
     Cell("bank credit", OTHER_ATTEMPT): "a transfer has no page",
     Cell("bank credit", CUSTOMER_RETURN): "a transfer has no page from which a customer returns",
     **{
-        Cell(action, ANY): SERVICE_DECISION
+        Cell(action, ANY_OUTCOME): SERVICE_DECISION
         for action in ("screening approve", "screening decline", "screening error", "processor fail")
     },
     Cell(ATTEMPT, "customer"): "covered by the customer's actions, even in a scenario",
@@ -191,54 +191,54 @@ EXCLUDED: Final[Mapping[Cell, str]] = {
     Cell(JOB, LATE): "covered by time passing after an action, which delays jobs",
     Cell(JOB, OTHER_VALUE): "a job takes no input",
 }
-"""The reasons for cells without a variation; a filled cell takes precedence over ``*``."""
+"""The reasons for cells without a variation; a variation takes precedence over the reason for ``*``."""
 
 
-def cells() -> list[Cell]:
+def all_cells() -> list[Cell]:
     """Return all cells of the space, without duplicates."""
     webhooks = [effect.key for effect in _subclasses(WebhookEffect) if hasattr(effect, "key")]
     outcomes: list[tuple[str, Iterable[str]]] = [
         *((kind, _call_outcomes()) for kind in CALLS),
-        (CHANGE, _refusals()),
+        (CHANGE, _order_refusals()),
         (WEBHOOK, webhooks),
-        *((action.name, _action_outcomes(action)) for action in _actions()),
+        *((action.name, _action_outcomes(action)) for action in _all_actions()),
         (ATTEMPT, _attempt_outcomes()),
         (PRESS, (TWICE, TOGETHER, OTHER_VALUE, OTHER_CUSTOMER, OTHER_CHOICE)),
         (JOB, (TWICE, TOGETHER, NEVER, LATE, OTHER_VALUE)),
         (TIME, (TWICE, NEVER, BEFORE_EXPIRY, TIME_PASSES, RESTART)),
     ]
-    every = (Cell(interaction, outcome) for interaction, each in outcomes for outcome in each)
+    every = (Cell(interaction, outcome) for interaction, names in outcomes for outcome in names)
     return list(dict.fromkeys(every))
 
 
-def fill_cells() -> dict[Cell, list[str]]:
+def variations_by_cell() -> dict[Cell, list[str]]:
     """Return the cells filled by the catalogue, with their variations as in settings."""
     names: dict[Cell, list[str]] = {}
-    for each in rehearsal_variations():
-        for kind in each.kinds:
-            for cell in CELLS_OF[kind](each, kind):
-                names.setdefault(cell, []).append(f"{kind}:{each.name}")
+    for variation in rehearsal_variations():
+        for kind in variation.kinds:
+            for cell in CELL_FINDERS[kind](variation, kind):
+                names.setdefault(cell, []).append(f"{kind}:{variation.name}")
     return names
 
 
-def reason_of(cell: Cell) -> str | None:
+def exclusion_reason(cell: Cell) -> str | None:
     """Return the reason why a cell has no variation, if one is recorded."""
-    return EXCLUDED.get(cell) or EXCLUDED.get(Cell(cell.interaction, ANY))
+    return EXCLUSION_REASONS.get(cell) or EXCLUSION_REASONS.get(Cell(cell.interaction, ANY_OUTCOME))
 
 
 def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
     """Yield the excluded cells by interaction and reason: interaction, outcomes, and reason."""
-    known, outcomes = fill_cells(), dict[tuple[str, str], list[str]]()
-    for cell in cells():
-        reason = reason_of(cell)
+    known, outcomes = variations_by_cell(), dict[tuple[str, str], list[str]]()
+    for cell in all_cells():
+        reason = exclusion_reason(cell)
         if cell not in known and reason is not None:
             outcomes.setdefault((cell.interaction, reason), []).append(cell.outcome)
-    yield from ((interaction, each, reason) for (interaction, reason), each in outcomes.items())
+    yield from ((interaction, names, reason) for (interaction, reason), names in outcomes.items())
 
 
-def _refusals() -> Iterator[str]:
-    """Yield the refusals by order rules; other modules define others, such as quotas."""
-    for refusal in kinds_of_refusals():
+def _order_refusals() -> Iterator[str]:
+    """Yield the refusals by order rules; refusals from other modules, such as quotas, are excluded."""
+    for refusal in refusal_classes():
         if refusal.__module__ == Refusal.__module__:
             yield refusal.__name__
 
@@ -258,7 +258,7 @@ def _call_outcomes() -> Iterator[str]:
                 yield f"{name}, after"
 
 
-def _actions() -> Iterator[Action]:
+def _all_actions() -> Iterator[Action]:
     for actor, names in ACTIONS.items():
         yield from (Action(actor, name) for name in names)
 
@@ -279,42 +279,42 @@ def _attempt_outcomes() -> Iterator[str]:
         yield from (f"{name} {choice}" for choice in choices)
 
 
-def _call_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    if isinstance(each.effect, PriorEvent):
-        yield from (Cell(kind, refusal) for refusal in REFUSALS_BY_EVENT[each.effect])
-    elif isinstance(each.effect, Fault) and each.effect.effect is not None:
-        effect = each.effect.effect
+def _call_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    if isinstance(variation.effect, PriorEvent):
+        yield from (Cell(kind, refusal) for refusal in REFUSALS_BY_EVENT[variation.effect])
+    elif isinstance(variation.effect, Fault) and variation.effect.effect is not None:
+        effect = variation.effect.effect
         name = effect.key
         if isinstance(effect, ErrorStatus):
             name = f"status {effect.status // 100}xx"
-        yield Cell(kind, f"{name}, after" if each.effect.is_after else name)
+        yield Cell(kind, f"{name}, after" if variation.effect.is_after else name)
 
 
-def _webhook_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    if isinstance(each.effect, WebhookEffect):
-        yield Cell(kind, each.effect.key)
+def _webhook_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    if isinstance(variation.effect, WebhookEffect):
+        yield Cell(kind, variation.effect.key)
 
 
-def _action_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    for action in _actions():
+def _action_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    for action in _all_actions():
         details = [OrderAction(action, True, True, True, is_reserved) for is_reserved in (True, False)]
-        if not any(each.fits(Step(kind, 1, "", about)) for about in details):
+        if not any(variation.applies_to(Step(kind, 1, "", about)) for about in details):
             continue
-        if isinstance(each.effect, Action):
-            yield Cell(action.name, each.effect.name)
-        elif isinstance(each.effect, ReplacementScene):
-            yield Cell(action.name, SCENE_OUTCOMES[each.effect])
-        elif isinstance(each.effect, TimePasses):
+        if isinstance(variation.effect, Action):
+            yield Cell(action.name, variation.effect.name)
+        elif isinstance(variation.effect, ReplacementScene):
+            yield Cell(action.name, SCENE_OUTCOMES[variation.effect])
+        elif isinstance(variation.effect, ElapsedTime):
             yield Cell(action.name, TIME_PASSES)
 
 
-def _attempt_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    outcome: Mapping[str, str] = each.effect if isinstance(each.effect, Mapping) else {}
+def _attempt_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    outcome: Mapping[str, str] = variation.effect if isinstance(variation.effect, Mapping) else {}
     yield from (Cell(kind, f"{name} {choice}") for name, choice in outcome.items() if name != "after")
 
 
-def _form_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    effect = each.effect
+def _form_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    effect = variation.effect
     if isinstance(effect, Repeat):
         yield Cell(kind, TOGETHER if effect.at_once else TWICE)
     elif isinstance(effect, ChangedNumber):
@@ -325,12 +325,12 @@ def _form_cells(each: Variation, kind: str) -> Iterator[Cell]:
         yield Cell(kind, OTHER_CUSTOMER)
 
 
-def _time_cells(each: Variation, kind: str) -> Iterator[Cell]:
-    effect = each.effect
+def _time_cells(variation: Variation, kind: str) -> Iterator[Cell]:
+    effect = variation.effect
     yield Cell(kind, SCENE_OUTCOMES[effect] if isinstance(effect, ReplacementScene) else TIME_PASSES)
 
 
-CELLS_OF: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
+CELL_FINDERS: Final[Mapping[str, Callable[[Variation, str], Iterator[Cell]]]] = {
     **dict.fromkeys(CALLS, _call_cells),
     WEBHOOK: _webhook_cells,
     ACTION: _action_cells,

@@ -14,8 +14,8 @@ from payment_sandbox.scenarios.model import Subject
 Document = Mapping[str, Any]
 """A part of a scenario, or settings, as data."""
 
-Applies = Callable[[Any], bool]
-"""Whether a variation applies to a step, given the step's details."""
+StepCondition = Callable[[Any], bool]
+"""Decides from the details of a step whether a variation applies to it."""
 
 CREATE: Final = "create"  # calls of the shop
 READ: Final = "read"
@@ -25,7 +25,7 @@ ACTION: Final = "action"  # an action of a customer or a bank
 ATTEMPT: Final = "attempt"  # the service's decision on a payment or a refund
 PRESS: Final = "press"  # a form submitted to the shop by the test
 JOB: Final = "job"  # a run of a shop's job
-TIME: Final = "time"  # an advance of the clock by the test
+TIME: Final = "time"  # a clock advance by the test
 CALLS: Final = (CREATE, READ, CHANGE)
 
 
@@ -55,14 +55,14 @@ class OrderAction(NamedTuple):
 
 
 class JobRun(NamedTuple):
-    """A run of a job of the shop."""
+    """A run of one of the shop's jobs."""
 
     job: str
-    is_changing: bool  # whether it creates or changes an order
+    changes_orders: bool  # whether it creates or changes an order
 
 
 class ClockAdvance(NamedTuple):
-    """An advance of the clock."""
+    """A clock advance."""
 
     has_authorization: bool  # an authorization is open
 
@@ -91,7 +91,7 @@ class Trait(Flag):
     AT_ONCE = auto()  # the test must end with the same result, so its own assertions must hold
     AT_REST = auto()  # the test must end with the same result, once retries and jobs have run
     SUSPECT = auto()  # often harmful in combination with other variations
-    THREADS = auto()  # the shop's handlers run on threads of their own
+    THREADS = auto()  # the shop's handlers run on separate threads
     RETURN = auto()  # the shop has a return page
     RESTART = auto()  # the test defines how to restart the shop
     CUSTOMERS = auto()  # other customers can use the shop during the test
@@ -104,13 +104,13 @@ class ReplacementScene(NamedTuple):
     """A scene that replaces or extends the planned action; rehearsals and "What if …" play it."""
 
     scene: str
-    needs: Trait = NO_TRAIT
-    applies: Applies | None = None  # a condition, if any
+    required_traits: Trait = NO_TRAIT
+    condition: StepCondition | None = None
     moves_clock: bool = False
 
 
-class TimePasses(NamedTuple):
-    """Time, such as ``P3D``, passes after the action or the advance."""
+class ElapsedTime(NamedTuple):
+    """A period, such as ``P3D``, passes after the action or the advance."""
 
     period: str
 
@@ -124,8 +124,8 @@ class Repeat(NamedTuple):
 class ChangedNumber(NamedTuple):
     """A form of the shop is submitted with a changed whole number, or a changed amount."""
 
-    more: int
-    is_amount: bool = False  # ``more`` is in cents
+    difference: int
+    is_amount: bool = False  # ``difference`` is in cents
 
 
 class OtherChoice(NamedTuple):
@@ -141,7 +141,7 @@ class OtherCustomer(NamedTuple):
 class PriorEvent(NamedTuple):
     """An event at the service just before a call of the shop, reflected in the call's response."""
 
-    happens: str
+    event: str
 
 
 VariationEffect = (
@@ -150,14 +150,14 @@ VariationEffect = (
     | Document
     | Action
     | ReplacementScene
-    | TimePasses
+    | ElapsedTime
     | Repeat
     | ChangedNumber
     | OtherChoice
     | OtherCustomer
     | PriorEvent
 )
-"""The change of a step: an effect, an outcome of an attempt, or another action, scene or form."""
+"""The change to a step: an effect, an outcome of an attempt, or another action, scene or form."""
 
 
 class OfferedIn(Flag):
@@ -176,18 +176,19 @@ class VariationOffer(NamedTuple):
     """An offer to play a variation for a whole project, or on a replay of an order.
 
     ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own.
-    ``settings`` are changed instead of adding rules. ``shows`` lists the findings that it demonstrates.
+    ``settings`` are changed instead of adding rules. ``findings`` are the rules of findings that
+    it demonstrates.
     """
 
     name: str
     title: str
-    places: OfferedIn
+    offered_in: OfferedIn
     when: Document = EMPTY_DOCUMENT
     effect: VariationEffect | None = None
     settings: Document = EMPTY_DOCUMENT
-    shows: tuple[str, ...] = ()
-    risk: str = ""  # copied from the variation, like ``reported``
-    reported: str = ""
+    findings: tuple[str, ...] = ()
+    risk: str = ""  # copied from the variation, like ``reported_name``
+    reported_name: str = ""
 
     @property
     def label(self) -> str:
@@ -243,9 +244,9 @@ class Variation:
     effect: VariationEffect
     risk: str
     own_traits: Trait = NO_TRAIT
-    applies: Applies | None = None  # a condition, if any
+    condition: StepCondition | None = None
     kinds: tuple[str, ...] = ()
-    covers: CoverageCheck | None = None
+    check: CoverageCheck | None = None
     reported_as: str = ""  # the name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
     implied_by: str = ""  # a variation of the same step; if harmless, this variation is harmless, too
@@ -258,18 +259,18 @@ class Variation:
     def traits(self) -> Trait:
         """The variation's own traits, and those of the scene."""
         return self.own_traits | (
-            self.effect.needs if isinstance(self.effect, ReplacementScene) else NO_TRAIT
+            self.effect.required_traits if isinstance(self.effect, ReplacementScene) else NO_TRAIT
         )
 
     @property
-    def reported(self) -> str:
+    def reported_name(self) -> str:
         """The name in coverage and sequences."""
         return self.reported_as or self.name
 
-    def fits(self, step: Step) -> bool:
+    def applies_to(self, step: Step) -> bool:
         """Whether the variation applies to a step."""
         conditions = (
-            self.applies,
-            self.effect.applies if isinstance(self.effect, ReplacementScene) else None,
+            self.condition,
+            self.effect.condition if isinstance(self.effect, ReplacementScene) else None,
         )
         return step.kind in self.kinds and all(each(step.about) for each in conditions if each is not None)

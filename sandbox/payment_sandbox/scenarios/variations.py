@@ -2,7 +2,7 @@
 
 Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
 as a dashboard switch, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
-whether the variation occurred, and the documentation lists it. To add a variation, add an entry.
+whether the variation occurred, and the documentation lists all variations. To add a variation, add an entry.
 """
 
 from collections.abc import Iterator
@@ -45,63 +45,65 @@ from payment_sandbox.scenarios.variation import (
     ChangedNumber,
     CoverageCheck,
     Document,
+    ElapsedTime,
     OfferedIn,
     OtherChoice,
     OtherCustomer,
     PriorEvent,
     Repeat,
     ReplacementScene,
-    TimePasses,
     Trait,
     Variation,
     VariationOffer,
 )
 
-UNPAID: Final = "goods ship without a successful payment"
-MISSED: Final = "a customer has paid and waits for goods"
-PAID_TWICE: Final = "a customer pays twice for one basket"
-TWICE: Final = "goods ship twice, or money is refunded twice"
-LAPSED: Final = "the authorization has lapsed, and shipped goods stay unpaid"
-OWED: Final = "a customer is owed money, but never gets it"
-UNDONE: Final = "a late webhook or a stale read undoes a payment"
-STUCK: Final = "one hanging call blocks the shop for all customers"
-REFUSED: Final = "the service rate-limits shops that poll, and refuses their calls"
-NOT_TAKEN: Final = "goods ship although the capture was refused"
-MIXED_UP: Final = "one customer's payment is credited to another customer"
+UNPAID_GOODS: Final = "goods ship without a successful payment"
+UNSHIPPED: Final = "a customer has paid and waits for goods"
+DOUBLE_PAYMENT: Final = "a customer pays twice for one basket"
+DUPLICATION: Final = "goods ship twice, or money is refunded twice"
+LAPSE: Final = "the authorization has lapsed, and shipped goods stay unpaid"
+DEBT: Final = "a customer is owed money, but never gets it"
+UNDONE_PAYMENT: Final = "a late webhook or a stale read undoes a payment"
+BLOCKED_SHOP: Final = "one hanging call blocks the shop for all customers"
+RATE_LIMITED_SHOP: Final = "the service rate-limits shops that poll, and refuses their calls"
+NO_CAPTURE: Final = "goods ship although the capture was refused"
+MIXED_UP_CUSTOMERS: Final = "one customer's payment is credited to another customer"
 RISKS_BY_COST: Final = (
-    UNPAID,
-    TWICE,
-    PAID_TWICE,
-    MISSED,
-    NOT_TAKEN,
-    MIXED_UP,
-    UNDONE,
-    OWED,
-    LAPSED,
-    STUCK,
-    REFUSED,
+    UNPAID_GOODS,
+    DUPLICATION,
+    DOUBLE_PAYMENT,
+    UNSHIPPED,
+    NO_CAPTURE,
+    MIXED_UP_CUSTOMERS,
+    UNDONE_PAYMENT,
+    DEBT,
+    LAPSE,
+    BLOCKED_SHOP,
+    RATE_LIMITED_SHOP,
 )
 """The risks, most expensive first."""
 
 
 def _was_duplicated(delivery: Delivery, settings: Document) -> bool:
-    return len(delivery.tries) > len({attempt.number for attempt in delivery.tries})
+    return len(delivery.delivery_attempts) > len({attempt.number for attempt in delivery.delivery_attempts})
 
 
 def _was_lost(delivery: Delivery, settings: Document) -> bool:
-    return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.tries)
+    return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.delivery_attempts)
 
 
 def _was_retried(delivery: Delivery, settings: Document) -> bool:
-    return len({attempt.number for attempt in delivery.tries}) > 1
+    return len({attempt.number for attempt in delivery.delivery_attempts}) > 1
 
 
 def _was_late(delivery: Delivery, settings: Document) -> bool:
-    return bool(delivery.tries) and delivery.tries[0].at > LATE.after(delivery.created)
+    return bool(delivery.delivery_attempts) and delivery.delivery_attempts[0].at > LATE_AFTER.after(
+        delivery.created
+    )
 
 
 def _was_early(delivery: Delivery, settings: Document) -> bool:
-    return settings.items() >= EARLY.items()
+    return settings.items() >= EARLY_WEBHOOK_SETTINGS.items()
 
 
 def _has_failed(delivery: Delivery, settings: Document) -> bool:
@@ -113,15 +115,15 @@ def _is_screened(attempt: Subject, result: str) -> bool:
 
 
 UNPAID_STATUSES: Final = (OrderStatus.CANCELLED, OrderStatus.EXPIRED, OrderStatus.ERROR)
-LATE: Final = Period.parse("PT1M")
-EARLY: Final[Document] = {"webhook_timing": "before_response"}
+LATE_AFTER: Final = Period.parse("PT1M")
+EARLY_WEBHOOK_SETTINGS: Final[Document] = {"webhook_timing": "before_response"}
 NEXT_ORDER: Final[Document] = {"method": "POST", "path": "/v1/orders/", "nth": 1}
 PROCESSING: Final[Document] = {"status": "processing"}
 COMPLETED: Final[Document] = {"status": "completed"}
 WEBHOOKS_FIRST: Final = Fault(WebhooksFirst())
-UNAVAILABLE: Final = Fault(ErrorStatus(503))
-CONFLICT: Final = Fault(ErrorStatus(409))
-LOST: Final = Fault(Reset(), is_after=True)
+OUTAGE: Final = Fault(ErrorStatus(503))
+CONFLICT_FAULT: Final = Fault(ErrorStatus(409))
+LOST_RESPONSE: Final = Fault(Reset(), is_after=True)
 LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
@@ -131,97 +133,105 @@ WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
 TWO_TABS: Final = ReplacementScene("returns in two tabs", Trait.RETURN | Trait.THREADS)
 RETURNS_UNPAID: Final = ReplacementScene("returns without paying", Trait.RETURN)
-FAILS_THEN_PAYS: Final = ReplacementScene("fails, then pays", applies=lambda step: step.is_hosted)
-CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", applies=lambda step: step.is_hosted)
+FAILS_THEN_PAYS: Final = ReplacementScene("fails, then pays", condition=lambda step: step.is_hosted)
+CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", condition=lambda step: step.is_hosted)
 WALKS_AWAY: Final = ReplacementScene("walks away", moves_clock=True)
 ACTS_TOO_LATE: Final = ReplacementScene("acts after the expiry")
 ACTS_TWICE: Final = ReplacementScene("acts twice")
-PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", applies=lambda step: step.has_others)
+PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", condition=lambda step: step.has_others)
 SENDS_LESS: Final = ReplacementScene("sends less")
 SENDS_MORE: Final = ReplacementScene("sends more")
 LAPSES: Final = ReplacementScene(
-    "lets the authorization expire", applies=lambda step: step.has_authorization, moves_clock=True
+    "lets the authorization expire", condition=lambda step: step.has_authorization, moves_clock=True
 )
 RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
 PAYS_EARLIER: Final = ReplacementScene(
-    "pays an earlier attempt instead", applies=lambda step: step.has_others
+    "pays an earlier attempt instead", condition=lambda step: step.has_others
 )
 PAYS_EARLIER_FIRST: Final = ReplacementScene(
-    "pays an earlier attempt first, then this one", applies=lambda step: step.has_others
+    "pays an earlier attempt first, then this one", condition=lambda step: step.has_others
 )
 CANCELS_EARLIER: Final = ReplacementScene(
-    "pays, then cancels an earlier attempt", applies=lambda step: step.has_others
+    "pays, then cancels an earlier attempt", condition=lambda step: step.has_others
 )
 AFTER_EARLIER: Final = ReplacementScene(
-    "pays once an earlier attempt has expired", applies=lambda step: step.has_others, moves_clock=True
+    "pays once an earlier attempt has expired", condition=lambda step: step.has_others, moves_clock=True
 )
-CAPTURED_BY_HAND: Final = PriorEvent("the merchant captures by hand")
-VOIDED_BY_HAND: Final = PriorEvent("the merchant voids by hand")
-EXPIRED: Final = PriorEvent("the authorization expires")
-CHANGED: Final = PriorEvent("the order gets a new version")
+MANUAL_CAPTURE: Final = PriorEvent("the merchant captures by hand")
+MANUAL_VOID: Final = PriorEvent("the merchant voids by hand")
+AUTHORIZATION_EXPIRY: Final = PriorEvent("the authorization expires")
+ORDER_CHANGE: Final = PriorEvent("the order gets a new version")
 
 _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
-_change = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/v1/orders/" in call.path)
-_capture = partial(Variation, kinds=(CHANGE,), applies=lambda call: "/captures/" in call.path)
+_change = partial(Variation, kinds=(CHANGE,), condition=lambda call: "/v1/orders/" in call.path)
+_capture = partial(Variation, kinds=(CHANGE,), condition=lambda call: "/captures/" in call.path)
 _read = partial(Variation, kinds=(READ,))
-_order_read = partial(_read, applies=lambda call: "/orders/" in call.path)
+_order_read = partial(_read, condition=lambda call: "/orders/" in call.path)
 _form = partial(Variation, kinds=(PRESS,))
-_number = partial(_form, applies=lambda form: form.has_number)
-_amount = partial(_form, applies=lambda form: form.has_amount)
-_choice = partial(_form, applies=lambda form: form.has_choice)
+_number = partial(_form, condition=lambda form: form.has_number)
+_amount = partial(_form, condition=lambda form: form.has_amount)
+_choice = partial(_form, condition=lambda form: form.has_choice)
 _job = partial(Variation, kinds=(JOB,))
 _time = partial(Variation, kinds=(TIME,))
 _action = partial(Variation, kinds=(ACTION,))
-_customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
-_payment = partial(_action, applies=lambda acts: acts.action.name in ("customer pay", "bank credit"))
-_bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_customer = partial(_action, condition=lambda acts: acts.action.name == "customer pay")
+_payment = partial(_action, condition=lambda acts: acts.action.name in ("customer pay", "bank credit"))
+_bank = partial(_action, condition=lambda acts: acts.action.name == "bank credit")
 _direct_payment = partial(
-    _action, applies=lambda acts: acts.action.name == "customer pay" and not acts.has_authorization
+    _action, condition=lambda acts: acts.action.name == "customer pay" and not acts.has_authorization
 )
-_abandonment = partial(_action, applies=lambda acts: acts.action.name in ("customer fail", "customer cancel"))
-_settlement = partial(_action, applies=lambda acts: acts.action.name == "processor settle")
-_approval = partial(_action, applies=lambda acts: acts.action.name == "screening approve")
+_abandonment = partial(
+    _action, condition=lambda acts: acts.action.name in ("customer fail", "customer cancel")
+)
+_settlement = partial(_action, condition=lambda acts: acts.action.name == "processor settle")
+_approval = partial(_action, condition=lambda acts: acts.action.name == "screening approve")
 _attempt = partial(Variation, kinds=(ATTEMPT,))
-_screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
-_long_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "needs-time"))
-_failing_screening = partial(_attempt, applies=lambda attempt: _is_screened(attempt, "error"))
-_refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
-_charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
+_screening = partial(_attempt, condition=lambda attempt: "screening" in attempt.outcome_keys)
+_long_screening = partial(_attempt, condition=lambda attempt: _is_screened(attempt, "needs-time"))
+_failing_screening = partial(_attempt, condition=lambda attempt: _is_screened(attempt, "error"))
+_refund = partial(_attempt, condition=lambda attempt: attempt.is_refund)
+_charge = partial(_attempt, condition=lambda each: not each.is_refund and "processor" in each.outcome_keys)
 
 VARIATIONS: tuple[Variation, ...] = (
     # Webhooks; in each group the most common first
     _webhook(
-        "twice", "{step} arrived twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, covers=_was_duplicated
+        "twice", "{step} arrived twice", OneByOne(2), DUPLICATION, AT_ONCE | SUSPECT, check=_was_duplicated
     ).with_offers(
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
             WHAT_IF | SWITCH | SEQUENCE | SCENARIO,
-            shows=("HOOK-10",),
+            findings=("HOOK-10",),
         )
     ),
     _webhook(
-        "together", "{step} arrived twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
+        "together",
+        "{step} arrived twice at the same moment",
+        Together(2),
+        DUPLICATION,
+        AT_ONCE | SUSPECT | THREADS,
     ),
-    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, covers=_was_lost).with_offers(
+    _webhook("lost", "{step} was lost", Drop(), UNSHIPPED, AT_REST | SUSPECT, check=_was_lost).with_offers(
         VariationOffer(
             "webhook-lost",
             "No webhook ever arrives, without any error",
             WHAT_IF | SCENARIO,
-            shows=("HOOK-12",),
+            findings=("HOOK-12",),
         )
     ),
-    _webhook("swapped", "{step} arrived after the next one", Swap(), UNDONE, AT_REST | SUSPECT).with_offers(
+    _webhook(
+        "swapped", "{step} arrived after the next one", Swap(), UNDONE_PAYMENT, AT_REST | SUSPECT
+    ).with_offers(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
             "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
         ),
     ),
     _webhook(
-        "late", "{step} arrived an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, covers=_was_late
+        "late", "{step} arrived an hour late", Delay("PT1H"), UNSHIPPED, AT_REST | SUSPECT, check=_was_late
     ).with_offers(
         VariationOffer(
             "webhook-late", "Every webhook arrives 10 minutes late", WHAT_IF | SWITCH, effect=Delay("PT10M")
@@ -232,7 +242,7 @@ VARIATIONS: tuple[Variation, ...] = (
         "after-payment",
         "{step} arrived after the next payment",
         AfterPayment("P1D"),
-        UNDONE,
+        UNDONE_PAYMENT,
         AT_REST | SUSPECT,
         lambda delivery: delivery.status in UNPAID_STATUSES,
     ),
@@ -240,51 +250,50 @@ VARIATIONS: tuple[Variation, ...] = (
         "refused",
         "{step} arrived two minutes late",
         Answer(503),
-        MISSED,
+        UNSHIPPED,
         AT_REST,
-        covers=_was_retried,
+        check=_was_retried,
         reported_as="retried",
         implied_by="late",
     ).with_offers(
-        VariationOffer(
-            "slow-shop",
-            "The first attempt of each webhook times out",
-            WHAT_IF,
-            effect=Timeout(),
-        )
+        VariationOffer("slow-shop", "The first attempt of each webhook times out", WHAT_IF, effect=Timeout())
     ),
     _call(
         "early",
         "the webhooks of {step} arrived before its response",
         WEBHOOKS_FIRST,
-        MISSED,
+        UNSHIPPED,
         AT_REST | SUSPECT,
-        covers=_was_early,
+        check=_was_early,
         reported_as="before the response",
     ).with_offers(
         VariationOffer(
             "webhook-before-response",
             "Webhooks arrive before the response",
             SEQUENCE | SCENARIO,
-            settings=EARLY,
+            settings=EARLY_WEBHOOK_SETTINGS,
         )
     ),
     Variation(
         "unreachable",
         "no attempt arrived",
         Timeout(),
-        MISSED,
-        covers=_has_failed,
+        UNSHIPPED,
+        check=_has_failed,
         reported_as="failed for good",
     ).with_offers(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
     # Calls of the shop
-    _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).with_offers(
+    _read("unavailable", "{step} failed once with 503", OUTAGE, UNSHIPPED, AT_REST | SUSPECT).with_offers(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
-    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), UNDONE, AT_REST),
-    _call("unavailable", "{step} failed with 503, without any effect", UNAVAILABLE, PAID_TWICE, SUSPECT),
+    _order_read("overtaken", "{step} got a stale response", Fault(Stale()), UNDONE_PAYMENT, AT_REST),
+    _call("unavailable", "{step} failed with 503, without any effect", OUTAGE, DOUBLE_PAYMENT, SUSPECT),
     _call(
-        "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
+        "answer-lost",
+        "{step} was carried out, but its response was lost",
+        LOST_RESPONSE,
+        DOUBLE_PAYMENT,
+        SUSPECT,
     ).with_offers(
         VariationOffer(
             "lost-answer", "The response to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503
@@ -296,172 +305,184 @@ VARIATIONS: tuple[Variation, ...] = (
             NEXT_ORDER,
         ),
     ),
-    _call("refused", "{step} was refused with 409, without any effect", CONFLICT, NOT_TAKEN),
-    _capture("captured", "the merchant captured by hand before {step}", CAPTURED_BY_HAND, TWICE),
-    _capture("voided", "the merchant voided by hand before {step}", VOIDED_BY_HAND, NOT_TAKEN),
-    _capture("expired", "the authorization expired just before {step}", EXPIRED, NOT_TAKEN),
-    _change("changed", "the order changed before {step}", CHANGED, NOT_TAKEN),
-    Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
-    Variation("silent", "{step} got no response", Fault(Silence()), STUCK, kinds=CALLS),
-    Variation("slow", "every response took 1.5 s", Fault(latency=1.5), STUCK).with_offers(
+    _call("refused", "{step} was refused with 409, without any effect", CONFLICT_FAULT, NO_CAPTURE),
+    _capture("captured", "the merchant captured by hand before {step}", MANUAL_CAPTURE, DUPLICATION),
+    _capture("voided", "the merchant voided by hand before {step}", MANUAL_VOID, NO_CAPTURE),
+    _capture("expired", "the authorization expired just before {step}", AUTHORIZATION_EXPIRY, NO_CAPTURE),
+    _change("changed", "the order changed before {step}", ORDER_CHANGE, NO_CAPTURE),
+    Variation(
+        "limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), RATE_LIMITED_SHOP, kinds=CALLS
+    ),
+    Variation("silent", "{step} got no response", Fault(Silence()), BLOCKED_SHOP, kinds=CALLS),
+    Variation("slow", "every response took 1.5 s", Fault(latency=1.5), BLOCKED_SHOP).with_offers(
         VariationOffer("slow", "Every response takes 1.5 s", SWITCH)
     ),
     # The shop's own forms
-    _form("twice", "{step} was submitted twice", Repeat(at_once=False), TWICE, SUSPECT),
+    _form("twice", "{step} was submitted twice", Repeat(at_once=False), DUPLICATION, SUSPECT),
     _form(
         "together",
         "{step} was submitted twice at the same moment",
         Repeat(at_once=True),
-        TWICE,
+        DUPLICATION,
         SUSPECT | THREADS,
     ),
     _form(
         "another-pays",
         "another customer submitted {step} first, and paid",
         OtherCustomer(pays=True),
-        MIXED_UP,
+        MIXED_UP_CUSTOMERS,
         CUSTOMERS,
     ),
     _form(
         "another-unpaid",
         "another customer submitted {step} first, and did not pay",
         OtherCustomer(pays=False),
-        MIXED_UP,
+        MIXED_UP_CUSTOMERS,
         CUSTOMERS,
     ),
-    _number("one-less", "{step} was submitted with a number reduced by one", ChangedNumber(-1), OWED),
-    _number("one-more", "{step} was submitted with a number increased by one", ChangedNumber(1), UNPAID),
+    _number("one-less", "{step} was submitted with a number reduced by one", ChangedNumber(-1), DEBT),
+    _number(
+        "one-more", "{step} was submitted with a number increased by one", ChangedNumber(1), UNPAID_GOODS
+    ),
     _amount(
         "cent-less",
         "{step} was submitted with an amount reduced by a cent",
         ChangedNumber(-1, is_amount=True),
-        OWED,
+        DEBT,
     ),
     _amount(
         "cent-more",
         "{step} was submitted with an amount increased by a cent",
         ChangedNumber(1, is_amount=True),
-        UNPAID,
+        UNPAID_GOODS,
     ),
-    _choice("another-choice", "{step} was submitted with another choice", OtherChoice(), UNPAID),
+    _choice("another-choice", "{step} was submitted with another choice", OtherChoice(), UNPAID_GOODS),
     # The shop's jobs
-    _job("twice", "{step} ran twice", Repeat(at_once=False), TWICE, SUSPECT),
+    _job("twice", "{step} ran twice", Repeat(at_once=False), DUPLICATION, SUSPECT),
     Variation(
         "together",
         "{step} ran in two processes at the same moment",
         Repeat(at_once=True),
-        TWICE,
+        DUPLICATION,
         SUSPECT | THREADS,
-        lambda run: run.is_changing,
+        lambda run: run.changes_orders,
         kinds=(JOB,),
     ),
     # Time
-    _time("day-more", "a day more passed after {step}", TimePasses("P1D"), LAPSED),
-    _time("lapses", "the authorization expired after {step}", LAPSES, LAPSED),
-    _time("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
+    _time("day-more", "a day more passed after {step}", ElapsedTime("P1D"), LAPSE),
+    _time("lapses", "the authorization expired after {step}", LAPSES, LAPSE),
+    _time("restarted", "the shop was restarted after {step}", RESTARTS, UNSHIPPED, AT_REST),
     # Customers
     _customer(
         "returns-first",
         "the customer returned to the shop before the webhook of {step}",
         RETURNS_FIRST,
-        UNPAID,
+        UNPAID_GOODS,
         AT_REST | SUSPECT,
     ),
     _customer(
         "two-tabs",
         "the customer returned in two tabs at the same moment, before the webhook of {step}",
         TWO_TABS,
-        TWICE,
+        DUPLICATION,
         AT_REST,
     ),
-    _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID),
-    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).with_offers(
-        VariationOffer("declined", "The bank declines the payment", WHAT_IF, shows=("HOOK-08", "FLOW-15"))
+    _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID_GOODS),
+    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID_GOODS).with_offers(
+        VariationOffer("declined", "The bank declines the payment", WHAT_IF, findings=("HOOK-08", "FLOW-15"))
     ),
-    _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
+    _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID_GOODS),
     _customer(
         "fails-then-pays",
         "{step} failed at first, and succeeded on the second attempt",
         FAILS_THEN_PAYS,
-        MISSED,
+        UNSHIPPED,
     ),
-    _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
-    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).with_offers(
+    _customer(
+        "cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, UNSHIPPED
+    ),
+    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID_GOODS).with_offers(
         VariationOffer(
             "expires", "The customer does not pay in time; this moves the clock by a minute", WHAT_IF
         )
     ),
-    _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
-    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, MISSED),
-    _abandonment("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), MISSED),
+    _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, UNSHIPPED),
+    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED),
+    _abandonment("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), UNSHIPPED),
     _customer(
-        "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
+        "twice",
+        "the customer pressed the button twice for {step}",
+        ACTS_TWICE,
+        DUPLICATION,
+        AT_ONCE | SUSPECT,
     ),
     # Money and time
-    _bank("short", "{step} was one cent short", SENDS_LESS, UNPAID),
-    _bank("surplus", "{step} was one euro too high", SENDS_MORE, OWED),
-    _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
-    _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, OWED, SUSPECT),
-    _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
+    _bank("short", "{step} was one cent short", SENDS_LESS, UNPAID_GOODS),
+    _bank("surplus", "{step} was one euro too high", SENDS_MORE, DEBT),
+    _bank("after-expiry", "{step} arrived after the expiry", ACTS_TOO_LATE, UNSHIPPED),
+    _bank("credited-twice", "{step} arrived twice", ACTS_TWICE, DEBT, SUSPECT),
+    _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID_GOODS),
     _payment(
         "pays-both",
         "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
-        PAID_TWICE,
+        DOUBLE_PAYMENT,
     ),
     _payment(
         "pays-earlier",
         "the customer paid on the page of an earlier attempt in place of {step}",
         PAYS_EARLIER,
-        MISSED,
+        UNSHIPPED,
     ),
     _payment(
         "earlier-first",
         "the customer paid on the page of an earlier attempt before {step}",
         PAYS_EARLIER_FIRST,
-        PAID_TWICE,
+        DOUBLE_PAYMENT,
     ),
     _payment(
         "cancels-earlier",
         "the customer cancelled an earlier attempt after {step}",
         CANCELS_EARLIER,
-        UNDONE,
+        UNDONE_PAYMENT,
     ),
-    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, MISSED),
-    _customer("three-days", "three days passed after {step}", TimePasses("P3D"), LAPSED),
-    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).with_offers(
+    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, UNSHIPPED),
+    _customer("three-days", "three days passed after {step}", ElapsedTime("P3D"), LAPSE),
+    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSE).with_offers(
         VariationOffer(
             "authorization-expires",
             "The shop captures nothing before the authorization expires; this moves the clock by a minute",
             WHAT_IF,
-            shows=("CAP-03", "CAP-04"),
+            findings=("CAP-03", "CAP-04"),
         )
     ),
-    _direct_payment("month", "a month passed after {step}", TimePasses("P31D"), LAPSED),
-    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).with_offers(
+    _direct_payment("month", "a month passed after {step}", ElapsedTime("P31D"), LAPSE),
+    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSE).with_offers(
         VariationOffer(
-            "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, shows=("SET-47",)
+            "captured-in-parts", "The merchant captures twice, by hand", WHAT_IF, findings=("SET-47",)
         )
     ),
-    _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
+    _action("restarted", "the shop was restarted after {step}", RESTARTS, UNSHIPPED, AT_REST),
     # The service
-    _screening("declined", "the screening of {step} declined", {"screening": "declined"}, UNPAID),
+    _screening("declined", "the screening of {step} declined", {"screening": "declined"}, UNPAID_GOODS),
     _long_screening(
-        "needs-time", "the screening of {step} took a day", {**SLOW_SCREENING, "then": "passed"}, MISSED
+        "needs-time", "the screening of {step} took a day", {**SLOW_SCREENING, "then": "passed"}, UNSHIPPED
     ),
     _long_screening(
         "declined-later",
         "the screening of {step} took a day and then declined",
         {**SLOW_SCREENING, "then": "declined"},
-        UNPAID,
+        UNPAID_GOODS,
     ),
-    _failing_screening("error", "the screening of {step} reported an error", {"screening": "error"}, UNPAID),
-    _approval("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID),
-    _settlement("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID),
-    _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, OWED, AT_REST),
-    _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, OWED),
-    _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID),
-    _charge("charge-later", "{step} took a day", {"processor": "settles", "after": "P1D"}, MISSED),
+    _failing_screening(
+        "error", "the screening of {step} reported an error", {"screening": "error"}, UNPAID_GOODS
+    ),
+    _approval("not-approved", "the screening declined", Action(SCREENING, "decline"), UNPAID_GOODS),
+    _settlement("not-settled", "the processor failed", Action(PROCESSOR, "fail"), UNPAID_GOODS),
+    _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, DEBT, AT_REST),
+    _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, DEBT),
+    _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID_GOODS),
+    _charge("charge-later", "{step} took a day", {"processor": "settles", "after": "P1D"}, UNSHIPPED),
 )
 
 
@@ -472,19 +493,21 @@ def rehearsal_variations() -> list[Variation]:
 
 def webhook_coverage_checks() -> dict[str, CoverageCheck]:
     """Return the coverage checks of webhook variations, by reported name."""
-    return {each.reported: each.covers for each in VARIATIONS if each.covers is not None}
+    return {each.reported_name: each.check for each in VARIATIONS if each.check is not None}
 
 
 def all_offers() -> Iterator[VariationOffer]:
     """Yield all offers, each completed from its variation."""
     for each in VARIATIONS:
         for offer in each.offers:
-            yield offer._replace(effect=offer.effect or each.effect, risk=each.risk, reported=each.reported)
+            yield offer._replace(
+                effect=offer.effect or each.effect, risk=each.risk, reported_name=each.reported_name
+            )
 
 
 def offers_in(place: OfferedIn) -> dict[str, VariationOffer]:
     """Return the offers of a feature, by name."""
-    return {offer.name: offer for offer in all_offers() if place in offer.places}
+    return {offer.name: offer for offer in all_offers() if place in offer.offered_in}
 
 
 SEQUENCE_PAIRS: Final = (("twice", "before the response"),)
@@ -493,6 +516,6 @@ SEQUENCE_PAIRS: Final = (("twice", "before the response"),)
 def sequences() -> dict[str, tuple[VariationOffer, ...]]:
     """Return the offers of each sequence of webhooks, from the simplest sequence to the most complex."""
     offers = sorted(offers_in(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
-    single = {offer.reported: (offer,) for offer in offers}
+    single = {offer.reported_name: (offer,) for offer in offers}
     paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in SEQUENCE_PAIRS}
     return {"after the response": (), **single, **paired}

@@ -41,11 +41,11 @@ def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortInUse(_explain(host, port, error)) from error
+        raise PortInUse(_explain_bind_error(host, port, error)) from error
     return bound
 
 
-def _explain(host: str, port: int, error: Exception) -> str:
+def _explain_bind_error(host: str, port: int, error: Exception) -> str:
     """Explain why an address cannot be bound, with a remedy."""
     problem = f"cannot listen on {url_of(host, port).partition('://')[2]}"
     number = getattr(error, "errno", None)

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import Final
 
-from payment_sandbox.web.addresses import takes_snapshot
+from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 
 SNAPSHOT_BYTES_MAX: Final = 256 << 20
@@ -17,7 +17,7 @@ class Bodies:
 
     def receive(self, path: bytes) -> "Body":
         """Create the empty body of a request to this path."""
-        return Body(self, is_snapshot=takes_snapshot(path.decode("latin-1")))
+        return Body(self, is_snapshot=accepts_snapshot(path.decode("latin-1")))
 
     def reserve(self, length: int) -> bool:
         """Reserve memory for a piece of a snapshot; return False if the budget is exhausted."""

@@ -47,7 +47,7 @@ class ServerConfig:
     control_token: str | None = None
     security: Security = NO_TLS
     observer: "Observer | None" = None  # notified of projects, and of requests without a project
-    webhooks_only_local: bool = False  # to this machine, and to hosts that a project allows
+    webhooks_only_local: bool = False  # send webhooks only to this machine and to hosts that a project allows
     deliver_to: Sequence[str] = ()  # the only webhook hosts; empty: all hosts
     freeze_memory: bool = False  # the garbage collector skips existing orders
     state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database

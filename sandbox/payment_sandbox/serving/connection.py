@@ -24,17 +24,17 @@ from payment_sandbox.serving.bodies import Body
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Peers, Request
 
-HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
-LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # of a request line, and of each header
-BUFFER_BYTES: Final = 1 << 16  # of a body; when full, reading from the client pauses
-READ_BYTES: Final = 1 << 14  # at a time
+HEAD_BYTES_MAX: Final = 16 << 10  # the limit for a request line with its headers
+LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # the limit for a request line, and for each header
+BUFFER_BYTES: Final = 1 << 16  # the buffered part of a body; when full, reading from the client pauses
+READ_BYTES: Final = 1 << 14  # the size of one read
 PARSE_SECONDS: Final = 0.001
 PAUSE_FACTOR: Final = 4  # the length of the pause after a long parse, in parse times
 IDLE_SECONDS: Final = 60.0
 REFUSAL_SECONDS: Final = 1.0  # the client's time to read; closing with unread data would destroy the response
 HALF_CLOSED_SECONDS: Final = 0.05  # after the last response to a client that sends nothing more
-VERSIONS: Final = (HttpVersion10, HttpVersion11)
-CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+SUPPORTED_VERSIONS: Final = (HttpVersion10, HttpVersion11)
+CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +48,10 @@ def log_once(problem: str) -> None:
 class Limits(NamedTuple):
     """The concurrency limits of a server, and the timeouts of connections when it is full."""
 
-    connections: int = 4000  # the system's limit of open files may allow less
+    connections: int = 4000  # the system's open-file limit may allow fewer
     waiting: int = 1024  # waiting calls, each on a thread; at most two thirds for one project
     watching: int = 3000  # event streams; at most two thirds for one project
-    snapshots_bytes: int = 1 << 30  # of all snapshots being received or restored
+    snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received or restored
     send_seconds: float = 30.0  # for a piece of a response that the client does not read
     inactive_seconds: float = 0.1  # without a request
     half_open_seconds: float = 2.0  # without a byte in the middle of a request
@@ -77,12 +77,12 @@ class RefusedRequest(Exception):
 
     @classmethod
     def for_head(cls) -> "RefusedRequest":
-        """The request line and headers are too long."""
+        """Refuse a request line and headers that are too long."""
         return cls(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
 
     @classmethod
     def for_body(cls) -> "RefusedRequest":
-        """The body is too long for any path."""
+        """Refuse a body that is too long for any path."""
         return cls(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
 
 
@@ -109,7 +109,7 @@ class Host(Protocol):
         """Count a response; status 0 stands for a cut response."""
         ...
 
-    def lost(self) -> None:
+    def on_connection_end(self) -> None:
         """Handle the end of a connection."""
         ...
 
@@ -130,14 +130,14 @@ class ConnectionFactory(web.Server):
 
 
 def _answer(request: web.BaseRequest) -> Coroutine[Any, Any, web.StreamResponse]:
-    return cast(Connection, request.protocol).answered(request)
+    return cast(Connection, request.protocol).answer_request(request)
 
 
 def _make_request(
     message: Any, payload: StreamReader, connection: Any, writer: Any, task: Any
 ) -> web.BaseRequest:
     """Create a request; an unknown HTTP version is replaced by the newest supported one."""
-    if message.version in VERSIONS:
+    if message.version in SUPPORTED_VERSIONS:
         return web.BaseRequest(message, payload, connection, writer, task, connection.loop)
     supported = message._replace(version=HttpVersion11)
     return _UnsupportedVersion(supported, payload, connection, writer, task, connection.loop)
@@ -173,8 +173,8 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self.on_lost: Callable[[], None] | None = None  # called when a stream's client disconnects
         self._host = host
         self._read_buffer = server.read_buffer
-        self._content: StreamReader | None = None  # of the body being read
-        self._content_bytes = self._framing_bytes = 0  # of the body, and of framing since its last content
+        self._content: StreamReader | None = None  # the body being read
+        self._content_bytes = self._framing_bytes = 0  # framing since the last content
         self._phase = Phase.IDLE
         self._started_seconds = self.quiet_since_seconds = (
             loop.time()
@@ -199,7 +199,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._host.connections.discard(self)
         if self.on_lost is not None:
             self.on_lost()
-        self._host.lost()
+        self._host.on_connection_end()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
@@ -221,10 +221,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
         super().data_received(data)
         if self._content is not None:
             self._limit_framing(self._content, len(data))
-        took_seconds = self.loop.time() - began_seconds
-        if took_seconds > PARSE_SECONDS and self.transport is not None and self.transport.is_reading():
+        parse_seconds = self.loop.time() - began_seconds
+        if parse_seconds > PARSE_SECONDS and self.transport is not None and self.transport.is_reading():
             self.transport.pause_reading()
-            self.loop.call_later(took_seconds * PAUSE_FACTOR, self._resume_reading)
+            self.loop.call_later(parse_seconds * PAUSE_FACTOR, self._resume_reading)
 
     def _resume_reading(self) -> None:
         if self.transport is not None and not self.transport.is_closing():
@@ -241,7 +241,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
                 RefusedRequest(431, f"a chunk's size or a trailer is over {HEAD_BYTES_MAX} bytes")
             )
 
-    def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio's signature
         """Answer the requests sent before the client half-closed, and end any stream."""
         self._has_ended = True
         if self.on_lost is not None or self._phase is Phase.BODY or self.ssl_context is not None:
@@ -266,11 +266,11 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     # Request handling: aiohttp passes one request at a time
 
-    async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def answer_request(self, http: web.BaseRequest) -> web.StreamResponse:
         """Read the body of a request, and answer the request."""
         started_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
         try:
-            request = _request(http)
+            request = _convert_request(http)
             if not http.body_exists:
                 self._phase = Phase.ANSWERING
                 return await self._host.answer(request, reply)
@@ -282,7 +282,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
                 return await self._host.answer(received, reply)
         except RefusedRequest as refused:
             self._drops_input = True
-            return reply.refused(refused.status, refused.value)
+            return reply.refuse(refused.status, refused.value)
         finally:
             self._phase, self.quiet_since_seconds = Phase.IDLE, self.loop.time()
             self._host.count(reply.status, self.quiet_since_seconds - started_seconds)
@@ -304,28 +304,28 @@ class Connection(web.RequestHandler, BufferedProtocol):
         if (
             EXPECT in http.headers
             and http.version is HttpVersion11
-            and not self._wants_body(http, body, length)
+            and not self._accept_body(http, body, length)
         ):
             return
         self._content, self._content_bytes, self._framing_bytes = http.content, 0, 0
         try:
             while not http.content.at_eof():
-                body.add(await self._piece(http.content))
+                body.add(await self._read_piece(http.content))
                 if body.length > REQUEST_BYTES_MAX:
                     raise RefusedRequest.for_body()
         finally:
             self._content = None
 
-    def _wants_body(self, http: web.BaseRequest, body: Body, length: int) -> bool:
-        """Answer ``Expect: 100-continue``; return False without it if the body is too long."""
+    def _accept_body(self, http: web.BaseRequest, body: Body, length: int) -> bool:
+        """Answer ``Expect: 100-continue``; if the body is too long, do not answer, and return False."""
         if length > body.bytes_max:  # the request will be refused
             body.length, self._drops_input = length, True
             return False
         if http.headers[EXPECT].lower() == "100-continue" and self.transport is not None:
-            self.transport.write(CONTINUE)
+            self.transport.write(CONTINUE_RESPONSE)
         return True
 
-    async def _piece(self, content: StreamReader) -> bytes:
+    async def _read_piece(self, content: StreamReader) -> bytes:
         if content.is_eof():
             return await content.readany()
         if self._has_ended:
@@ -357,11 +357,11 @@ class Connection(web.RequestHandler, BufferedProtocol):
             raise ConnectionResetError from exc  # the client has disconnected
         problem = 500, "the sandbox failed; see its log"
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
-            problem = _problem(exc)
+            problem = _describe_bad_request(exc)
         else:
             log.error("a request could not be answered", exc_info=exc)
         self._host.count(problem[0], 0.0)
-        return PendingReply(self, request).refused(*problem)
+        return PendingReply(self, request).refuse(*problem)
 
     # Time limits
 
@@ -409,7 +409,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
 
-def _problem(error: BaseException) -> tuple[int, str]:
+def _describe_bad_request(error: BaseException) -> tuple[int, str]:
     """Return the status and message for input that is not HTTP."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
         return 431, RefusedRequest.for_head().value
@@ -418,7 +418,7 @@ def _problem(error: BaseException) -> tuple[int, str]:
     return 400, "this is not a valid HTTP request"
 
 
-def _request(http: web.BaseRequest) -> Request:
+def _convert_request(http: web.BaseRequest) -> Request:
     """Convert a request, without its body.
 
     Raises:

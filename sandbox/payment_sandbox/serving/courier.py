@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from payment_sandbox.operations.deliver_webhook import (
     PreparedAttempt,
-    offers_of,
+    create_offers,
     prepare_attempt,
     record_attempt,
 )
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_LOCAL,
+    NOT_SENT_IN_TESTS,
     ReceiverAnswer,
     Reply,
     Send,
@@ -30,10 +30,10 @@ from payment_sandbox.projects.calling import during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.relay import Label
+from payment_sandbox.projects.relay import AttemptLabel
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.serving.binding import is_local
-from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
+from payment_sandbox.serving.posting import Posting, post_over_network, stop_watching
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.storage.codec import NotStored
@@ -49,7 +49,9 @@ Retry = Callable[[Callable[[], Any]], Any]
 """Repeats work until its result is stored."""
 
 
-def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label, retry: Retry) -> None:
+def forward(
+    project: Project, epoch: Epoch, prepared: PreparedAttempt, label: AttemptLabel, retry: Retry
+) -> None:
     """Offer an attempt and its copies to the listener, and record the shop's answers.
 
     If the listener disconnects, the webhook waits for the next one, and no attempt is counted.
@@ -57,7 +59,7 @@ def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: La
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
-    offers = offers_of(prepared, label)
+    offers = create_offers(prepared, label)
     project.relay.offer(offers)
     is_answered = False
     try:
@@ -77,7 +79,7 @@ def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: La
 
 def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
     """Park a webhook for the next listener; requeue it if one is connected, or forwarding is off."""
-    with project.exclusively(epoch):  # so that the setting cannot change meanwhile
+    with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
         is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)
     if not is_parked:
@@ -90,11 +92,11 @@ log = logging.getLogger(__name__)
 class InProcessReceiver(Protocol):
     """An application in this process that receives webhooks."""
 
-    def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> ReceiverAnswer:
+    def __call__(self, request: WebhookRequest, on_status: "Callable[[int], None]", /) -> ReceiverAnswer:
         """Deliver one webhook, and report its status as soon as it is known."""
         ...
 
-    def place(self, thread: int) -> str | None:
+    def locate_handler(self, thread_id: int) -> str | None:
         """Locate the handler that a thread is waiting for, if any."""
         ...
 
@@ -103,7 +105,7 @@ class Destination:
     """A project's receiver of webhooks in this process, and the allowed hosts on other machines."""
 
     receiver: InProcessReceiver | None = None
-    hosts: frozenset[str] | None = None  # served by the receiver; None: all
+    hosts: frozenset[str] | None = None  # hosts served by the receiver; None: all hosts
     on_waiting_thread = False  # the receiver runs on the thread that waits for the webhooks
     allowed: frozenset[str] = frozenset()  # hosts on other machines
 
@@ -125,18 +127,18 @@ class Courier:
         *,
         trusted: Trust | None = None,
         local_only: bool = False,
-        only_to: Collection[str] = (),
+        allowed_hosts: Collection[str] = (),
     ) -> None:
         """Create a courier; ``send`` replaces the network, and gets each request with its number of copies.
 
         ``trusted`` adds to the certificates that the system trusts. With ``local_only``, webhooks go only to
-        this machine and to hosts that a project allows; with ``only_to``, over the network only to its hosts.
+        this machine and to hosts that a project allows; ``allowed_hosts`` are the only hosts on the network.
         """
         self.statistics = Statistics()
         self._ending = Event()
         self._local_only = local_only
-        self.only_to = tuple(map(normal_host, only_to))
-        self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
+        self.allowed_hosts = tuple(map(normal_host, allowed_hosts))
+        self._post_over_network: Send = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
         self._deferred: dict[int, deque[tuple[Project, Epoch]]] = {}  # deferred outboxes, by waiting thread
@@ -166,38 +168,38 @@ class Courier:
         """Return the in-process receiver of a project's webhooks, if any."""
         return project.slots.of(DESTINATION).receiver
 
-    def carry(self, project: Project, epoch: Epoch) -> None:
+    def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
 
         Delivery runs on another thread, or is deferred to this one if it is about to wait for the webhooks.
         """
-        postponed = self._deferred.get(get_ident())
-        if postponed is not None and project.slots.of(DESTINATION).on_waiting_thread:
-            postponed.append((project, epoch))
+        deferred = self._deferred.get(get_ident())
+        if deferred is not None and project.slots.of(DESTINATION).on_waiting_thread:
+            deferred.append((project, epoch))
         else:
-            self._threads.run(lambda: self._carry(project, epoch))
+            self._threads.run(lambda: self._deliver_outbox(project, epoch))
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
         """Defer deliveries to this thread in the context; then hand the remaining ones to other threads."""
         thread_id = get_ident()
         outer = self._deferred.get(thread_id)  # set if a webhook handler makes this call during another call
-        postponed = self._deferred[thread_id] = deque()
+        deferred = self._deferred[thread_id] = deque()
         try:
             yield
         finally:
             del self._deferred[thread_id]
-            for project, epoch in postponed:
-                self.carry(project, epoch)
+            for project, epoch in deferred:
+                self.deliver_outbox(project, epoch)
             if outer is not None:
                 self._deferred[thread_id] = outer
 
     def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
         """Deliver the webhooks deferred to this thread, until none remain or ``is_enough`` is true."""
-        postponed = self._deferred.get(get_ident())
-        while postponed and not is_enough():
-            project, epoch = postponed.popleft()
-            self._carry(project, epoch, is_enough)
+        deferred = self._deferred.get(get_ident())
+        while deferred and not is_enough():
+            project, epoch = deferred.popleft()
+            self._deliver_outbox(project, epoch, is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
@@ -216,9 +218,9 @@ class Courier:
                 forward(project, epoch, prepared, prepared.label, retry)
                 return
             else:
-                replies = self._replies(project, prepared)
+                replies = self._send_copies(project, prepared)
                 for reply, _ in replies:
-                    self.statistics.attempted(reply.status)
+                    self.statistics.count_attempt(reply.status)
             for copy, (reply, sent_at) in enumerate(replies):
                 sent = prepared._replace(real_at=sent_at)
                 retry(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
@@ -248,13 +250,15 @@ class Courier:
         self._threads.stop()
         stop_watching()
 
-    def _carry(self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False) -> None:
+    def _deliver_outbox(
+        self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False
+    ) -> None:
         while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
             except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
-                self._threads.run(lambda: self._carry(project, epoch))
+                self._threads.run(lambda: self._deliver_outbox(project, epoch))
                 raise
             except BaseException:  # the next webhook must still be delivered
                 log.exception(
@@ -262,10 +266,10 @@ class Courier:
                 )
             if is_enough():
                 epoch.outbox.hand_over()
-                self._threads.run(lambda: self._carry(project, epoch))
+                self._threads.run(lambda: self._deliver_outbox(project, epoch))
                 return
 
-    def _replies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
+    def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
         """Send all copies, and return the replies with the real times of sending.
 
         Other threads send them, so that the timeout also covers receivers that answer slowly. By default,
@@ -276,7 +280,7 @@ class Courier:
             return [(reply, prepared.real_at) for reply in self._send(request, prepared.copies)]
         destination, real = project.slots.of(DESTINATION), project.services.real
 
-        def answered(posting: Posting) -> tuple[Reply, datetime]:
+        def wait_for_reply(posting: Posting) -> tuple[Reply, datetime]:
             reply = posting.wait()
             now = real.wall_now()  # taken first, so that an attempt begins before the calls that it causes
             since = timedelta(seconds=real.monotonic_seconds() - posting.sent_seconds)
@@ -284,49 +288,51 @@ class Courier:
 
         receiver = destination.receiver_for(request.url)
         if prepared.are_parallel(over_network=receiver is None):
-            over_network = [self._finish_posting(destination, request, receiver) for _ in copies]
-            return _sent_at_once(list(map(answered, over_network)))
+            over_network = [self._post_on_other_thread(destination, request, receiver) for _ in copies]
+            return _align_start_times(list(map(wait_for_reply, over_network)))
         on_this_thread = destination.on_waiting_thread and get_ident() in self._deferred
         post = (
-            self._posted_on_this_thread if receiver is not None and on_this_thread else self._finish_posting
+            self._post_on_this_thread
+            if receiver is not None and on_this_thread
+            else self._post_on_other_thread
         )
-        return [answered(post(destination, request, receiver)) for _ in copies]
+        return [wait_for_reply(post(destination, request, receiver)) for _ in copies]
 
-    def _start_posting(
+    def _create_posting(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         if receiver is not None:
-            return Posting(request, receiver, receiver.place)
+            return Posting(request, receiver, receiver.locate_handler)
         host = urlsplit(request.url).hostname or ""
         if self._local_only and not is_local(host) and host not in destination.allowed:
             return Posting(request, _refuse_to_send)
-        if self.only_to and normal_host(host) not in self.only_to:
-            return Posting(request, partial(_refuse_delivery, self.only_to))
-        return Posting(request, self._over_the_wire)
+        if self.allowed_hosts and normal_host(host) not in self.allowed_hosts:
+            return Posting(request, partial(_refuse_delivery, self.allowed_hosts))
+        return Posting(request, self._post_over_network)
 
-    def _finish_posting(
+    def _post_on_other_thread(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
-        posting = self._start_posting(destination, request, receiver)
+        posting = self._create_posting(destination, request, receiver)
         context = copy_context()  # carries the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
-    def _posted_on_this_thread(
+    def _post_on_this_thread(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
-        posting = self._start_posting(destination, request, receiver)
+        posting = self._create_posting(destination, request, receiver)
         posting.run_on_waiting_thread()
         return posting
 
 
-def _sent_at_once(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
+def _align_start_times(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
     """Adjust the start times of copies sent together, so that all precede the first end."""
     first_end = min(sent_at + timedelta(milliseconds=reply.duration_ms) for reply, sent_at in replies)
     return [(reply, min(sent_at, first_end)) for reply, sent_at in replies]
 
 
-def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
+def _refuse_to_send(request: WebhookRequest, on_status: "Callable[[int], None]") -> ReceiverAnswer:
     """Refuse to send a webhook.
 
     Raises:
@@ -334,7 +340,7 @@ def _refuse_to_send(request: WebhookRequest, answered: "Callable[[int], None]") 
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(
-        f"{STAYS_LOCAL}; deliver_to(app) delivers them to the shop, and "
+        f"{NOT_SENT_IN_TESTS}; deliver_to(app) delivers them to the shop, and "
         f"deliver_over_network(hosts=[{host!r}]) allows that host"
     )
 
@@ -345,7 +351,7 @@ def normal_host(name: str) -> str:
 
 
 def _refuse_delivery(
-    hosts: Sequence[str], request: WebhookRequest, answered: "Callable[[int], None]"
+    hosts: Sequence[str], request: WebhookRequest, on_status: "Callable[[int], None]"
 ) -> ReceiverAnswer:
     """Refuse to send a webhook.
 

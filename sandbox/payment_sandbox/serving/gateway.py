@@ -11,17 +11,17 @@ from payment_sandbox.serving.bodies import Bodies, Body
 from payment_sandbox.serving.connection import Connection, Limits
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.turns import Lane, Turn, Turns, WaitCounter
+from payment_sandbox.serving.turns import FairPool, Turn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import Application, Request, Run, environment, error
-from payment_sandbox.web.addresses import takes_snapshot
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ConnectionCut, Line
+from payment_sandbox.web.addresses import accepts_snapshot
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
-RUNNING_MAX: Final = 2  # more threads would only slow down each other and the event loop
-RUNNING_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
+RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down each other and the event loop
+RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # calls with large bodies at once; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # for a complete streamed response
@@ -30,7 +30,7 @@ SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 log = logging.getLogger(__name__)
 
 
-class TurnLine(Line):
+class TurnConnection(ClientConnection):
     """The client connection of a call that may run on a thread."""
 
     __slots__ = ("turn",)
@@ -51,24 +51,24 @@ class Gateway:
         self,
         application: Application,
         loop: AbstractEventLoop,
-        lost: Callable[[], None],
+        on_connection_end: Callable[[], None],
         limits: Limits,
         statistics: Statistics,
         cluster: SharedCluster | None,
     ) -> None:
-        """Create a gateway; ``lost`` is called at the end of each connection."""
+        """Create a gateway; ``on_connection_end`` is called at the end of each connection."""
         self.connections: set[Connection] = set()
         self.is_full = False
         self.limits = limits
-        self.lost = lost
-        self.count = statistics.answered
+        self.on_connection_end = on_connection_end
+        self.count = statistics.count_call
         self.receive: Callable[[bytes], Body] = Bodies(limits.snapshots_bytes).receive
         self._application = application
         self._threads = Threads("request")
         waiting = WaitCounter(limits.waiting)
-        running_max = RUNNING_MAX if cluster is None else RUNNING_MAX_SHARED
-        self._working = Lane(loop, self._threads, running_max, waiting)
-        self._reading = Lane(loop, self._threads, READING_MAX, waiting)
+        running_max = RUNNING_CALLS_MAX if cluster is None else RUNNING_CALLS_MAX_SHARED
+        self._working = FairPool(loop, self._threads, running_max, waiting)
+        self._reading = FairPool(loop, self._threads, READING_MAX, waiting)
         self._turns = Turns(loop)
         self._watching = WaitCounter(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
@@ -85,37 +85,37 @@ class Gateway:
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
         """Answer a request."""
-        if len(request.body) != request.length and takes_snapshot(request.path.decode("latin-1")):
-            return await reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
-        line = TurnLine(request.headers)
+        if len(request.body) != request.length and accepts_snapshot(request.path.decode("latin-1")):
+            return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
+        client = TurnConnection(request.headers)
         try:
-            call = self._application.place(environment(request, reply.peers), request.length, line)
+            call = self._application.place(environment(request, reply.peers), request.length, client)
         except Exception:
             log.exception("a request could not be routed")
-            return await reply.whole(error(500, "the sandbox failed; see its log"))
-        return await self.respond(await self.run(call, line, request.length), reply)
+            return await reply.send_response(error(500, "the sandbox failed; see its log"))
+        return await self.respond(await self.run(call, client, request.length), reply)
 
-    async def run(self, call: Call, line: TurnLine, length: int) -> Run:
+    async def run(self, call: Call, client: TurnConnection, length: int) -> Run:
         """Run a call in its project's turn; ``length`` is the length of its body."""
         if not call.on_thread:
-            line.may_wait = False
+            client.may_wait = False
             if not self._turns.take():
                 await self._turns.wait(call.share)
             return Run(self._application, call)
 
         def run(turn: Turn) -> Run:
-            line.turn = turn
+            client.turn = turn
             return Run(self._application, call)
 
-        lane = self._reading if length > LARGE_BYTES else self._working
-        return await lane.run(call.share, run)
+        pool = self._reading if length > LARGE_BYTES else self._working
+        return await pool.run(call.share, run)
 
     async def respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send the application's response without a thread, then end the call."""
         if run.answer is not None and run.call.stream is None:
             try:
                 async with timeout(self.limits.send_seconds):
-                    return await reply.whole(run.answer)
+                    return await reply.send_response(run.answer)
             except TimeoutError:  # the client does not read
                 return reply.reset()
             finally:
@@ -132,9 +132,9 @@ class Gateway:
 
     async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send an event stream."""
-        with self._watching.counted(run.call.share) as may_watch:
+        with self._watching.count_call(run.call.share) as may_watch:
             if not may_watch or run.head is None:
-                return await reply.whole(error(503, TOO_MANY_WAIT, retry=True))
+                return await reply.send_response(error(503, TOO_MANY_WAIT, retry=True))
             await reply.begin(run.head)
             return await self._watchers.serve(stream, reply)
 
@@ -150,7 +150,7 @@ class Gateway:
                     async with timeout(self.limits.send_seconds):
                         await reply.send(piece)
                     piece = await self._next_piece(pieces, share)
-            return await reply.ended()
+            return await reply.end()
         except ConnectionCut:
             return reply.cut() if reply.has_begun else reply.reset()
         except TimeoutError:  # the client does not read

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
-FULL_SECONDS: Final = 0.1  # between a full server's checks for inactive connections
+FULL_CHECK_SECONDS: Final = 0.1  # between a full server's checks for inactive connections
 STOP_SECONDS: Final = 1.0
-FINISHED_SECONDS: Final = 0.005  # between checks for unanswered requests
-STALE_SECONDS: Final = 5.0  # between checks for inactive connections
+FINISH_CHECK_SECONDS: Final = 0.005  # between checks for unanswered requests
+STALE_CHECK_SECONDS: Final = 5.0  # between checks for inactive connections
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
-HANDSHAKE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
+TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0
-UNTRUSTED: Final = "the client may not trust the certificate; see /docs/https/"
+UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/https/"
 
 
 class HttpServer:
@@ -100,7 +100,7 @@ class _Acceptor:
 
     def __init__(
         self,
-        listening: socket.socket,
+        listening_socket: socket.socket,
         application: "Application",
         loop: AbstractEventLoop,
         limits: Limits,
@@ -109,13 +109,13 @@ class _Acceptor:
         cluster: SharedCluster | None,
     ) -> None:
         self._tls = tls
-        self._listening = listening
+        self._listening_socket = listening_socket
         self._loop = loop
-        self._most = most = _connections_max(limits.connections)
+        self._limit = connections_max = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=most,  # the remaining connections are for calls that neither wait nor watch
-            waiting=min(limits.waiting, most // 2),
-            watching=min(limits.watching, most * 3 // 4),
+            connections=connections_max,  # some of them for calls that neither wait nor watch
+            waiting=min(limits.waiting, connections_max // 2),
+            watching=min(limits.watching, connections_max * 3 // 4),
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)
@@ -124,27 +124,27 @@ class _Acceptor:
 
     def open(self) -> None:
         """Start accepting connections."""
-        self._loop.add_reader(self._listening, self._accept)
+        self._loop.add_reader(self._listening_socket, self._accept)
 
     def close_stale(self) -> None:
         """Close connections whose clients have neither sent nor read data for too long, periodically."""
         for connection in list(self.gateway.connections):
             connection.close_if_stale()
-        self._loop.call_later(STALE_SECONDS, self.close_stale)
+        self._loop.call_later(STALE_CHECK_SECONDS, self.close_stale)
 
     async def finish(self) -> None:
         """Stop accepting connections, and return once all requests are answered."""
         self._accept()  # the connections in the backlog
-        self._loop.remove_reader(self._listening)
+        self._loop.remove_reader(self._listening_socket)
         while self.gateway.connections or self._accepted:
             self.gateway.is_full = True
             for connection in list(self.gateway.connections):
                 connection.close_if_unused()
-            await asyncio.sleep(FINISHED_SECONDS)
+            await asyncio.sleep(FINISH_CHECK_SECONDS)
 
     async def close(self) -> None:
         """Drop all connections and their running tasks."""
-        self._loop.remove_reader(self._listening)
+        self._loop.remove_reader(self._listening_socket)
         for connection in list(self.gateway.connections):
             connection.abort()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -160,7 +160,7 @@ class _Acceptor:
             self._wait_for_room()
         for _ in range(self._room):
             try:
-                accepted, _ = self._listening.accept()
+                accepted, _ = self._listening_socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:  # too many open files
@@ -173,13 +173,13 @@ class _Acceptor:
 
     @property
     def _room(self) -> int:
-        return self._most - len(self.gateway.connections) - len(self._accepted)
+        return self._limit - len(self.gateway.connections) - len(self._accepted)
 
     def _wait_for_room(self) -> None:
         """Close inactive connections now, and active ones after their next responses."""
-        self._loop.remove_reader(self._listening)
+        self._loop.remove_reader(self._listening_socket)
         self._close_inactive()
-        self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
+        self._pause = self._loop.call_later(FULL_CHECK_SECONDS, self._resume)
         self.gateway.is_full = True
 
     async def _on_accept(self, accepted: socket.socket) -> None:
@@ -196,7 +196,7 @@ class _Acceptor:
             accepted.close()
         if not task.cancelled() and isinstance(task.exception(), SSLError):
             reason = cast(SSLError, task.exception()).reason
-            log_once(f"a client aborted the TLS handshake ({reason}): {UNTRUSTED}")
+            log_once(f"a client aborted the TLS handshake ({reason}): {UNTRUSTED_HINT}")
 
     def _resume(self) -> None:
         """Check again for room."""
@@ -235,7 +235,7 @@ async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> 
     try:
         async with asyncio.timeout(SILENT_SECONDS_MAX):
             await readable
-        return accepted.recv(1, socket.MSG_PEEK) == HANDSHAKE
+        return accepted.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE_BYTE
     finally:
         loop.remove_reader(accepted)
 
@@ -267,13 +267,13 @@ def raise_open_files_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def _connections_max(most: int) -> int:
+def _connections_max(connections_max: int) -> int:
     """Limit the connections by the open-file limit; in tests, the clients may be in this process, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return most
+        return connections_max
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return most
-    return max(CONNECTIONS_MIN, min(most, (files - OTHER_FILES) // 2))
+        return connections_max
+    return max(CONNECTIONS_MIN, min(connections_max, (files - OTHER_FILES) // 2))

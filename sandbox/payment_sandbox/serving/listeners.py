@@ -12,7 +12,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.call import Line
+from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
@@ -40,7 +40,7 @@ class SiteServer(Protocol):
         ...
 
 
-class OnFirstConnection:
+class LazyServer:
     """A port that loads its HTTP server on the first connection, because most test suites never need it."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -54,7 +54,7 @@ class OnFirstConnection:
         self.url = url_of(host, self.port)
         self._server: HttpServer | PlainServer | None = None
         self._thread: Thread | None = None
-        self._end, self._stopping = socket.socketpair()
+        self._stop_receiver, self._stop_sender = socket.socketpair()
 
     def start(self, application: "Application") -> None:
         """Wait for the first connection on a background thread, then serve."""
@@ -69,20 +69,20 @@ class OnFirstConnection:
     def stop(self) -> None:
         """Stop watching or serving."""
         with suppress(OSError):
-            self._stopping.send(b"x")
+            self._stop_sender.send(b"x")
         if self._thread is not None:
             self._thread.join()
         if self._server is not None:
             self._server.stop()
         self._socket.close()
-        self._end.close()
-        self._stopping.close()
+        self._stop_receiver.close()
+        self._stop_sender.close()
 
     def _watch(self, application: "Application") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
-            selector.register(self._end, selectors.EVENT_READ)
-            is_stopped = any(key.fileobj == self._end for key, _ in selector.select())
+            selector.register(self._stop_receiver, selectors.EVENT_READ)
+            is_stopped = any(key.fileobj == self._stop_receiver for key, _ in selector.select())
         if is_stopped:
             return
         try:
@@ -98,9 +98,9 @@ class PlainServer:
     """Werkzeug's HTTP server, without ``payment-sandbox[server]``: slower, and with fewer limits."""
 
     def __init__(self, bound: socket.socket) -> None:
-        class Quiet(WSGIRequestHandler):
+        class QuietHandler(WSGIRequestHandler):
             def log(self, *_: object) -> None:
-                """Do nothing, because the journal has all calls."""
+                """Do nothing, because the journal records all calls."""
 
             def connection_dropped(self, error: BaseException, environ: object = None) -> None:
                 """Close the connection after a fault cut the response."""
@@ -109,7 +109,7 @@ class PlainServer:
         host, port = bound.getsockname()[:2]
         self._application: Application | None = None
         self._server = make_server(
-            host, port, self._answer, threaded=True, request_handler=Quiet, fd=bound.fileno()
+            host, port, self._answer, threaded=True, request_handler=QuietHandler, fd=bound.fileno()
         )
         self._thread = Thread(target=self._server.serve_forever, name="server", daemon=True)
 
@@ -131,7 +131,7 @@ class PlainServer:
         application = self._application
         assert application is not None, "the server was not started"
         length = environ.get("CONTENT_LENGTH") or ""
-        call = application.place(environ, int(length) if length.isdecimal() else 0, Line())
+        call = application.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
         return application.answer(call, start_response)
 
 

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     import requests
     from _typeshed import WriteableBuffer
 
-ANSWER_BYTES_MAX: Final = 1 << 18  # to read; the record stores less
-TRUST: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
+ANSWER_BYTES_MAX: Final = 1 << 18  # read of an answer; the record stores fewer
+TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
-_current = local()  # the connection of this thread's request
+_thread_state = local()  # the connection of this thread's request
 
 
-class Wire:
+class CuttableConnection:
     """The connection of one request, which can be cut: a socket timeout never ends a trickling answer."""
 
     def __init__(self) -> None:
@@ -48,19 +48,19 @@ class Wire:
         self._is_cut = False
 
     @contextmanager
-    def used(self) -> Iterator[None]:
+    def use(self) -> Iterator[None]:
         """Use this wire for the requests of this thread in the context."""
-        _current.wire = self
+        _thread_state.connection = self
         try:
             yield
         finally:
-            _current.wire = None
+            _thread_state.connection = None
             with self._lock:
                 if self._socket is not None:
                     self._socket.close()
                 self._socket = None
 
-    def connected(self, opened: socket.socket) -> None:
+    def record_socket(self, opened: socket.socket) -> None:
         """Record a new connection by a duplicate descriptor, which survives the closing of the socket."""
         with self._lock:
             if self._socket is not None:
@@ -81,8 +81,8 @@ class Wire:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def over_the_wire(
-    request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None = None
+def post_over_network(
+    request: WebhookRequest, on_status: Callable[[int], None], trusted: Trust | None = None
 ) -> ReceiverAnswer:
     """POST the request without redirects, and without proxies or credentials from the environment.
 
@@ -94,14 +94,14 @@ def over_the_wire(
         import urllib3
 
     try:
-        return _post(request, answered, trusted)
+        return _post(request, on_status, trusted)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         sentence = describe_failure(error, request.url)
-        advice = TRUST if NOT_TRUSTED in sentence else ""
+        advice = TRUST_ADVICE if NOT_TRUSTED in sentence else ""
         raise Undelivered(f"{sentence}{advice}") from error
 
 
-def _post(request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None) -> ReceiverAnswer:
+def _post(request: WebhookRequest, on_status: Callable[[int], None], trusted: Trust | None) -> ReceiverAnswer:
     with _session(trusted) as session:
         session.headers.clear()
         with session.post(
@@ -112,7 +112,7 @@ def _post(request: WebhookRequest, answered: Callable[[int], None], trusted: Tru
             allow_redirects=False,
             stream=True,
         ) as response:
-            answered(response.status_code)
+            on_status(response.status_code)
             response.raw.enforce_content_length = True  # urllib3 1 accepts truncated bodies by default
             body = b""
             for piece in response.raw.stream(ATTEMPT_BODY_BYTES, decode_content=True):
@@ -148,20 +148,20 @@ def _pools() -> dict[str, type]:
         from urllib3.connection import HTTPConnection, HTTPSConnection  # deferred, for a faster start
         from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-    class Plain(HTTPConnection):
-        response_class = _Answer
+    class PlainConnection(HTTPConnection):
+        response_class = _LimitedResponse
 
         def _new_conn(self) -> socket.socket:
-            return _report(super()._new_conn())
+            return _report_socket(super()._new_conn())
 
     class EncryptedConnection(HTTPSConnection):
-        response_class = _Answer
+        response_class = _LimitedResponse
 
         def _new_conn(self) -> socket.socket:  # before the handshake, which may trickle, too
-            return _report(super()._new_conn())
+            return _report_socket(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
+        ConnectionCls = PlainConnection
 
     class EncryptedPool(HTTPSConnectionPool):
         ConnectionCls = EncryptedConnection
@@ -199,7 +199,7 @@ class _LimitedStream(RawIOBase):
         super().close()
 
 
-class _Answer(HTTPResponse):
+class _LimitedResponse(HTTPResponse):
     """An answer of limited length, for http and https."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
@@ -207,23 +207,23 @@ class _Answer(HTTPResponse):
         self.fp = BufferedReader(_LimitedStream(self.fp.detach()))
 
 
-def _report(opened: socket.socket) -> socket.socket:
-    wire: Wire | None = getattr(_current, "wire", None)
-    if wire is not None:
-        wire.connected(opened)
+def _report_socket(opened: socket.socket) -> socket.socket:
+    connection: CuttableConnection | None = getattr(_thread_state, "connection", None)
+    if connection is not None:
+        connection.record_socket(opened)
     return opened
 
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
-STILL_WAITS: Final = (
+LATE_HANDLER_WARNING: Final = (
     f"{NO_ANSWER} from a webhook handler; the call that caused the webhook waits for the handler; "
     "pytest-timeout stops tests that hang. %s"
 )
 GRACE_SECONDS: Final = 0.2  # for an event loop to cancel a late handler
 
 LOCATION_PREFIX: Final = "Location of the handler:"
-Place = Callable[[int], str | None]
+LocateHandler = Callable[[int], str | None]
 """Locates the handler that a thread is waiting for."""
 
 log = logging.getLogger(__name__)
@@ -232,38 +232,38 @@ log = logging.getLogger(__name__)
 class Posting:
     """One POST in flight. The status line counts as the answer, even if the body fails."""
 
-    def __init__(self, request: WebhookRequest, send: Send, place: Place | None = None) -> None:
-        """Prepare a POST; with ``place``, the reply locates an in-process handler at its timeout."""
+    def __init__(self, request: WebhookRequest, send: Send, locate: LocateHandler | None = None) -> None:
+        """Prepare a POST; with ``locate``, the reply locates an in-process handler at its timeout."""
         self._request = request
         self._send = send
-        self._place = place
-        self._wire = Wire()
+        self._locate = locate
+        self._connection = CuttableConnection()
         self._answer: Future[Reply] = Future()
         self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
-        self._late_at: str | None = None  # location of the handler at the timeout
+        self._logged_location: str | None = None  # location of the handler at the timeout
 
     def run(self) -> None:
-        """Send the request, and record the result of any behaviour of the receiver."""
+        """Send the request, and record the result, however the receiver behaves."""
         self._thread = get_ident()
         try:
-            with self._wire.used():
-                answer = self._send(self._request, self._answered)
+            with self._connection.use():
+                answer = self._send(self._request, self._record_status)
         except BaseException as error:  # handlers may raise pytest outcomes or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
-            self._answer.set_result(self._failed(error))
+            self._answer.set_result(self._convert_failure(error))
             return
         if self._warning is not None and answer.location:
             self._warning = f"{self._warning}: this one leads to {answer.location}"
         body = answer.body.decode(errors="replace")
-        self._answer.set_result(self._reply(body, traceback=answer.traceback))
+        self._answer.set_result(self._create_reply(body, traceback=answer.traceback))
 
     def run_on_waiting_thread(self) -> None:
         """Send the request on the waiting thread; lateness is still detected."""
-        with _LATE_HANDLERS.watching(self) if self._place is not None else nullcontext():
+        with _LATE_HANDLERS.watch(self) if self._locate is not None else nullcontext():
             self.run()
 
     def wait(self) -> Reply:
@@ -274,12 +274,12 @@ class Posting:
                 raise FutureTimeout
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
-            self._wire.cut()
+            self._connection.cut()
             traceback = self._late_location()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
-                return self._reply(traceback=traceback)
-            return self._reply(error=NO_ANSWER, traceback=traceback)
+                return self._create_reply(traceback=traceback)
+            return self._create_reply(error=NO_ANSWER, traceback=traceback)
 
     # The timeout, for ``_LateHandlers``
 
@@ -289,14 +289,14 @@ class Posting:
         return self._started_seconds + TIMEOUT_SECONDS
 
     @property
-    def is_report_late(self) -> bool:
+    def is_lateness_logged(self) -> bool:
         """Whether the lateness has been logged."""
-        return self._late_at is not None
+        return self._logged_location is not None
 
-    def report_late(self) -> None:
+    def log_lateness(self) -> None:
         """Locate the late handler, for the reply and for the log of a hanging test."""
-        self._late_at = self._location() or ""
-        log.warning(STILL_WAITS, self._late_at)
+        self._logged_location = self._location() or ""
+        log.warning(LATE_HANDLER_WARNING, self._logged_location)
 
     def pause(self, seconds: float) -> None:
         """Extend the timeout by the duration of a nested webhook's handler."""
@@ -307,32 +307,32 @@ class Posting:
         if not self._answer.done():
             return self._location()
         traceback = self._answer.result().traceback
-        is_place = traceback is not None and traceback.startswith(
+        is_location = traceback is not None and traceback.startswith(
             LOCATION_PREFIX
         )  # from the event loop that cancelled the handler
-        return traceback if is_place else self._late_at or traceback
+        return traceback if is_location else self._logged_location or traceback
 
     def _location(self) -> str | None:
-        return self._place(self._thread) if self._place is not None else None
+        return self._locate(self._thread) if self._locate is not None else None
 
-    def _failed(self, error: BaseException) -> Reply:
+    def _convert_failure(self, error: BaseException) -> Reply:
         problem, traceback = f"{type(error).__name__}: {error}", None
         if isinstance(error, Undelivered):
             problem, traceback = str(error), error.traceback
         if self._status is None:
             if monotonic_seconds() >= self.late_at_seconds:  # the socket timed out first
                 problem = NO_ANSWER
-            return self._reply(error=problem, traceback=traceback)
+            return self._create_reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
-        return self._reply(traceback=traceback)
+        return self._create_reply(traceback=traceback)
 
-    def _answered(self, status: int) -> None:
+    def _record_status(self, status: int) -> None:
         if monotonic_seconds() > self.late_at_seconds:
             return
         self._status = status
         self._warning = "redirects are not followed" if status in REDIRECTS else None
 
-    def _reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
+    def _create_reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
         duration_ms = (monotonic_seconds() - self._started_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
@@ -351,13 +351,13 @@ class _LateHandlers:
         self._thread: Thread | None = None
 
     @contextmanager
-    def watching(self, posting: Posting) -> "Iterator[None]":
+    def watch(self, posting: Posting) -> "Iterator[None]":
         """Detect a late handler in the context, whose time does not count towards the enclosing handler."""
         thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)
-            begins, self._process = self._process != os.getpid(), os.getpid()
-        if begins:
+            is_new, self._process = self._process != os.getpid(), os.getpid()
+        if is_new:
             self._thread = Thread(target=self._run, name="overdue", daemon=True)
             start(self._thread)
         try:
@@ -373,30 +373,30 @@ class _LateHandlers:
 
     def stop(self) -> None:
         """Stop the thread, unless a handler is running."""
-        checking = self._thread
+        thread = self._thread
         with self._changed:
             self._changed.notify_all()
-        if checking is not None and checking is not current_thread():
-            checking.join(GRACE_SECONDS)
+        if thread is not None and thread is not current_thread():
+            thread.join(GRACE_SECONDS)
 
     def _run(self) -> None:
-        while (pause_seconds := self._report_late()) is not None:
+        while (pause_seconds := self._log_late_handlers()) is not None:
             with self._changed:
                 self._changed.wait(pause_seconds)
 
-    def _report_late(self) -> float | None:
+    def _log_late_handlers(self) -> float | None:
         """Report late handlers; return the seconds until the next check, None if no handler is running."""
         with self._changed:
             if not self._stacks:
                 self._process = 0
                 return None
             running = [stack[-1] for stack in self._stacks.values()]
-        waiting = [posting for posting in running if not posting.is_report_late]
+        waiting = [posting for posting in running if not posting.is_lateness_logged]
         for posting in waiting:
             if posting.late_at_seconds + GRACE_SECONDS <= monotonic_seconds():
-                posting.report_late()
+                posting.log_lateness()
         now = monotonic_seconds() - GRACE_SECONDS
-        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_report_late]
+        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_lateness_logged]
         return max(min(remaining, default=TIMEOUT_SECONDS), 0.0)
 
 
@@ -408,11 +408,11 @@ def stop_watching() -> None:
     _LATE_HANDLERS.stop()
 
 
-def poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:
+def webhook_poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:
     """Return a function that sends a webhook over the network, with a timeout of five seconds."""
 
     def post(request: WebhookRequest) -> Reply:
-        posting = Posting(request, partial(over_the_wire, trusted=trusted))
+        posting = Posting(request, partial(post_over_network, trusted=trusted))
         start(Thread(target=posting.run, name="posting", daemon=True))
         return posting.wait()
 

@@ -16,7 +16,7 @@ class HostClocks(NamedTuple):
     moment: type[datetime]
 
 
-def _host() -> HostClocks:
+def _host_clocks() -> HostClocks:
     """Return the real clocks, even if this module is imported while time is frozen."""
     freezer = sys.modules.get("freezegun.api")
     return HostClocks(
@@ -26,10 +26,10 @@ def _host() -> HostClocks:
     )
 
 
-HOST: Final = _host()
+HOST: Final = _host_clocks()
 
 
-SET_BACK: Final = timedelta(seconds=1)
+SET_BACK_MIN: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
 _newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
@@ -52,7 +52,7 @@ def wall_now() -> datetime:
     """
     with _LOCK:
         now = HOST.moment.fromtimestamp(HOST.wall(), UTC)
-        if now <= _newest[0] < now + SET_BACK:
+        if now <= _newest[0] < now + SET_BACK_MIN:
             now = _newest[0] + MICROSECOND
         _newest[0] = now
     return now

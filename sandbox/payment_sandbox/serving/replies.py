@@ -16,11 +16,11 @@ from payment_sandbox.serving.realtime import wall_second
 from payment_sandbox.serving.wsgi import BufferedResponse, Headers, Peers, ResponseHead, error
 
 SERVER: Final = "payment-sandbox"
-RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
+LINGER_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 CUT_STATUS: Final = 0
 
 
-class Link(Protocol):
+class ResponseConnection(Protocol):
     """The interface of a connection to its response."""
 
     peers: Peers
@@ -43,11 +43,11 @@ class Link(Protocol):
 
 
 class PendingReply:
-    """The answer to a request, started by exactly one of ``whole``, ``begin``, ``refused`` and ``reset``."""
+    """The answer to a request, started by one of ``send_response``, ``begin``, ``refuse`` and ``reset``."""
 
     __slots__ = ("_connection", "_http", "_stream", "status")
 
-    def __init__(self, connection: Link, http: web.BaseRequest) -> None:
+    def __init__(self, connection: ResponseConnection, http: web.BaseRequest) -> None:
         self._connection = connection
         self._http = http
         self._stream: web.StreamResponse | None = None
@@ -68,7 +68,7 @@ class PendingReply:
         """Whether part of the response has been sent."""
         return self._stream is not None
 
-    async def whole(self, answer: BufferedResponse) -> web.StreamResponse:
+    async def send_response(self, answer: BufferedResponse) -> web.StreamResponse:
         """Send the complete response, or the part before a cut.
 
         Raises:
@@ -79,25 +79,25 @@ class PendingReply:
         if answer.head is None:
             raise ValueError("the application did not call start_response")
         self.status = answer.head.status
-        headers = _headers(answer.head.headers)
+        headers = _build_headers(answer.head.headers)
         if answer.is_cut:
             cut = _TruncatedResponse(self._connection, body=answer.body, status=self.status, headers=headers)
             return await self._send_early(cut)
         response = web.Response(body=answer.body, status=self.status, headers=headers)
         return await self._send_early(self._end_response(response))
 
-    def refused(self, status: int, value: str) -> web.StreamResponse:
+    def refuse(self, status: int, value: str) -> web.StreamResponse:
         """Answer with an error, and ignore all subsequent input."""
         self.status, refusal = status, error(status, value)
         assert refusal.head is not None, "an error without a head"
-        last = _Refusal(self._connection, refusal.body, status, _headers(refusal.head.headers))
+        last = _Refusal(self._connection, refusal.body, status, _build_headers(refusal.head.headers))
         last.force_close()
         return last
 
     async def begin(self, head: ResponseHead) -> None:
         """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
         self.status = head.status
-        stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))
+        stream = web.StreamResponse(status=head.status, headers=_build_headers(head.headers))
         self._stream = self._end_response(stream)
         await stream.prepare(self._http)
 
@@ -107,7 +107,7 @@ class PendingReply:
             await self._stream.write(piece)
             await self._http.writer.drain()
 
-    async def ended(self) -> web.StreamResponse:
+    async def end(self) -> web.StreamResponse:
         """End a response that was sent in pieces."""
         assert self._stream is not None, "begin was not called"
         return await self._send_early(self._stream)
@@ -116,7 +116,7 @@ class PendingReply:
         """Flush, and close with the response incomplete."""
         if self._connection.transport is not None:
             self._connection.transport.close()
-        return self._placeholder()
+        return self._placeholder_response()
 
     def reset(self) -> web.StreamResponse:
         """Reset the TCP connection; unsent data is lost."""
@@ -124,11 +124,11 @@ class PendingReply:
         if transport is not None and not transport.is_closing():
             raw: socket.socket | None = transport.get_extra_info("socket")
             if raw is not None:
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
             transport.abort()
-        return self._placeholder()
+        return self._placeholder_response()
 
-    def when_lost(self, callback: Callable[[], None] | None) -> None:
+    def on_disconnect(self, callback: Callable[[], None] | None) -> None:
         """Set a callback for the client's disconnect; None removes it."""
         self._connection.on_lost = callback
 
@@ -139,7 +139,7 @@ class PendingReply:
             await response.write_eof()
         return response
 
-    def _placeholder(self) -> web.StreamResponse:
+    def _placeholder_response(self) -> web.StreamResponse:
         """Return a placeholder for the server library, which cannot send on a closed connection."""
         return self._stream or web.Response()
 
@@ -149,15 +149,17 @@ class PendingReply:
         return response
 
 
-class _Last(web.Response):
+class _ClosingResponse(web.Response):
     """A response that closes the connection."""
 
-    def __init__(self, connection: Link, body: bytes, status: int, headers: "CIMultiDict[str]") -> None:
+    def __init__(
+        self, connection: ResponseConnection, body: bytes, status: int, headers: "CIMultiDict[str]"
+    ) -> None:
         super().__init__(body=body, status=status, headers=headers)
         self._connection = connection
 
 
-class _TruncatedResponse(_Last):
+class _TruncatedResponse(_ClosingResponse):
     """A truncated response."""
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -167,7 +169,7 @@ class _TruncatedResponse(_Last):
             self._connection.transport.close()
 
 
-class _Refusal(_Last):
+class _Refusal(_ClosingResponse):
     """A response to a client that may still be sending; closing with unread data would destroy it."""
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -176,21 +178,21 @@ class _Refusal(_Last):
         await self._connection.linger()
 
 
-def _headers(headers: Headers) -> "CIMultiDict[str]":
+def _build_headers(headers: Headers) -> "CIMultiDict[str]":
     """Build the headers of a response, with date and server."""
-    shown = CIMultiDict(headers)
+    result = CIMultiDict(headers)
     if not all([value.isascii() for _, value in headers]):
-        shown = CIMultiDict([(name, _text(value)) for name, value in headers])
-    shown[hdrs.DATE] = _date(wall_second())
-    shown[hdrs.SERVER] = SERVER
-    return shown
+        result = CIMultiDict([(name, _decode_header(value)) for name, value in headers])
+    result[hdrs.DATE] = _http_date(wall_second())
+    result[hdrs.SERVER] = SERVER
+    return result
 
 
-def _text(value: str) -> str:
+def _decode_header(value: str) -> str:
     """Decode a WSGI header, one byte per character, to text for sending as UTF-8."""
     return value.encode("latin-1").decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=1)
-def _date(second: int) -> str:
+def _http_date(second: int) -> str:
     return formatdate(second, usegmt=True)

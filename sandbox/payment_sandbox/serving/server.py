@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from payment_sandbox.extensions import COMPANY, DATABASES, NotInstalled
+from payment_sandbox.extensions import COMPANY_DISTRIBUTION, DATABASES_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.loading import LOADING
-from payment_sandbox.projects.project import Unattended
+from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
@@ -20,15 +20,15 @@ from payment_sandbox.serving.starting import (
     POSTGRESQL,
     ClusterDuties,
     DatabaseDriver,
+    create_projects,
     is_database,
-    make_projects,
-    usable_scenarios,
+    load_catalogue,
 )
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_pending
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.site import Around
+from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
@@ -42,8 +42,8 @@ class Server:
     """A sandbox in this process, created by ``build``."""
 
     app: "SandboxFlask"
-    url: str  # for merchants and payers
-    local_url: str  # of the listening port
+    url: str  # the URL for merchants and payers
+    local_url: str  # the URL of the listening port
     security: Security
     services: ServerServices
     registry: Registry
@@ -67,34 +67,34 @@ class Server:
         if self.cluster is not None:
             self.cluster.start()
         self.listener.start(self.app)
-        self.services.pacer.start()
+        self.services.scheduler.start()
         if self.housekeeper is not None:
             self.housekeeper.start()
-        for project in self.registry.loaded():
+        for project in self.registry.loaded_projects():
             send_pending(project)
 
     def listen(self, listener: SiteServer) -> None:
         """Replace the listener of a server that accepted no connections."""
         self.listener.stop()
         self.listener, self.local_url, self.url = listener, listener.url, listener.url
-        self.app.site.move(self.url)
+        self.app.site.change_public_url(self.url)
         listener.start(self.app)
 
-    def stop(self, noticed_seconds: float = 0.0) -> None:
+    def stop(self, notice_seconds: float = 0.0) -> None:
         """Stop within two seconds; running requests end with their threads.
 
-        A server of a cluster first reports for at least ``noticed_seconds`` that it is draining, and then
+        A server of a cluster first reports for at least ``notice_seconds`` that it is draining, and then
         finishes the requests in progress.
         """
         if self.cluster is not None:
-            self.cluster.drain(noticed_seconds)
-            self._end_waiting()
+            self.cluster.drain(notice_seconds)
+            self._stop_waiting()
             self.listener.finish(FINISH_SECONDS)
-        self._end_waiting()
+        self._stop_waiting()
         self.services.courier.stop()
-        for project in self.registry.loaded():
+        for project in self.registry.loaded_projects():
             project.epoch.outbox.close()
-        self.services.pacer.stop()
+        self.services.scheduler.stop()
         self.listener.stop()
         if self.housekeeper is not None:
             self.housekeeper.stop()
@@ -103,8 +103,8 @@ class Server:
         if self.state is not None:
             self.state.close()
 
-    def _end_waiting(self) -> None:
-        for project in self.registry.loaded():
+    def _stop_waiting(self) -> None:
+        for project in self.registry.loaded_projects():
             project.end_waiting()
 
     def __enter__(self) -> "Server":
@@ -126,7 +126,7 @@ def build(config: ServerConfig) -> Server:
     courier = Courier(
         trusted=config.security.trusted_receivers,
         local_only=config.webhooks_only_local,
-        only_to=config.deliver_to,
+        allowed_hosts=config.deliver_to,
     )
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
     with ExitStack() as on_failure:
@@ -134,10 +134,10 @@ def build(config: ServerConfig) -> Server:
         storage = _open_file(config.state) if database is None else database
         if storage is not None:
             on_failure.callback(storage.close)
-        registry, ignored = make_projects(services, storage, config)
-        endpoint = _endpoint(config, services, database, on_failure)
+        registry, ignored = create_projects(services, storage, config)
+        endpoint = _create_endpoint(config, services, database, on_failure)
         server = Server(
-            app=_app(config, services, registry, endpoint),
+            app=_create_app(config, services, registry, endpoint),
             url=endpoint.url,
             local_url=endpoint.local_url,
             security=config.security,
@@ -146,14 +146,14 @@ def build(config: ServerConfig) -> Server:
             ignored=ignored,
             state=storage,
             listener=endpoint.listener,
-            housekeeper=_housekeeper(config, registry, storage),
+            housekeeper=_create_housekeeper(config, registry, storage),
             cluster=endpoint.cluster,
         )
         on_failure.pop_all()
     return server
 
 
-def _housekeeper(
+def _create_housekeeper(
     config: ServerConfig, registry: Registry, storage: "StateFile | DatabaseDriver | None"
 ) -> Housekeeper | None:
     """Create the housekeeper, if needed; with a database, the cluster does the housekeeping."""
@@ -170,16 +170,16 @@ class _Endpoint(NamedTuple):
     cluster: ClusterDuties | None = None
 
 
-def _endpoint(
+def _create_endpoint(
     config: ServerConfig,
     services: ServerServices,
     database: DatabaseDriver | None,
     on_failure: ExitStack,
 ) -> _Endpoint:
     """Return the configured listener, or an HTTP server that is closed ``on_failure``."""
-    given, public_url = config.listener, (config.public_url or "").rstrip("/")
-    if given is not None:
-        return _Endpoint(given, given.url, public_url or given.url)
+    listener, public_url = config.listener, (config.public_url or "").rstrip("/")
+    if listener is not None:
+        return _Endpoint(listener, listener.url, public_url or listener.url)
     bound = bind(config.host, config.port, is_shared=config.is_worker)
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
@@ -192,32 +192,34 @@ def _endpoint(
     return _Endpoint(listener, url_of(config.host, port), public_url or reachable, cluster)
 
 
-def _app(
+def _create_app(
     config: ServerConfig, services: ServerServices, registry: Registry, endpoint: _Endpoint
 ) -> "SandboxFlask":
-    on_refused = config.observer.refused if config.observer is not None else None
-    speaks_tls, counted = config.security.tls is not None, services.courier.statistics
+    on_refused = config.observer.on_refused if config.observer is not None else None
+    speaks_tls, statistics = config.security.tls is not None, services.courier.statistics
     return make_app(
         registry,
         public_url=endpoint.url,
         control_token=config.control_token or None,
         allow_hosts=(config.host, *config.allow_hosts),
-        around=Around(on_refused, speaks_tls, endpoint.cluster, counted),
+        server_context=ServerContext(on_refused, speaks_tls, endpoint.cluster, statistics),
     )
 
 
 def unattended_registry() -> Registry:
     """Build a registry without a server, for callers that need only the application's routes."""
-    return Registry(Unattended(REAL_TIME), MemoryStorage(), usable_scenarios())
+    return Registry(NoServices(REAL_TIME), MemoryStorage(), load_catalogue())
 
 
-def description() -> str:
+def openapi_description() -> str:
     """Return the OpenAPI 3.1 description of both APIs as JSON text."""
     with LOADING:
-        from payment_sandbox.web.openapi import document  # deferred, for a faster start
+        from payment_sandbox.web.openapi import build_description  # deferred, for a faster start
 
     public_url = "http://127.0.0.1:8080"
-    return document(make_app(unattended_registry(), public_url=public_url).complete(), public_url, make_app)
+    return build_description(
+        make_app(unattended_registry(), public_url=public_url).register_deferred_faces(), public_url, make_app
+    )
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
@@ -226,7 +228,7 @@ def _join_database(state: Path | str | None, services: ServerServices) -> Databa
         return None
     try:
         with LOADING:
-            join = load_extension(DATABASES, POSTGRESQL, COMPANY, "a shared database")
+            join = load_extension(DATABASES_GROUP, POSTGRESQL, COMPANY_DISTRIBUTION, "a shared database")
     except NotInstalled as missing:
         raise StateRefused(str(missing)) from missing
     database: DatabaseDriver = join(state, services)

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.locks import PACER, ranked_lock
+from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
@@ -29,28 +29,28 @@ RETRY_SECONDS: Final = 1.0  # delay before a retry, if the database does not ans
 log = logging.getLogger(__name__)
 
 
-class Pacer:
+class Scheduler:
     """Schedules the next check of each project in real time."""
 
     def __init__(self) -> None:
-        self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
+        self._changed = Condition(ranked_lock(SCHEDULER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
         self._scheduled: dict[Project, float] = {}  # the valid heap entry of each project
         self._stopped = False
-        self._thread = Thread(target=self._run, name="pacer", daemon=True)
+        self._thread = Thread(target=self._run, name="scheduler", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         start(self._thread)
 
-    def schedule(self, project: Project, least_seconds: float = 0.0) -> None:
-        """Reschedule a project after a change of its agenda or clock."""
+    def schedule(self, project: Project, delay_seconds_min: float = 0.0) -> None:
+        """Reschedule a project after a change to its agenda or clock."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
             return
         with self._changed:
-            at_seconds = monotonic_seconds() + max(min(seconds, SLEEP_SECONDS_MAX), least_seconds)
+            at_seconds = monotonic_seconds() + max(min(seconds, SLEEP_SECONDS_MAX), delay_seconds_min)
             if project.is_deleted or self._scheduled.get(project, inf) <= at_seconds:
                 return
             self._scheduled[project] = at_seconds
@@ -73,7 +73,7 @@ class Pacer:
             self._thread.join(1.0)
 
     def _run(self) -> None:
-        while (project := self._next()) is not None:
+        while (project := self._wait_for_next()) is not None:
             try:
                 run_due(project)
             except NotStored as failed:
@@ -85,7 +85,7 @@ class Pacer:
             self.schedule(project)
             del project  # so that a deleted project can be freed
 
-    def _next(self) -> Project | None:
+    def _wait_for_next(self) -> Project | None:
         """Wait for the next due project; None when stopped."""
         with self._changed:
             while not self._stopped:
@@ -131,7 +131,7 @@ class Housekeeper:
 
     def clean_up(self) -> None:
         """Store new records of each project, and delete expired projects."""
-        for project in self._registry.loaded():
+        for project in self._registry.loaded_projects():
             try:
                 if project.is_over() and not self._registry.is_shared:  # another server may be using it
                     self._registry.delete(project)
@@ -146,11 +146,11 @@ class Housekeeper:
 class Observer(Protocol):
     """An observer of a server, such as the log of ``serve``. Called on any thread; must return at once."""
 
-    def opened(self, project: Project) -> None:
+    def on_opened(self, project: Project) -> None:
         """Handle a created or loaded project, whose events can now be watched."""
         ...
 
-    def refused(self, method: str, path: str, status: int, why: str) -> None:
+    def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
         """Handle a request refused before its project was known, and therefore without a journal."""
         ...
 
@@ -161,7 +161,7 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 
 
 class ServerServices:
-    """The courier and pacer for all projects of a server.
+    """The courier and scheduler for all projects of a server.
 
     With ``freeze_memory``, the garbage collector skips existing orders: a scan of 100,000 would block all
     requests for half a second.
@@ -175,7 +175,7 @@ class ServerServices:
         courier: Courier | None = None,
         quotas: Quotas | None = None,
         observer: Observer | None = None,
-        pacer: Pacer | None = None,
+        scheduler: Scheduler | None = None,
         *,
         freeze_memory: bool = False,
     ) -> None:
@@ -184,13 +184,13 @@ class ServerServices:
         self.meter = Meter(self.quotas) if self.quotas.needs_meter else None
         self._observer = observer
         self.courier = courier or Courier()
-        self.pacer = pacer or Pacer()
+        self.scheduler = scheduler or Scheduler()
         self._orders = count(1)
         self._freeze_memory = freeze_memory
 
-    def carry(self, project: Project, epoch: Epoch) -> None:
+    def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the epoch's outbox on another thread, or on this thread when it waits."""
-        self.courier.carry(project, epoch)
+        self.courier.deliver_outbox(project, epoch)
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Deliver the webhooks deferred to this thread."""
@@ -206,29 +206,29 @@ class ServerServices:
 
     def wake(self, project: Project) -> None:
         """Reschedule the project's next check."""
-        self.pacer.schedule(project)
+        self.scheduler.schedule(project)
 
-    def order_created(self) -> None:
+    def count_order(self) -> None:
         """Collect garbage and freeze the remaining objects, once every ``ORDERS_PER_FREEZE`` orders."""
         if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.collect()
             gc.freeze()
 
-    def epoch_over(self, epoch: Epoch) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         """Unfreeze memory at the end of a large epoch, so that it can be collected."""
         if self._freeze_memory and epoch.orders_created >= ORDERS_PER_FREEZE:
             gc.unfreeze()
 
-    def opened(self, project: Project) -> None:
+    def on_opened(self, project: Project) -> None:
         """Let the observer watch a project."""
         if self._observer is not None:
-            self._observer.opened(project)
+            self._observer.on_opened(project)
 
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""
-        self.pacer.forget(project)
+        self.scheduler.forget(project)
 
     def stop(self) -> None:
         """Stop accepting work."""
         self.courier.stop()
-        self.pacer.stop()
+        self.scheduler.stop()

@@ -70,9 +70,14 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
     return session
 
 
-NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
+PLAIN_HTTP_REASONS: Final = (
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "HTTP_REQUEST",
+    "UNKNOWN_PROTOCOL",
+)
 NOT_TRUSTED: Final = "is not trusted: "
-CLOSED: Final = "{address} closed the connection without a response"
+CLOSED_SENTENCE: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
     (ConnectionRefusedError, "connection refused: no server listens on {address}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
@@ -81,10 +86,10 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
         f"the TLS certificate of {{address}} {NOT_TRUSTED}{{cause.verify_message}}",
     ),
     (ssl.SSLError, "TLS with {address} failed: {cause.reason}"),
-    (RemoteDisconnected, CLOSED),
-    (ConnectionResetError, CLOSED),
-    (ConnectionAbortedError, CLOSED),
-    (BrokenPipeError, CLOSED),
+    (RemoteDisconnected, CLOSED_SENTENCE),
+    (ConnectionResetError, CLOSED_SENTENCE),
+    (ConnectionAbortedError, CLOSED_SENTENCE),
+    (BrokenPipeError, CLOSED_SENTENCE),
     (TimeoutError, "{address} did not answer in time"),
     (OSError, "{address} cannot be reached: {cause.strerror}"),
 )
@@ -93,7 +98,7 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
 def describe_failure(error: BaseException, url: str) -> str:
     """Describe the failure of a request to this URL in a sentence with the address."""
     for cause in _causes(error):
-        if isinstance(cause, ssl.SSLError) and cause.reason in NO_TLS:
+        if isinstance(cause, ssl.SSLError) and cause.reason in PLAIN_HTTP_REASONS:
             return f"{address_of(url)} serves plain http, but the address says https"
         for kind, sentence in SENTENCES:
             if isinstance(cause, kind) and (kind is not OSError or cause.strerror):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import LOADING
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -38,8 +38,8 @@ class ClusterDuties(SharedCluster, Protocol):
         """
         ...
 
-    def drain(self, noticed_seconds: float) -> None:
-        """Report the server as draining for ``noticed_seconds``, so that a load balancer notices."""
+    def drain(self, notice_seconds: float) -> None:
+        """Report the server as draining for ``notice_seconds``, so that a load balancer notices."""
         ...
 
     def stop(self) -> None:
@@ -70,7 +70,7 @@ class DatabaseDriver(Protocol):
 
 
 POSTGRESQL: Final = "postgresql"
-NOT_SETTINGS: Final = ("api_key", "scenario")  # the other keys of a declaration
+NON_SETTING_KEYS: Final = ("api_key", "scenario")  # the other keys of a declaration
 
 
 class ProjectForm(SettingsForm):
@@ -97,7 +97,7 @@ class DeclaredProject(NamedTuple):
     scenario: Scenario | None
 
 
-def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProject]:
+def read_declared_projects(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProject]:
     """Read the projects of all files.
 
     Raises:
@@ -109,7 +109,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     for path in paths:
         try:
             document = parse_yaml(read_text(path), str(path))
-            with document.placing(str(path)):
+            with document.add_positions(str(path)):
                 declared += _read_declarations(document.data, catalogue, keys)
         except Invalid as invalid:
             violations += invalid.violations
@@ -123,7 +123,7 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
     if isinstance(data, dict) and "projects" in data:
         projects, violations = _read_several(data, catalogue, keys)
     else:
-        project, violations = _project(data, catalogue, keys)
+        project, violations = _read_project(data, catalogue, keys)
         projects = [project]
     if violations:
         raise Invalid(violations)
@@ -133,24 +133,24 @@ def _read_declarations(data: Any, catalogue: Catalogue, keys: set[str]) -> list[
 def _read_several(
     data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
 ) -> tuple[list[DeclaredProject], list[Violation]]:
-    listed = data["projects"]
-    items = listed if isinstance(listed, list) else []
+    declarations = data["projects"]
+    items = declarations if isinstance(declarations, list) else []
     violations = [] if items else load(ProjectsForm(), data)[1]
     others = {key: value for key, value in data.items() if key != "projects"}
     violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
     projects = []
     for index, item in enumerate(items):
-        project, more = _project(item, catalogue, keys)
-        violations += [_prefix(f"projects[{index}]", problem) for problem in more]
+        project, more = _read_project(item, catalogue, keys)
+        violations += [_prefix_path(f"projects[{index}]", problem) for problem in more]
         projects.append(project)
     return projects, violations
 
 
-def _prefix(path: str, problem: Violation) -> Violation:
+def _prefix_path(path: str, problem: Violation) -> Violation:
     return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
 
 
-def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
+def _read_project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
     """Read one project, as far as possible, with all its violations."""
     item, violations = load(ProjectForm(), data, most=None)
     violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
@@ -158,12 +158,12 @@ def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredP
     if key is not None and key in keys:
         violations.append(Violation("api_key", "is the key of another declared project"))
     keys |= {key} if key is not None else set()
-    scenario, more = _scenario(item, catalogue)
-    settings = {name: value for name, value in item.items() if name not in NOT_SETTINGS}
+    scenario, more = _read_scenario(item, catalogue)
+    settings = {name: value for name, value in item.items() if name not in NON_SETTING_KEYS}
     return DeclaredProject(key or "", settings, scenario), violations + more
 
 
-def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
+def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
     """Read a project's scenario, with the violations of its name and of the clock."""
     violations: list[Violation] = []
     scenario = None
@@ -178,7 +178,7 @@ def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario |
     return scenario, violations
 
 
-FIRST_NAME: Final = "sandbox"
+FIRST_PROJECT_NAME: Final = "sandbox"
 
 
 class InitialProjects(NamedTuple):
@@ -193,12 +193,12 @@ def is_database(state: str) -> bool:
     return state.startswith((f"{POSTGRESQL}://", "postgres://"))
 
 
-def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
+def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
     """Load the built-in scenarios and the scenarios in folders."""
-    return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
+    return Catalogue(METHOD_NAMES, check_scenario_settings, folders, default=default_scenario())
 
 
-def make_projects(
+def create_projects(
     services: ServerServices, storage: "StateFile | DatabaseDriver | None", config: ServerConfig
 ) -> InitialProjects:
     """Create the projects of the state file and project files, and the default project (CTL-04).
@@ -208,13 +208,13 @@ def make_projects(
         unknown.
         StateRefused: the ``state`` file cannot be used.
     """
-    catalogue = usable_scenarios(config.scenario_folders)
+    catalogue = load_catalogue(config.scenario_folders)
     ids = Ids(config.seed) if config.seed is not None else None
     clock = config.clock
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
         if storage is None
-        else _resume(services, storage, catalogue, ids, clock)
+        else _restore_registry(services, storage, catalogue, ids, clock)
     )
     ignored: list[str] = []
     for project in _all_declarations(config, catalogue):
@@ -229,22 +229,22 @@ def make_projects(
 
 def _all_declarations(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
     """Yield the declared projects, and the default project from its options, unless a file declares it."""
-    declared = read_all(config.project_files, catalogue)
-    first = _from_options(config, catalogue)
+    declared = read_declared_projects(config.project_files, catalogue)
+    first = _project_from_options(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
         yield _complete(project, first) if is_first else project
     if all(project.api_key != FIRST_API_KEY for project in declared):
-        yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_NAME}, None))
+        yield _complete(first, DeclaredProject(FIRST_API_KEY, {"name": FIRST_PROJECT_NAME}, None))
 
 
 def _complete(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
-    """Complete a declaration with another declaration."""
+    """Fill in a declaration's missing values from another declaration."""
     settings = {**more.settings, **project.settings}
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
-def _from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
+def _project_from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
     """Declare the default project from the options."""
     options: dict[str, Any] = {}
     if config.webhook_url is not None:
@@ -257,11 +257,11 @@ def _from_options(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject
 
 def _describe_ignored(project: Project | None, declared: DeclaredProject) -> Iterator[str]:
     """Describe the configuration that an existing project ignores."""
-    name = declared.settings.get("name") or FIRST_NAME
+    name = declared.settings.get("name") or FIRST_PROJECT_NAME
     if project is None:
         yield f"project {name} was deleted, so it is not created again"
         return
-    differing = list(_differences(project, declared))
+    differing = list(_differing_settings(project, declared))
     if differing:
         yield (
             f"project {name} already exists and keeps its {', '.join(differing)}; the commands settings, "
@@ -269,7 +269,7 @@ def _describe_ignored(project: Project | None, declared: DeclaredProject) -> Ite
         )
 
 
-def _differences(project: Project, declared: DeclaredProject) -> Iterator[str]:
+def _differing_settings(project: Project, declared: DeclaredProject) -> Iterator[str]:
     state = project.epoch.state
     before: Mapping[str, Any] = state.base_settings.as_mapping()
     for setting, value in declared.settings.items():
@@ -283,7 +283,7 @@ def _differences(project: Project, declared: DeclaredProject) -> Iterator[str]:
         yield "scenario"
 
 
-def _resume(
+def _restore_registry(
     services: ServerServices,
     storage: "StateFile | DatabaseDriver",
     catalogue: Catalogue,
@@ -293,9 +293,9 @@ def _resume(
     with LOADING:
         from payment_sandbox.storage.sqlite import (
             StateFile,
-            resumed_registry,
+            restore_registry,
         )  # deferred: most servers have no state file
 
     if isinstance(storage, StateFile):
-        return resumed_registry(services, storage, catalogue, ids=ids, clock=clock)
+        return restore_registry(services, storage, catalogue, ids=ids, clock=clock)
     return storage.registry(services, catalogue, ids=ids, clock=clock)

@@ -102,15 +102,15 @@ class Threads:
             return True
 
 
-def on_thread(
+def run_on_thread(
     loop: "AbstractEventLoop",
     run: Callable[[Job], object],
     work: Callable[[], Any],
-    ended: Callable[[], None] = lambda: None,
+    on_end: Callable[[], None] = lambda: None,
 ) -> "Future[Any]":
     """Run work on a thread with ``run``; return a future of the event loop for its result.
 
-    The event loop calls ``ended`` at the end of the work, even if the future was cancelled.
+    The event loop calls ``on_end`` at the end of the work, even if the future was cancelled.
     """
     future: Future[Any] = loop.create_future()
 
@@ -120,17 +120,17 @@ def on_thread(
         except BaseException as error:
             result, failed = None, error
         with suppress(RuntimeError):  # the loop has stopped
-            loop.call_soon_threadsafe(_settle, future, result, failed, ended)
+            loop.call_soon_threadsafe(_settle, future, result, failed, on_end)
 
     run(job)
     return future
 
 
 def _settle(
-    future: "Future[Any]", result: Any, failed: BaseException | None, ended: Callable[[], None]
+    future: "Future[Any]", result: Any, failed: BaseException | None, on_end: Callable[[], None]
 ) -> None:
     """Set the result or exception of a future, unless it was cancelled."""
-    ended()
+    on_end()
     if future.done():
         return
     if failed is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
-from payment_sandbox.extensions import TLS, NotInstalled
+from payment_sandbox.extensions import TLS_EXTRA, NotInstalled
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import own_addresses
 from payment_sandbox.serving.realtime import wall_now
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
 AUTHORITY_FILE: Final = "ca-key.pem"  # includes the certificate, so that the two always match
-VALID_FOR: Final = timedelta(days=365)  # some systems refuse more than 825 days
+VALIDITY: Final = timedelta(days=365)  # some systems refuse more than 825 days
 OTHERS_BITS: Final = 0o077  # permission bits of group and others
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -44,20 +44,20 @@ def authority_file() -> Path:
     return authority_folder() / CERTIFICATE_FILE
 
 
-def own_context(names: Iterable[str]) -> ssl.SSLContext:
+def create_own_context(names: Iterable[str]) -> ssl.SSLContext:
     """Create a server context with a new certificate for these names, from the sandbox's own authority.
 
     Raises:
         CertificateRefused: the authority's files are damaged or inaccessible, or a name is not a host
             name.
     """
-    authority = _authority()
+    authority = _load_authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    until = wall_now() + VALID_FOR
-    every = dict.fromkeys([*LOCAL_NAMES, *names])
-    for name in every:
+    until = wall_now() + VALIDITY
+    all_names = dict.fromkeys([*LOCAL_NAMES, *names])
+    for name in all_names:
         _refuse_name(name)
-    authority.issue_cert(*every, not_after=until).configure_cert(context)
+    authority.issue_cert(*all_names, not_after=until).configure_cert(context)
     return context
 
 
@@ -89,11 +89,11 @@ def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
             raise CertificateRefused(f"{option}: there is no file {file}")
     try:
         # without a callback, OpenSSL would ask for a password on the terminal
-        context.load_cert_chain(certificate, key, password=_no_password)
+        context.load_cert_chain(certificate, key, password=_refuse_password)
     except PermissionError as error:
         raise CertificateRefused(f"--tls-cert: cannot read {error.filename or certificate}") from error
     except ssl.SSLError as error:
-        raise CertificateRefused(_explain(error, certificate, key)) from error
+        raise CertificateRefused(_explain_load_error(error, certificate, key)) from error
     return context
 
 
@@ -126,7 +126,7 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     return context
 
 
-def served_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
+def certificate_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
     """Yield the names and addresses of a server, for its certificate."""
     yield from (name for name in (host, public_host, *allowed) if name and not _is_unspecified(name))
     if _is_unspecified(host):
@@ -139,14 +139,14 @@ def _is_unspecified(name: str) -> bool:
     return False
 
 
-def _authority() -> "trustme.CA":
+def _load_authority() -> "trustme.CA":
     """Load the sandbox's own authority, or create it."""
     try:
         with LOADING:
             import trustme  # deferred: most servers have no TLS
     except ImportError as error:
         raise CertificateRefused(
-            f"{NotInstalled('--tls', TLS)}; or give a certificate with --tls-cert and --tls-key"
+            f"{NotInstalled('--tls', TLS_EXTRA)}; or give a certificate with --tls-cert and --tls-key"
         ) from error
 
     folder = authority_folder()
@@ -214,9 +214,9 @@ def _temporary_file(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     Raises:
         CertificateRefused: other users could read a private file.
     """
-    part = path.with_name(f".{path.name}.{token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{token_hex(8)}")
     try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if (
                 os.name == "posix"
                 and not mode & OTHERS_BITS
@@ -224,16 +224,16 @@ def _temporary_file(path: Path, data: bytes, mode: int) -> Iterator[Path]:
             ):
                 raise CertificateRefused(f"--tls: the volume of {path.parent} would let others read the key")
             file.write(data)
-        yield part
+        yield temporary
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _no_password() -> str:
+def _refuse_password() -> str:
     raise ssl.SSLError("the key is encrypted")
 
 
-def _explain(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
+def _explain_load_error(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
     if "encrypted" in str(error):
         return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
     if error.reason == "KEY_VALUES_MISMATCH":

@@ -7,17 +7,17 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Generic, TypeVar
 
-from payment_sandbox.serving.threads import Threads, on_thread
+from payment_sandbox.serving.threads import Threads, run_on_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class WaitCounter:
-    """A counter of waiting or watching calls: ``most`` in total, and two thirds of that for one project."""
+    """A counter of waiting or watching calls: ``limit`` in total, and two thirds of that for one project."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._count = 0
         self._by_share: Counter[str] = Counter()
         self._lock = Lock()
@@ -25,7 +25,7 @@ class WaitCounter:
     def begin(self, share: str) -> bool:
         """Count a new call; return False if the limit is reached."""
         with self._lock:
-            if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
+            if self._count >= self._limit or self._by_share[share] >= self._limit * 2 // 3:
                 return False
             self._count += 1
             self._by_share[share] += 1
@@ -40,7 +40,7 @@ class WaitCounter:
                 del self._by_share[share]
 
     @contextmanager
-    def counted(self, share: str) -> Iterator[bool]:
+    def count_call(self, share: str) -> Iterator[bool]:
         """Count a call in the context; yield False if the limit is reached."""
         may_wait = self.begin(share)
         try:
@@ -50,7 +50,7 @@ class WaitCounter:
                 self.end(share)
 
 
-class ByShare(Generic[Item]):
+class RoundRobinQueue(Generic[Item]):
     """A round-robin queue over projects; within a project, first in, first out."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class ByShare(Generic[Item]):
         return share, item
 
 
-class Lane:
+class FairPool:
     """Runs work on a few threads: round-robin over projects, first in, first out within a project."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Lane:
         self._running_max = running_max
         self._waiting = waiting
         self._running = 0
-        self._queue = ByShare[Callable[[], None]]()
+        self._queue = RoundRobinQueue[Callable[[], None]]()
 
     def run(self, share: str, work: "Callable[[Turn], Result]") -> "Future[Result]":
         """Run ``work`` in its turn; return a future for the result. Call it on the event loop."""
@@ -94,14 +94,14 @@ class Lane:
             self._queue.put(share, job)
             self._start_next()
 
-        return on_thread(self._loop, queue, lambda: work(turn), turn.end)
+        return run_on_thread(self._loop, queue, lambda: work(turn), turn.end)
 
-    def pass_on_soon(self) -> None:
+    def release_soon(self) -> None:
         """Start the next job, because a job waits. Call this on the waiting job's thread."""
         with suppress(RuntimeError):  # the loop has stopped
-            self._loop.call_soon_threadsafe(self.pass_on)
+            self._loop.call_soon_threadsafe(self.release)
 
-    def pass_on(self) -> None:
+    def release(self) -> None:
         """Start the next job, because a job has ended or waits. Call this on the event loop."""
         self._running -= 1
         self._start_next()
@@ -121,8 +121,8 @@ class Turns:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._queue = ByShare[Future[None]]()
-        self._is_taken = False  # the turn of this iteration
+        self._queue = RoundRobinQueue[Future[None]]()
+        self._is_taken = False  # whether this iteration's turn is taken
 
     def take(self) -> bool:
         """Take the turn of this iteration, if it is free; the caller's work must not block."""
@@ -150,8 +150,8 @@ class Turns:
 class Turn:
     """A job's turn to run on a thread, passed on when the job begins to wait."""
 
-    def __init__(self, lane: Lane, share: str, waiting: WaitCounter) -> None:
-        self._lane = lane
+    def __init__(self, pool: FairPool, share: str, waiting: WaitCounter) -> None:
+        self._pool = pool
         self._share = share
         self._waiting = waiting
         self._is_waiting = False
@@ -161,11 +161,11 @@ class Turn:
         if self._is_waiting:
             self._waiting.end(self._share)
         else:
-            self._lane.pass_on()
+            self._pool.release()
 
     def begin_waiting(self) -> bool:
         """Let another job run; return False if too many jobs wait. Call this on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
-            self._lane.pass_on_soon()
+            self._pool.release_soon()
         return self._is_waiting

@@ -20,52 +20,52 @@ class Watchers:
     def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
         self._loop = loop
         self._send_seconds = send_seconds
-        self._audiences: dict[tuple[Events, float], _Audience] = {}
+        self._groups: dict[tuple[Events, float], _WatcherGroup] = {}
 
     async def serve(self, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send events until the project ends, or the client disconnects or stops reading."""
-        with self._listen(stream) as news, stream.watched():
-            reply.when_lost(news.set)
+        with self._listen(stream) as wakeup, stream.watching():
+            reply.on_disconnect(wakeup.set)
             try:
-                await self._serve(stream, news, reply)
+                await self._serve(stream, wakeup, reply)
             except TimeoutError:
                 return reply.reset()
             except ConnectionError:
                 return reply.cut()
             finally:
-                reply.when_lost(None)
-            return await reply.ended()
+                reply.on_disconnect(None)
+            return await reply.end()
 
-    async def _serve(self, stream: EventStream, news: Event, reply: PendingReply) -> None:
-        text: str | None = stream.begin()
+    async def _serve(self, stream: EventStream, wakeup: Event, reply: PendingReply) -> None:
+        text: str | None = stream.first_batch()
         while text is not None and not reply.is_closed:
             async with timeout(self._send_seconds):
                 await reply.send(text.encode())
             with suppress(TimeoutError):
                 async with timeout(HEARTBEAT_SECONDS):
-                    await news.wait()
-            news.clear()
-            text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
+                    await wakeup.wait()
+            wakeup.clear()
+            text = stream.next_batch() or (None if stream.events.is_ended else stream.heartbeat)
 
     @contextmanager
     def _listen(self, stream: EventStream) -> Iterator[Event]:
         key = stream.events, stream.batch_seconds_per_watcher
-        audience = self._audiences.get(key)
-        if audience is None:
-            audience = self._audiences[key] = _Audience(self._loop, stream)
-            stream.events.listen(audience.call)
-        news = Event()
-        audience.waiting.add(news)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _WatcherGroup(self._loop, stream)
+            stream.events.add_listener(group.schedule_wakeup)
+        wakeup = Event()
+        group.waiting.add(wakeup)
         try:
-            yield news
+            yield wakeup
         finally:
-            audience.waiting.discard(news)
-            if not audience.waiting:
-                del self._audiences[key]
-                stream.events.ignore(audience.call)
+            group.waiting.discard(wakeup)
+            if not group.waiting:
+                del self._groups[key]
+                stream.events.remove_listener(group.schedule_wakeup)
 
 
-class _Audience:
+class _WatcherGroup:
     """The watchers of one project that are served together."""
 
     def __init__(self, loop: AbstractEventLoop, stream: EventStream) -> None:
@@ -74,24 +74,24 @@ class _Audience:
         self._stream = stream  # any of the streams: they all have the same interval
         self._is_scheduled = False
 
-    def call(self) -> None:
+    def schedule_wakeup(self) -> None:
         """Schedule a wake-up of all watchers, unless one is scheduled. Thread-safe."""
         if not self._is_scheduled:
             self._is_scheduled = True
             with suppress(RuntimeError):  # the loop has stopped
-                self._loop.call_soon_threadsafe(self._wait)
+                self._loop.call_soon_threadsafe(self._delay_wakeup)
 
-    def _wait(self) -> None:
+    def _delay_wakeup(self) -> None:
         """Let events accumulate for a while."""
         self._loop.call_later(self._stream.batch_seconds, self._wake)
 
     def _wake(self) -> None:
         self._is_scheduled = False
-        self._wake_some(list(self.waiting))
+        self._wake_batch(list(self.waiting))
 
-    def _wake_some(self, waiting: list[Event]) -> None:
+    def _wake_batch(self, waiting: list[Event]) -> None:
         """Wake a batch of watchers; wake the next batch after pending requests."""
-        for news in waiting[:WAKE_BATCH]:
-            news.set()
+        for wakeup in waiting[:WAKE_BATCH]:
+            wakeup.set()
         if len(waiting) > WAKE_BATCH:
-            self._loop.call_soon(self._wake_some, waiting[WAKE_BATCH:])
+            self._loop.call_soon(self._wake_batch, waiting[WAKE_BATCH:])

@@ -10,8 +10,8 @@ from io import BytesIO
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
-from payment_sandbox.web.call import Call, ConnectionCut, Line
-from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
+from payment_sandbox.web.call import Call, ClientConnection, ConnectionCut
+from payment_sandbox.web.errors import TYPE_BY_STATUS, error_body
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # larger requests are refused before they are read
 
@@ -28,7 +28,7 @@ class Request(NamedTuple):
     version: str
     headers: list[tuple[bytes, bytes]]  # with lower-case names
     body: bytes
-    length: int  # of the whole body
+    length: int  # the length of the whole body
 
     @property
     def path(self) -> bytes:
@@ -49,7 +49,7 @@ class Peers(NamedTuple):
 class Application(Protocol):
     """A WSGI application that decides where each call should run."""
 
-    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
+    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
         """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
         ...
 
@@ -89,7 +89,7 @@ class Run:
             self.pieces = application.answer(call, self._start_response)
         except Exception:
             self._fail()
-        self.answer = self._send_whole() if self.is_short else None
+        self.answer = self._buffer_response() if self.is_short else None
         """The complete response; None if it is streamed."""
 
     @property
@@ -97,7 +97,7 @@ class Run:
         """Whether the response is sent as a whole, not streamed."""
         return self.head is None or self.head.has_length
 
-    def _send_whole(self) -> BufferedResponse:
+    def _buffer_response(self) -> BufferedResponse:
         """Return the complete response, or the part before a cut."""
         body: list[bytes] = []
         try:
@@ -186,8 +186,8 @@ def _variable_of(header: bytes) -> str | None:
 
 
 def error_bytes(status: int, value: str) -> bytes:
-    """Build the body of an error of the server itself, in the format of the application's errors."""
-    return json.dumps(error_body(status, TYPE_OF_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
+    """Build the body of an error raised by the server itself, in the format of the application's errors."""
+    return json.dumps(error_body(status, TYPE_BY_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
 
 
 def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import ALL, Command
+from payment_sandbox.orders.commands import COMMAND_TYPES, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -21,13 +21,13 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.effects import Fault
 
-COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
-NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
-AS_THEY_ARE: Final[frozenset[Any]] = frozenset({str, int, bool, float, type(None)})
-UNREADABLE: Final = "surrogateescape"  # bytes that are not UTF-8 survive a round trip
+COMMANDS: dict[str, type[Command]] = {command.kind: command for command in COMMAND_TYPES}
+TYPES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
+PLAIN_TYPES: Final[frozenset[Any]] = frozenset({str, int, bool, float, type(None)})
+INVALID_BYTES: Final = "surrogateescape"  # bytes that are not UTF-8 survive a round trip
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     """Parse a time with an offset; without an offset, it would depend on the host's time zone."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
@@ -42,16 +42,16 @@ class PlainForm(NamedTuple):
 
     kind: Any
     write: Callable[[Any], Any]
-    read: Callable[[Any], Any] | None = None  # None: the type itself
+    read: Callable[[Any], Any] | None = None  # None: the type itself decodes
     data: Any = str
 
 
-PLAIN: Final = (  # which keeps the classes that time-freezing libraries replace in modules
+PLAIN_FORMS: Final = (  # this tuple keeps the classes that time-freezing libraries replace in modules
     PlainForm(StrEnum, str),
-    PlainForm(datetime, timestamp, _moment),
+    PlainForm(datetime, timestamp, _parse_time),
     PlainForm(Period, attrgetter("spelling"), Period.parse),
-    PlainForm(bytes, partial(bytes.decode, errors=UNREADABLE), partial(str.encode, errors=UNREADABLE)),
-    PlainForm(Fault, attrgetter("document"), Fault.read, dict),
+    PlainForm(bytes, partial(bytes.decode, errors=INVALID_BYTES), partial(str.encode, errors=INVALID_BYTES)),
+    PlainForm(Fault, attrgetter("document"), Fault.from_data, dict),
 )
 
 
@@ -64,10 +64,10 @@ def encode(value: Any) -> Any:
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
     """Return the encoder of exactly this type; cached, because a state file encodes every change."""
-    for plain in PLAIN:
+    for plain in PLAIN_FORMS:
         if issubclass(kind, plain.kind):
             return plain.write
-    if issubclass(kind, tuple(AS_THEY_ARE)):
+    if issubclass(kind, tuple(PLAIN_TYPES)):
         return lambda value: value
     if issubclass(kind, Mapping):
         return lambda mapping: {key: encode(inner) for key, inner in mapping.items()}
@@ -83,14 +83,14 @@ def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     )  # the first name twice, so that ``attrgetter`` returns a tuple for a single field, too
     tag = {"kind": kind.kind} if issubclass(kind, Command) else {}
 
-    def encoded(record: Any) -> dict[str, Any]:
-        shown = dict(zip(names, fields_of(record), strict=False))
-        for name, value in shown.items():
-            if type(value) not in AS_THEY_ARE:
-                shown[name] = encode(value)
-        return {**tag, **shown} if tag else shown
+    def encode_record(record: Any) -> dict[str, Any]:
+        data = dict(zip(names, fields_of(record), strict=False))
+        for name, value in data.items():
+            if type(value) not in PLAIN_TYPES:
+                data[name] = encode(value)
+        return {**tag, **data} if tag else data
 
-    return encoded
+    return encode_record
 
 
 def decode(hint: Any, data: Any, path: str) -> Any:
@@ -101,18 +101,18 @@ def decode(hint: Any, data: Any, path: str) -> Any:
     """
     try:
         return _decoder(hint)(data)
-    except _Wrong as wrong:
+    except _WrongType as wrong:
         raise Invalid([Violation(f"{path}{wrong.path}", wrong.problem)]) from None
 
 
-class _Wrong(Exception):
+class _WrongType(Exception):
     """A value has the wrong type; each container prepends its step to ``path``."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
         self.path = ""
 
-    def within(self, step: str) -> "_Wrong":
+    def prepend(self, step: str) -> "_WrongType":
         self.path = f"{step}{self.path}"
         return self
 
@@ -123,111 +123,113 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if hint is Any:
         return lambda data: data
     if hint is Command:
-        return _command
-    origin, arms = get_origin(hint), get_args(hint)
+        return _decode_command
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        inner = _decoder(next(arm for arm in arms if arm is not type(None)))
+        inner = _decoder(next(argument for argument in arguments if argument is not type(None)))
         return lambda data: None if data is None else inner(data)
     if origin in (tuple, list, Iterable):
-        return _sequence_decoder(origin, arms)
+        return _sequence_decoder(origin, arguments)
     if origin in (dict, Mapping):
-        return lambda data: _values(_expect(data, dict), dict.fromkeys(data, _decoder(arms[1])))
+        return lambda data: _decode_values(
+            _require_type(data, dict), dict.fromkeys(data, _decoder(arguments[1]))
+        )
     return _value_decoder(hint)
 
 
 def _value_decoder(hint: Any) -> Callable[[Any], Any]:
-    if hint in AS_THEY_ARE:
-        return lambda data: data if type(data) is hint else _number(data, hint)
-    for plain in PLAIN:
+    if hint in PLAIN_TYPES:
+        return lambda data: data if type(data) is hint else _decode_number(data, hint)
+    for plain in PLAIN_FORMS:
         if issubclass(hint, plain.kind):
-            return _reading(plain.read or hint, plain.data)
-    return lambda data: _record(hint, data)
+            return _plain_decoder(plain.read or hint, plain.data)
+    return lambda data: _decode_record(hint, data)
 
 
-def _number(data: Any, hint: Any) -> Any:
+def _decode_number(data: Any, hint: Any) -> Any:
     """Accept a whole number as a float, and refuse all other values."""
     if isinstance(data, bool) and hint is not bool:
-        raise _Wrong("must not be true or false")
-    return _expect(data, (int, float) if hint is float else hint)
+        raise _WrongType("must not be true or false")
+    return _require_type(data, (int, float) if hint is float else hint)
 
 
-def _reading(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
+def _plain_decoder(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
     """Return a decoder for one kind of plain data."""
 
-    def decoded(data: Any) -> Any:
+    def decode_plain(data: Any) -> Any:
         try:
-            return read(_expect(data, kind))
+            return read(_require_type(data, kind))
         except (ValueError, PeriodError, OverflowError) as error:
-            raise _Wrong(str(error)) from None
+            raise _WrongType(str(error)) from None
 
-    return decoded
+    return decode_plain
 
 
-def _record(kind: Any, data: Any) -> Any:
-    given, decoders = _expect(data, dict), _decoders(kind)
-    if given.keys() != decoders.keys():
+def _decode_record(kind: Any, data: Any) -> Any:
+    values, decoders = _require_type(data, dict), _decoders(kind)
+    if values.keys() != decoders.keys():
         required = _required_fields(kind)
-        missing = [name for name, needed in required.items() if needed and name not in given]
-        unknown = given.keys() - required.keys()
+        missing = [name for name, needed in required.items() if needed and name not in values]
+        unknown = values.keys() - required.keys()
         if missing or unknown:
-            raise _Wrong(f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}")
-    return kind(**_values(given, decoders))
+            raise _WrongType(f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}")
+    return kind(**_decode_values(values, decoders))
 
 
-def _values(given: Mapping[str, Any], decoders: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    name, values = "", {}
+def _decode_values(values: Mapping[str, Any], decoders: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    name, decoded = "", {}
     try:
-        for name, value in given.items():
-            values[name] = decoders[name](value)
-        return values
-    except _Wrong as wrong:
-        raise wrong.within(f".{name}") from None
+        for name, value in values.items():
+            decoded[name] = decoders[name](value)
+        return decoded
+    except _WrongType as wrong:
+        raise wrong.prepend(f".{name}") from None
 
 
-def _command(data: Any) -> Command:
-    given = dict(_expect(data, dict))
-    kind = COMMANDS.get(str(given.pop("kind", None)))
+def _decode_command(data: Any) -> Command:
+    fields = dict(_require_type(data, dict))
+    kind = COMMANDS.get(str(fields.pop("kind", None)))
     if kind is None:
-        raise _Wrong(f"must have a kind, one of: {', '.join(COMMANDS)}")
-    command: Command = _record(kind, given)
+        raise _WrongType(f"must have a kind, one of: {', '.join(COMMANDS)}")
+    command: Command = _decode_record(kind, fields)
     return command
 
 
-def _sequence_decoder(origin: Any, arms: tuple[Any, ...]) -> Callable[[Any], Any]:
-    is_alike = origin is not tuple or arms[-1] is Ellipsis
-    decoders = [_decoder(arm) for arm in arms if arm is not Ellipsis]
+def _sequence_decoder(origin: Any, arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    is_homogeneous = origin is not tuple or arguments[-1] is Ellipsis
+    decoders = [_decoder(argument) for argument in arguments if argument is not Ellipsis]
 
-    def decoded(data: Any) -> Any:
-        items: list[Any] = _expect(data, list)
-        made: list[Any] = []
-        if not is_alike and len(items) != len(arms):
-            raise _Wrong(f"must have {len(arms)} items")
-        each = repeat(decoders[0]) if is_alike else decoders
+    def decode_items(data: Any) -> Any:
+        items: list[Any] = _require_type(data, list)
+        decoded: list[Any] = []
+        if not is_homogeneous and len(items) != len(arguments):
+            raise _WrongType(f"must have {len(arguments)} items")
+        each = repeat(decoders[0]) if is_homogeneous else decoders
         try:
             for read, item in zip(each, items, strict=False):
-                made.append(read(item))
-        except _Wrong as wrong:
-            raise wrong.within(f"[{len(made)}]") from None
-        return made if origin is list else tuple(made)
+                decoded.append(read(item))
+        except _WrongType as wrong:
+            raise wrong.prepend(f"[{len(decoded)}]") from None
+        return decoded if origin is list else tuple(decoded)
 
-    return decoded
+    return decode_items
 
 
-def _expect(data: Any, kind: Any) -> Any:
+def _require_type(data: Any, kind: Any) -> Any:
     if not isinstance(data, kind):
-        raise _Wrong(f"must be {NAMES.get(kind, 'a number')}")
+        raise _WrongType(f"must be {TYPES.get(kind, 'a number')}")
     return data
 
 
 @cache
 def _decoders(kind: Any) -> dict[str, Callable[[Any], Any]]:
     """Return the decoders of a record's fields."""
-    hints = _hints(kind)
+    hints = _field_hints(kind)
     return {name: _decoder(hints[name]) for name in _required_fields(kind)}
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _field_hints(kind: Any) -> dict[str, Any]:
     return {name: hint for name, hint in get_type_hints(kind).items() if get_origin(hint) is not ClassVar}
 
 
@@ -257,7 +259,7 @@ class StateRefused(Exception):
 
 
 def join_problems(problem: object) -> str:
-    """Join the problems into one line, and truncate it."""
+    """Format a problem as one line, truncated if it is long."""
     return " ".join(str(problem).split())[:PROBLEM_LENGTH_MAX]
 
 
@@ -326,13 +328,13 @@ class UnmetCondition(NamedTuple):
 
 
 class NearestMiss(NamedTuple):
-    """The closest rule without a match, by its index."""
+    """The closest rule that did not match, by its index."""
 
     rule: int
     differs: tuple[UnmetCondition, ...]
 
 
-class TakenDecision(NamedTuple):
+class AttemptDecision(NamedTuple):
     """A scenario's decision for an attempt: the matching ``rule``, or the nearest miss, if any."""
 
     transaction_id: str
@@ -350,4 +352,4 @@ class TakenDecision(NamedTuple):
 class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
-    decisions: tuple[TakenDecision, ...] = ()
+    decisions: tuple[AttemptDecision, ...] = ()

@@ -26,19 +26,19 @@ def translate(dialect: Dialect, statement: str) -> str:
 SQLITE: Final = Dialect("", r":\1")
 POSTGRESQL: Final = Dialect("sandbox_", r"%(\1)s")
 
-EMPTY: Final = ("DELETE FROM $record WHERE project = :id", "DELETE FROM $history WHERE project = :id")
+CLEAR_PROJECT: Final = ("DELETE FROM $record WHERE project = :id", "DELETE FROM $history WHERE project = :id")
 """Statements to start a new epoch of a project."""
 
-CHANGE: Final = "chosen = coalesce(:chosen, chosen), counters = coalesce(:counters, counters)"
+UPDATED_COLUMNS: Final = "chosen = coalesce(:chosen, chosen), counters = coalesce(:counters, counters)"
 """The columns of a project updated by a commit."""
 
-REPLACE: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body"
+REPLACE_ON_CONFLICT: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body"
 """The conflict clause for an existing record."""
 
-PROJECTS: Final = "identity, chosen, counters FROM $project ORDER BY"
+PROJECTS_QUERY: Final = "identity, chosen, counters FROM $project ORDER BY"
 
 RECORD_COLUMNS: Final = ", ".join(Row._fields)
 HISTORY_COLUMNS: Final = ", ".join(HistoryRow._fields)
-HISTORY: Final = f"""
+SELECT_HISTORY: Final = f"""
     SELECT {HISTORY_COLUMNS} FROM $history WHERE project = :id AND number <= :number ORDER BY number
 """

@@ -11,8 +11,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
-KEPT_MAX: Final = 6 * ENTRIES_MAX  # sequence numbers, which all kinds share
-KIND_OF: Final = {record: kind for kind, record in RECORDS.items()}
+RECORDS_MAX: Final = 6 * ENTRIES_MAX  # counted in sequence numbers, which all kinds share
+KINDS_BY_TYPE: Final = {record: kind for kind, record in RECORDS.items()}
 
 log = logging.getLogger(__name__)
 
@@ -43,15 +43,15 @@ def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record
     """Decode the readable records."""
     for row in rows:
         try:
-            yield _record(row)
+            yield _decode_record(row)
         except (Invalid, KeyError, ValueError, TypeError) as problem:
-            log.warning("project %s: %s-%d was left out: %s", project_id, row.kind, row.number, problem)
+            log.warning("project %s: %s-%d was skipped: %s", project_id, row.kind, row.number, problem)
 
 
 def history_row(record: Record) -> HistoryRow:
     """Convert a record to its stored form."""
-    return HistoryRow(KIND_OF[type(record)], number_of(record), json.dumps(encode(record)))
+    return HistoryRow(KINDS_BY_TYPE[type(record)], number_of(record), json.dumps(encode(record)))
 
 
-def _record(row: HistoryRow) -> Record:
+def _decode_record(row: HistoryRow) -> Record:
     return cast(Record, decode(RECORDS[row.kind], json.loads(row.body), f"history.{row.kind}-{row.number}"))

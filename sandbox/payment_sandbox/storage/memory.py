@@ -16,7 +16,7 @@ from payment_sandbox.projects.quotas import Account, Usage
 from payment_sandbox.projects.store import ChangeSet, Storage, Store
 from payment_sandbox.storage.codec import encode
 
-DELIVERIES_KEPT_MAX: Final = 10_000
+DELIVERIES_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
 CHOICES_ID: Final = ""  # settings, scenario and faults are records with this id
 
@@ -39,7 +39,7 @@ class MemoryStorage(Storage):
         return MemoryStore()
 
     @contextmanager
-    def drawing(self, ids: Ids) -> Iterator[Ids]:
+    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
         """Provide a copy of the project id generator."""
         yield ids.copy()
 
@@ -53,39 +53,39 @@ class MemoryStorage(Storage):
         return key_digest in self._deleted_keys
 
 
-def measure(change: ChangeSet) -> Sizes:
+def measure_records(change: ChangeSet) -> Sizes:
     """Measure the records of a change set in bytes of their snapshot form."""
-    sizes: Sizes = {record_id: _size(record) for _, record_id, record in change.records()}
-    sizes.update((due.sequence, _size((due.at, due.sequence, due.item))) for due in change.dues)
+    sizes: Sizes = {record_id: _encoded_size(record) for _, record_id, record in change.records()}
+    sizes.update((due.sequence, _encoded_size((due.at, due.sequence, due.item))) for due in change.dues)
     if change.chosen is not None:
-        sizes[CHOICES_ID] = _size(change.chosen)
-    for sequence in change.finished:
+        sizes[CHOICES_ID] = _encoded_size(change.chosen)
+    for sequence in change.finished_entries:
         sizes.pop(sequence, None)
     return sizes
 
 
-def _size(record: Any) -> int:
+def _encoded_size(record: Any) -> int:
     return len(json.dumps(encode(record)))
 
 
-class Weights:
+class RecordSizes:
     """The sizes of all records of a store, in bytes."""
 
     def __init__(self) -> None:
         self.sizes: Sizes = {}
         self.total = 0
 
-    def after(self, sizes: Sizes, gone: Iterable[str | int]) -> int:
+    def total_after(self, sizes: Sizes, deleted: Iterable[str | int]) -> int:
         """Return the total after some records change size and others are deleted."""
-        more = sum(size - self.sizes.get(record_id, 0) for record_id, size in sizes.items())
-        return self.total + more - sum(self.sizes.get(record_id, 0) for record_id in gone)
+        growth = sum(size - self.sizes.get(record_id, 0) for record_id, size in sizes.items())
+        return self.total + growth - sum(self.sizes.get(record_id, 0) for record_id in deleted)
 
-    def replace(self, sizes: Sizes, gone: Iterable[str | int]) -> None:
+    def replace(self, sizes: Sizes, deleted: Iterable[str | int]) -> None:
         """Update the sizes of changed and deleted records."""
-        gone = set(gone)
-        self.total = self.after(sizes, gone)
+        deleted = set(deleted)
+        self.total = self.total_after(sizes, deleted)
         self.sizes.update(sizes)
-        for record_id in gone:
+        for record_id in deleted:
             self.sizes.pop(record_id, None)
 
 
@@ -97,10 +97,10 @@ class MemoryStore(Store):
         self._credentials: dict[str, Credential] = {}
         self._qr_requests: dict[str, QrRequest] = {}
         self._deliveries: dict[str, Delivery] = {}
-        self._deliveries_of: dict[str, dict[str, None]] = {}  # their ids, by order
+        self._deliveries_of: dict[str, dict[str, None]] = {}  # ids of webhooks, by order
         self.deliveries_dropped = 0
         self.account: Account | None = None
-        self._weights = Weights()  # empty if no quota counts bytes
+        self._record_sizes = RecordSizes()  # empty if no quota counts bytes
         self.order = self._orders.get
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
@@ -113,20 +113,20 @@ class MemoryStore(Store):
             self.save(change, surplus)
             self.apply(change, surplus)
             return
-        sizes = self._sizes(change)
+        sizes = self._measure(change)
         usage = self._usage_after(change, sizes, surplus)
         if is_due and self.account.excess(usage) > 0:
             surplus += self._oldest_finished(change, surplus, self.account.excess(usage))
             usage = self._usage_after(change, sizes, surplus)
-        with self.account.changing_to(usage, is_due=is_due):
+        with self.account.change_usage(usage, is_due=is_due):
             self.save(change, surplus)
             self.apply(change, surplus, sizes)
 
-    def take_in(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+    def apply_remote(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Apply a change set that another server has committed."""
-        sizes = self._sizes(change)
+        sizes = self._measure(change)
         if self.account is not None:
-            self.account.note(self._usage_after(change, sizes, surplus))
+            self.account.set_usage(self._usage_after(change, sizes, surplus))
         self.apply(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
@@ -134,11 +134,11 @@ class MemoryStore(Store):
 
     def load(self, change: ChangeSet) -> None:
         """Apply saved records, and count their sizes."""
-        sizes = self._sizes(change)
+        sizes = self._measure(change)
         usage = self._usage_after(change, sizes, ())
         self.apply(change, (), sizes)
         if self.account is not None:
-            self.account.note(usage)
+            self.account.set_usage(usage)
 
     def apply(self, change: ChangeSet, surplus: Sequence[str], sizes: Sizes | None = None) -> None:
         """Apply the new versions, without the surplus webhooks."""
@@ -158,29 +158,29 @@ class MemoryStore(Store):
                 del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
         if sizes is not None:
-            self._weights.replace(sizes, (*surplus, *change.finished))
+            self._record_sizes.replace(sizes, (*surplus, *change.finished_entries))
 
-    def _sizes(self, change: ChangeSet) -> Sizes | None:
+    def _measure(self, change: ChangeSet) -> Sizes | None:
         """Measure a change in bytes; None if no quota counts bytes."""
-        return measure(change) if self.account is not None and self.account.needs_bytes else None
+        return measure_records(change) if self.account is not None and self.account.needs_bytes else None
 
     def _usage_after(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
         """Return the usage after a change."""
         orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
-        gone: set[str | int] = {*surplus, *change.finished}
-        return Usage(orders, self._weights.after(sizes, gone) if sizes is not None else 0)
+        deleted: set[str | int] = {*surplus, *change.finished_entries}
+        return Usage(orders, self._record_sizes.total_after(sizes, deleted) if sizes is not None else 0)
 
     def _oldest_finished(self, change: ChangeSet, surplus: Iterable[str], excess: int) -> list[str]:
         """Return the oldest finished webhooks whose removal brings the usage below a quota."""
-        spared = {*surplus, *(delivery.id for delivery in change.deliveries)}
-        old: list[str] = []
+        excluded = {*surplus, *(delivery.id for delivery in change.deliveries)}
+        oldest: list[str] = []
         for delivery in self._deliveries.values():
             if excess <= 0:
                 break
-            if delivery.state is not DeliveryState.PENDING and delivery.id not in spared:
-                old.append(delivery.id)
-                excess -= self._weights.sizes.get(delivery.id, 0)
-        return old
+            if delivery.state is not DeliveryState.PENDING and delivery.id not in excluded:
+                oldest.append(delivery.id)
+                excess -= self._record_sizes.sizes.get(delivery.id, 0)
+        return oldest
 
     def surplus(self, change: ChangeSet) -> list[str]:
         """Return the webhooks to drop to make room for a change.
@@ -188,12 +188,12 @@ class MemoryStore(Store):
         Finished webhooks are dropped first, then pending ones; oldest first.
         """
         known = self._deliveries
-        if len(known) + len(change.deliveries) <= DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:
+        if len(known) + len(change.deliveries) <= DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE:
             return []
         changed = {delivery.id for delivery in change.deliveries}
-        free = [delivery for delivery in known.values() if delivery.id not in changed]
-        free.sort(key=lambda delivery: delivery.state is DeliveryState.PENDING)
-        return [delivery.id for delivery in free[:DELIVERIES_DROPPED_AT_ONCE]]
+        candidates = [delivery for delivery in known.values() if delivery.id not in changed]
+        candidates.sort(key=lambda delivery: delivery.state is DeliveryState.PENDING)
+        return [delivery.id for delivery in candidates[:DELIVERIES_DROPPED_AT_ONCE]]
 
     def order_ids(self) -> list[str]:
         """Return the identifiers of all orders and refunds, oldest first."""
@@ -201,7 +201,7 @@ class MemoryStore(Store):
 
     @property
     def newest_order_id(self) -> str | None:
-        """The identifier of the newest order or refund; None without one."""
+        """The identifier of the newest order or refund; None if there is none."""
         return next(reversed(self._orders), None)
 
     def deliveries(self) -> list[Delivery]:

@@ -65,7 +65,7 @@ class StoredProject(NamedTuple):
     identity: Mapping[str, Any]
     state: dict[str, Any]
     real_at: str | None  # the real time of the write, from which a running clock continues
-    newest_number: int | None = None  # of its journal
+    newest_number: int | None = None  # the number of the newest journal record
 
     @classmethod
     def read(
@@ -84,12 +84,12 @@ class StoredProject(NamedTuple):
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in KINDS}
         for kind, body in rows:
-            state[kind].append(_plain(kind, body))
+            state[kind].append(_snapshot_form(kind, body))
         state["now"] = state.pop("anchor", state["now"])  # the anchor of a running clock
         return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
 
 
-def _plain(kind: str, body: str) -> Any:
+def _snapshot_form(kind: str, body: str) -> Any:
     """Return a stored record in its snapshot form; agenda entries are stored without field names."""
     data = json.loads(body)
     return data if kind != AGENDA else dict(zip(AgendaEntry._fields, data, strict=True))
@@ -101,7 +101,7 @@ def read_record(kind: str, item_id: str, body: str) -> Any:
     Raises:
         Invalid: the record is damaged.
     """
-    return decode(KINDS[kind], _plain(kind, body), f"{kind}.{item_id}")
+    return decode(KINDS[kind], _snapshot_form(kind, body), f"{kind}.{item_id}")
 
 
 class RowDatabase(Protocol):
@@ -131,30 +131,30 @@ class RowStore(MemoryStore, ABC):
         if change.counters is not None:
             dropped = self.deliveries_dropped + len(surplus)
             change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
-        self.write(change, self.written(change, surplus))
+        self.write(change, self.row_changes(change, surplus))
         self.is_new = False
 
     @abstractmethod
-    def write(self, change: ChangeSet, written: RowChanges) -> None:
+    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Write a change set atomically."""
 
-    def written(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
+    def row_changes(self, change: ChangeSet, surplus: Sequence[str]) -> RowChanges:
         """Return the rows of a change set, without the surplus webhooks."""
         return RowChanges(
             identity=self.identity,
             rows=list(rows_of(change, surplus)),
             chosen=json.dumps(encode(change.chosen)) if change.chosen is not None else None,
-            counters=self._counters(change),
+            counters=self._encode_counters(change),
             replaces_all=self.is_new,
         )
 
-    def _counters(self, change: ChangeSet) -> str | None:
+    def _encode_counters(self, change: ChangeSet) -> str | None:
         if change.counters is None:
             return None
-        anchor, real_at = self.anchored(change, change.counters)
+        anchor, real_at = self.clock_anchor(change, change.counters)
         return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
 
-    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+    def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
         """Return the anchor of a running clock: a clock time, and the corresponding real time."""
         return counters.now, self.real.wall_now()
 
@@ -176,27 +176,27 @@ def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a change set, except agenda entries both added and finished."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
-    finished = set(change.finished)
+    finished = set(change.finished_entries)
     for due in change.dues:
         if due.sequence not in finished:
             yield Row(AGENDA, str(due.sequence), json.dumps(encode(tuple(due))))
-    for sequence in change.finished:
+    for sequence in change.finished_entries:
         yield Row(AGENDA, str(sequence), None)
     for delivery_id in surplus:
         yield Row(DELIVERY, delivery_id, None)
 
 
-def identity_body(identity: Identity) -> str:
+def encode_identity(identity: Identity) -> str:
     """Encode an identity."""
     return json.dumps(encode(identity))
 
 
-def ids_body(ids: Ids) -> str:
+def encode_id_generator(ids: Ids) -> str:
     """Encode the generator of project identifiers."""
     return json.dumps(encode(StoredIds(ids.seed, ids.counts)))
 
 
-def read_ids(body: str) -> Ids:
+def read_id_generator(body: str) -> Ids:
     """Decode the generator of project identifiers."""
     return Ids(*decode(StoredIds, json.loads(body), "ids"))
 
@@ -229,7 +229,9 @@ def resume_project(
     resume(project, {"format": FORMAT, **stored.state}, real_at)
     if stored.newest_number is not None:
         load_history(project, stored.newest_number)
-    made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
-    if place is not None and has < made:
-        log.warning("%s: project %s has %d orders, not the %d created", place, identity.project_id, has, made)
+    created, restored = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
+    if place is not None and restored < created:
+        log.warning(
+            "%s: project %s has %d orders, not the %d created", place, identity.project_id, restored, created
+        )
     return project

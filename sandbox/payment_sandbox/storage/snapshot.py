@@ -13,13 +13,13 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.timeline import Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
-from payment_sandbox.methods import NAMES, behaviour_of
+from payment_sandbox.methods import METHOD_NAMES, behaviour_of
 from payment_sandbox.methods.common import AttemptDraft, Terms
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
-from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform, Resend
+from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction, Resend
 from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
@@ -37,15 +37,15 @@ from payment_sandbox.projects.settings import (
     KNOWN_SETTINGS,
     Settings,
     read_settings,
-    stored_settings,
+    read_stored_settings,
 )
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, TakenDecision, decode, encode
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, AttemptDecision, Snapshot, decode, encode
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
-SENT: Final = SentForm()
-SIZE_PIXELS: Final = range(100, 2001)
+SENT_FORM: Final = SentForm()
+SIZES_PIXELS: Final = range(100, 2001)
 
 NO_LIMITS: Final = Terms(
     datetime.min.replace(tzinfo=UTC),
@@ -67,33 +67,33 @@ def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
     """
     orders = {order.id: order for order in snapshot.orders}
     problems: list[Problem] = [
-        *_clock(snapshot),
-        *_counters(snapshot, rules),
-        *_identities(snapshot),
-        *_agenda(snapshot, orders),
-        *_deliveries(snapshot, orders),
-        *_decisions(snapshot),
+        *_clock_problems(snapshot),
+        *_counter_problems(snapshot, rules),
+        *_identifier_problems(snapshot),
+        *_agenda_problems(snapshot, orders),
+        *_delivery_problems(snapshot, orders),
+        *_decision_problems(snapshot),
     ]
     for index, order in enumerate(snapshot.orders):
-        problems += _below(f"orders[{index}]", _order(order, orders))
+        problems += _prefix_paths(f"orders[{index}]", _order_problems(order, orders))
     for index, request in enumerate(snapshot.qr_requests):
-        problems += _below(f"qr_requests[{index}]", _qr_request(request))
+        problems += _prefix_paths(f"qr_requests[{index}]", _qr_request_problems(request))
     if problems:
         raise Invalid([Violation(f"state.{path}", problem) for path, problem in problems])
 
 
-def _below(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+def _prefix_paths(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
     return ((f"{path}.{part}" if part else path, problem) for part, problem in problems)
 
 
-def _clock(snapshot: Snapshot) -> Iterator[Problem]:
+def _clock_problems(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.clock_mode not in (RUNNING, FROZEN):
         yield "clock_mode", f"must be {RUNNING} or {FROZEN}"
     if not 0 < snapshot.clock_rate <= RATE_MAX:
         yield "clock_rate", f"must be above 0 and at most {RATE_MAX:g}"
 
 
-def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
+def _counter_problems(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
         yield "rule_uses", "is not a rule of the scenario"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
@@ -108,7 +108,7 @@ def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
 def _id_counts(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
     """Count the identifiers of each kind in the snapshot."""
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
-    given = {
+    counts = {
         "order": len(snapshot.orders),
         "transaction": len(attempts),
         "event": sum(len(attempt.events) for attempt in attempts),
@@ -116,10 +116,10 @@ def _id_counts(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
         "vault": len(snapshot.credentials),
         "qr": len(snapshot.qr_requests),
     }
-    yield from given.items()
+    yield from counts.items()
 
 
-def _identities(snapshot: Snapshot) -> Iterator[Problem]:
+def _identifier_problems(snapshot: Snapshot) -> Iterator[Problem]:
     lists: dict[str, Sequence[Any]] = {
         "orders": [order.id for order in snapshot.orders],
         "transactions": [attempt.id for order in snapshot.orders for attempt in order.transactions],
@@ -133,7 +133,7 @@ def _identities(snapshot: Snapshot) -> Iterator[Problem]:
             yield name, "contains an identifier twice"
 
 
-def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _agenda_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     deliveries = {delivery.id for delivery in snapshot.deliveries}
     seen: set[int] = set()
     for index, entry in enumerate(snapshot.agenda):
@@ -141,10 +141,12 @@ def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem
         if entry.sequence in seen or not 0 < entry.sequence <= snapshot.sequence:
             yield f"{path}.sequence", "must be unique, from 1 to state.sequence"
         seen.add(entry.sequence)
-        yield from _below(f"{path}.command", _command(entry.command, orders, deliveries))
+        yield from _prefix_paths(f"{path}.command", _command_problems(entry.command, orders, deliveries))
 
 
-def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]) -> Iterator[Problem]:
+def _command_problems(
+    command: Command, orders: Mapping[str, Order], deliveries: set[str]
+) -> Iterator[Problem]:
     order = orders.get(command.order_id)
     if order is None:
         yield "order_id", "is not an order of this snapshot"
@@ -156,11 +158,11 @@ def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]
         yield "delivery_id", "is not a webhook of this snapshot"
     if isinstance(command, Resend):
         yield from _url_problems("url", command.url)
-    if isinstance(command, Perform):
-        yield from _below("action", _action(command.action))
+    if isinstance(command, PerformAction):
+        yield from _prefix_paths("action", _action_problems(command.action))
 
 
-def _action(action: Action) -> Iterator[Problem]:
+def _action_problems(action: Action) -> Iterator[Problem]:
     if action.action not in ACTIONS.get(action.actor, ()):
         yield "", f"{action.name!r} is not a known action"
     if action.card is not None and action.card not in (*CARDS, *NETWORKS):
@@ -171,7 +173,7 @@ def _action(action: Action) -> Iterator[Problem]:
         yield "amount_cents", "must be at least 1"
 
 
-def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _delivery_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     for index, delivery in enumerate(snapshot.deliveries):
         if delivery.order_id not in orders:
             yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
@@ -182,29 +184,29 @@ def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Pro
             yield f"swapped[{index}]", "is not a webhook of this snapshot"
 
 
-def _decisions(snapshot: Snapshot) -> Iterator[Problem]:
+def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
     known = {attempt.id for order in snapshot.orders for attempt in order.transactions}
     for index, decision in enumerate(snapshot.decisions):
         if decision.transaction_id not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
 
 
-def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
-    yield from _facts(order)
+def _order_problems(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    yield from _order_value_problems(order)
     if order.refund_of_order_id is not None:
-        yield from _refund(order, orders)
-    yield from _below("sent", _check_input(order.sent))
+        yield from _refund_problems(order, orders)
+    yield from _prefix_paths("sent", _check_input(order.sent))
     for index, entry in enumerate(order.refunds):
         if entry.refund_id not in orders:
             yield f"refunds[{index}].refund_id", "is not a refund of this snapshot"
-        yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
+        yield from _quantity_problems(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
-        yield from _below(f"transactions[{index}]", _attempt(attempt))
+        yield from _prefix_paths(f"transactions[{index}]", _attempt_problems(attempt))
         if attempt.authorization is not None and attempt.authorization.lines != order.order_lines:
             yield f"transactions[{index}].authorization.lines", "are not the lines of its order"
 
 
-def _facts(order: Order) -> Iterator[Problem]:
+def _order_value_problems(order: Order) -> Iterator[Problem]:
     if order.status not in ORDER_TRANSITIONS:
         yield "status", f"{order.status!r} is not a status of an order"
     if order.amount_cents < 1 or order.currency != CURRENCY:
@@ -215,43 +217,43 @@ def _facts(order: Order) -> Iterator[Problem]:
 
 def _check_input(sent: Mapping[str, Any]) -> Iterator[Problem]:
     """Check the merchant's input by the rules of the original request."""
-    for unknown in unknown_keys(SENT, sent):
+    for unknown in unknown_keys(SENT_FORM, sent):
         yield unknown.path, "is not a field of an order"
-    for violation in load(SENT, sent)[1]:
+    for violation in load(SENT_FORM, sent)[1]:
         yield violation.path, violation.message
 
 
-def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _refund_problems(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
     if order.refund_of_order_id not in orders:
         yield "refund_of_order_id", "is not an order of this snapshot"
     if len(order.transactions) != 1:
         yield "transactions", "must contain exactly one transaction, because this is a refund"
 
 
-def _attempt(attempt: Transaction) -> Iterator[Problem]:
+def _attempt_problems(attempt: Transaction) -> Iterator[Problem]:
     if attempt.status not in TRANSACTION_TRANSITIONS:
         yield "status", f"{attempt.status!r} is not a status of a transaction"
-    if attempt.method not in NAMES:
+    if attempt.method not in METHOD_NAMES:
         yield "method", f"{attempt.method!r} is not a payment method"
     if attempt.amount_cents < 1 or attempt.credited_cents < 0:
         yield "amount_cents", "must be at least 1, and credited_cents must not be negative"
     if attempt.capture_mode not in CAPTURE_MODES:
         yield "capture_mode", f"{attempt.capture_mode!r} is not a capture mode"
-    yield from _free_values(attempt)
+    yield from _text_problems(attempt)
     yield from _check_method(attempt)
-    yield from _period("expiration_period", attempt.expiration_period)
+    yield from _period_problems("expiration_period", attempt.expiration_period)
     if attempt.authorization is not None:
-        yield from _below("authorization", _authorization(attempt.authorization))
+        yield from _prefix_paths("authorization", _authorization_problems(attempt.authorization))
 
 
 def _check_method(attempt: Transaction) -> Iterator[Problem]:
     """Check the requirements of the payment method and of its page."""
-    if attempt.method not in NAMES:
+    if attempt.method not in METHOD_NAMES:
         return
     method = behaviour_of(attempt)
-    asked = {**attempt.asked, "cvc": "000"}  # sent, but not stored
-    details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
-    draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
+    details = {**attempt.asked, "cvc": "000"}  # sent, but not stored
+    request_details = details if "vault_token" not in details else {}  # the card was charged when it was sent
+    draft = AttemptDraft("", attempt.amount_cents, request_details, attempt.capture_mode)
     for violation in method.check(draft, NO_LIMITS):
         yield "asked", f"is not a possible request: {violation.path.rpartition('.')[2]} {violation.message}"
     for name in method.capabilities.always_reveals:
@@ -259,7 +261,7 @@ def _check_method(attempt: Transaction) -> Iterator[Problem]:
             yield f"details.{name}", "must be a string: the payment page shows it"
 
 
-def _free_values(attempt: Transaction) -> Iterator[Problem]:
+def _text_problems(attempt: Transaction) -> Iterator[Problem]:
     for name, values in (("asked", attempt.asked), ("plan", {**attempt.plan, "credit": ""})):
         if not all(isinstance(value, str) for value in values.values()):
             yield name, "must contain only strings"
@@ -267,22 +269,22 @@ def _free_values(attempt: Transaction) -> Iterator[Problem]:
         yield "details.issuer_id", "must be a string"
 
 
-def _authorization(authorization: Authorization) -> Iterator[Problem]:
+def _authorization_problems(authorization: Authorization) -> Iterator[Problem]:
     if authorization.remaining_cents < 0 or any(entry.amount_cents < 1 for entry in authorization.entries):
         yield "entries", "add up to more than the authorization, or include an empty entry"
     for index, entry in enumerate(authorization.entries):
-        yield from _quantities(f"entries[{index}].quantities", entry.quantities, authorization.lines)
+        yield from _quantity_problems(f"entries[{index}].quantities", entry.quantities, authorization.lines)
 
 
-def _quantities(path: str, quantities: Quantities, lines: Sequence[OrderLine]) -> Iterator[Problem]:
+def _quantity_problems(path: str, quantities: Quantities, lines: Sequence[OrderLine]) -> Iterator[Problem]:
     for index, quantity in quantities:
         if not 0 <= index < len(lines) or not 0 < quantity <= lines[index].quantity:
             yield path, f"take {quantity} of line {index}, which does not exist or has fewer items"
 
 
-def _qr_request(request: QrRequest) -> Iterator[Problem]:
-    if request.size_pixels not in SIZE_PIXELS:
-        yield "size_pixels", f"must be {SIZE_PIXELS.start} to {SIZE_PIXELS.stop - 1}"
+def _qr_request_problems(request: QrRequest) -> Iterator[Problem]:
+    if request.size_pixels not in SIZES_PIXELS:
+        yield "size_pixels", f"must be {SIZES_PIXELS.start} to {SIZES_PIXELS.stop - 1}"
     if request.currency != CURRENCY or request.scans < 0:
         yield "currency", f"must be {CURRENCY}, and scans must not be negative"
     if min(request.amount_cents or 1, request.amount_min_cents or 1, request.amount_max_cents or 1) < 1:
@@ -297,7 +299,7 @@ def _url_problems(path: str, url: str | None) -> Iterator[Problem]:
         yield path, f"is not a web address: {problem}"
 
 
-def _period(path: str, text: str | None) -> Iterator[Problem]:
+def _period_problems(path: str, text: str | None) -> Iterator[Problem]:
     try:
         Period.parse(text or "P1D")
     except PeriodError:
@@ -314,34 +316,36 @@ class ConsistentSnapshot(NamedTuple):
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """Return the project's state as plain data (CTL-10), with iterators for lists, which may be long."""
-    journal, taken = project.epoch.journal, _requeue_failed(project)
+    journal, snapshot = project.epoch.journal, _requeue_failed(project)
     settings = {
-        name: taken.settings[name] for name in KNOWN_SETTINGS
+        name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    shown = replace(taken, settings=settings, decisions=_explanations(journal, taken.orders))
+    complete = replace(snapshot, settings=settings, decisions=_attempt_decisions(journal, snapshot.orders))
     return {
         name: map(encode, value) if type(value) is tuple else encode(value)
-        for name, value in vars(shown).items()
+        for name, value in vars(complete).items()
     }
 
 
-def _explanations(journal: Journal, orders: Iterable[Order]) -> tuple[TakenDecision, ...]:
+def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> tuple[AttemptDecision, ...]:
     """Return the scenario's decisions for the attempts of all orders."""
     ids = [attempt.id for order in orders for attempt in order.transactions]
-    known = [(each, why) for each in ids if (why := journal.explanation(each)) is not None]
-    taken: tuple[TakenDecision, ...] = decode(
-        tuple[TakenDecision, ...], [{"transaction_id": each, **why} for each, why in known], "decisions"
+    known = [(each, explanation) for each in ids if (explanation := journal.explanation(each)) is not None]
+    decisions: tuple[AttemptDecision, ...] = decode(
+        tuple[AttemptDecision, ...],
+        [{"transaction_id": each, **explanation} for each, explanation in known],
+        "decisions",
     )
-    return taken
+    return decisions
 
 
 def _requeue_failed(project: Project, expected: Epoch | None = None) -> Snapshot:
     """Return the project's state with failed commands requeued, because another server may run them."""
-    with project.exclusively(
+    with project.blocking_edits(
         expected
     ) as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
-        dues = [*(aside.due for aside in epoch.set_aside.values()), *epoch.timeline]
+        dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
         orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
         records = (tuple(store.credentials()), tuple(store.qr_requests()), tuple(store.deliveries()))
         counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
@@ -365,45 +369,49 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    snapshot = _read(_mask(project.masking, document))
-    checked = _consistent(project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings"))
+    snapshot = _decode_snapshot(_mask(project.masking, document))
+    checked = _check_consistency(
+        project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings")
+    )
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
-    epoch = _epoch(project, checked, number)
+    epoch = _create_epoch(project, checked, number)
     epoch.journal.add(
         [
-            RecordedDecision(epoch.journal.next_id("decision"), taken.transaction_id, taken.explanation())
-            for taken in snapshot.decisions
+            RecordedDecision(
+                epoch.journal.next_id("decision"), decision.transaction_id, decision.explanation()
+            )
+            for decision in snapshot.decisions
         ]
     )
     project.replace_epoch(epoch, checked.change)
     send_pending(project)
 
 
-AS_SENT: Final = frozenset(
+MERCHANT_TEXT_KEYS: Final = frozenset(
     ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
 )
 """The merchant's own texts in a snapshot (A42)."""
-AS_CHOSEN: Final = frozenset(("settings", "scenario", "faults"))
+SECRET_FREE_KEYS: Final = frozenset(("settings", "scenario", "faults"))
 """Fields that are refused if they contain a secret."""
-ADDRESSES: Final = frozenset(("url", "return_url", "webhook_url"))
+URL_KEYS: Final = frozenset(("url", "return_url", "webhook_url"))
 """URLs, which are called unchanged."""
-UNMASKED: Final = AS_SENT | AS_CHOSEN | ADDRESSES
+UNMASKED_KEYS: Final = MERCHANT_TEXT_KEYS | SECRET_FREE_KEYS | URL_KEYS
 
 
 def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     """Mask secrets in a snapshot of any origin, as in the project's own records."""
-    if name in UNMASKED:
+    if name in UNMASKED_KEYS:
         return document
     if name == "attempts":
-        return masking.record(document)
+        return masking.mask_record(document)
     if isinstance(document, dict):
-        return {key: _mask(masking, value, key) for key, value in masking.named(document)}
+        return {key: _mask(masking, value, key) for key, value in masking.masked_items(document)}
     if isinstance(document, list):
         return [_mask(masking, item) for item in document]
-    return masking.text(document) if isinstance(document, str) else document
+    return masking.mask_text(document) if isinstance(document, str) else document
 
 
 class Checkpoint(NamedTuple):
@@ -418,7 +426,7 @@ class Checkpoint(NamedTuple):
     """The number of the epoch's previous advances."""
 
 
-class Irreversible(NamedTuple):
+class IrreversibleEffects(NamedTuple):
     """Irreversible effects: sent webhooks, and requests dropped from the journal."""
 
     webhooks: int
@@ -438,11 +446,11 @@ def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
         ProjectReset: the epoch has ended.
     """
     # Settings first: a concurrent change is refused rather than lost.
-    moment, advances = epoch.changes.watch(), epoch.advances
+    moment, advances = epoch.changes.watch(), epoch.finished_advances
     return Checkpoint(_requeue_failed(project, epoch), epoch.journal.mark(), moment, advances)
 
 
-def undo_move(project: Project, current: Epoch, before: Checkpoint) -> Irreversible:
+def undo_move(project: Project, current: Epoch, before: Checkpoint) -> IrreversibleEffects:
     """Undo a clock move: restore the previous epoch and journal.
 
     Raises:
@@ -451,20 +459,20 @@ def undo_move(project: Project, current: Epoch, before: Checkpoint) -> Irreversi
     """
     _refuse_loss(current, before)
     snapshot = before.snapshot
-    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
-    epoch = _epoch(project, checked, current.number + 1)
+    checked = _check_consistency(project, snapshot, read_stored_settings(snapshot.settings, "state.settings"))
+    epoch = _create_epoch(project, checked, current.number + 1)
     epoch.journal.copy_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
     project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
     send_pending(project)
-    requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked())
-    return Irreversible(current.changes.moment.attempts - before.moment.attempts, requests)
+    requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked_entries())
+    return IrreversibleEffects(current.changes.moment.attempts - before.moment.attempts, requests)
 
 
 def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
-    """Refuse the undo if there are changes besides the one move and its consequences."""
+    """Refuse the undo if anything but the move and its consequences has changed."""
     lost = epoch.changes.since(before.moment)
-    if epoch.advances != before.advances + 1:
+    if epoch.finished_advances != before.advances + 1:
         lost.append("the clock (moved or set again)")
     if epoch.jobs:
         lost.append("the shop's jobs (which would not run again)")
@@ -480,13 +488,13 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     Raises:
         Invalid: the document is inconsistent.
     """
-    snapshot = _read(document)
-    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
-    epoch = _epoch(project, checked, checked.snapshot.epoch)
+    snapshot = _decode_snapshot(document)
+    checked = _check_consistency(project, snapshot, read_stored_settings(snapshot.settings, "state.settings"))
+    epoch = _create_epoch(project, checked, checked.snapshot.epoch)
     clock = epoch.state.clock
     if clock.running and real_at is not None:
-        passed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
-        epoch.state = epoch.state._replace(clock=clock.ahead_by(passed_seconds))
+        elapsed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
+        epoch.state = epoch.state._replace(clock=clock.advanced_by(elapsed_seconds))
     epoch.store.load(checked.change._replace(chosen=epoch.state.chosen))
     project.adopt(epoch)
 
@@ -500,7 +508,7 @@ def send_pending(project: Project) -> None:
     project.services.wake(project)
 
 
-def _read(document: Any) -> Snapshot:
+def _decode_snapshot(document: Any) -> Snapshot:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
@@ -510,15 +518,15 @@ def _read(document: Any) -> Snapshot:
 def chosen_state(chosen: Configuration, settings: Settings, clock: Clock) -> State:
     """Return a state with the stored settings, scenario and faults, before any use of them."""
     scenario = load_scenario(chosen.scenario, settings.method_names)
-    state = State.first(settings, clock).with_scenario(scenario)
-    return state._replace(faults=Faults.read(chosen.faults))
+    state = State.initial(settings, clock).with_scenario(scenario)
+    return state._replace(faults=Faults.parse(chosen.faults))
 
 
-def put_counters(epoch: Epoch, state: State, counters: Counters) -> None:
+def set_counters(epoch: Epoch, state: State, counters: Counters) -> None:
     """Set the state of an epoch, and all counters except the clock's."""
     epoch.state = state._replace(
-        scenario_faults=state.scenario_faults.used(counters.scenario_faults),
-        faults=state.faults.used(counters.fault_uses),
+        scenario_faults=state.scenario_faults.with_uses(counters.scenario_faults),
+        faults=state.faults.with_uses(counters.fault_uses),
         rule_uses=dict(counters.rule_uses),
         swapped=counters.swapped,
     )
@@ -526,7 +534,7 @@ def put_counters(epoch: Epoch, state: State, counters: Counters) -> None:
     epoch.store.deliveries_dropped = counters.deliveries_dropped
 
 
-def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> ConsistentSnapshot:
+def _check_consistency(project: Project, snapshot: Snapshot, settings: Settings) -> ConsistentSnapshot:
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
@@ -537,11 +545,11 @@ def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Con
     return ConsistentSnapshot(snapshot, state, change)
 
 
-def _epoch(project: Project, checked: ConsistentSnapshot, number: int) -> Epoch:
+def _create_epoch(project: Project, checked: ConsistentSnapshot, number: int) -> Epoch:
     """Create an epoch with the state of the snapshot; its first commit adds the records."""
     snapshot = checked.snapshot
-    epoch = project.fresh_epoch(number, checked.state.base_settings)
-    put_counters(epoch, checked.state, snapshot)
+    epoch = project.create_epoch(number, checked.state.base_settings)
+    set_counters(epoch, checked.state, snapshot)
     epoch.timeline = Timeline(snapshot.now, snapshot.sequence, checked.change.dues)
     epoch.orders_created = len(snapshot.orders)
     return epoch

@@ -22,34 +22,34 @@ from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
 from payment_sandbox.storage.dialects import (
-    CHANGE,
-    EMPTY,
-    HISTORY,
+    CLEAR_PROJECT,
     HISTORY_COLUMNS,
-    PROJECTS,
+    PROJECTS_QUERY,
     RECORD_COLUMNS,
-    REPLACE,
+    REPLACE_ON_CONFLICT,
+    SELECT_HISTORY,
     SQLITE,
+    UPDATED_COLUMNS,
     translate,
 )
-from payment_sandbox.storage.history import KEPT_MAX
+from payment_sandbox.storage.history import RECORDS_MAX
 from payment_sandbox.storage.rows import (
     RowChanges,
     RowStore,
     StoredProject,
-    identity_body,
-    ids_body,
+    encode_id_generator,
+    encode_identity,
     read_identity,
     resume_project,
 )
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
-VERSION: Final = 3
+FORMAT_VERSION: Final = 3
 HEADER: Final = b"SQLite format 3\0"
 HEADER_BYTES: Final = 100
-VERSION_AT: Final = slice(60, 64)
-APPLICATION_ID_AT: Final = slice(68, 72)
-OLDEST: Final = 2
+VERSION_BYTES: Final = slice(60, 64)
+APPLICATION_ID_BYTES: Final = slice(68, 72)
+OLDEST_FORMAT_VERSION: Final = 2
 HISTORY_TABLE: Final = """
     CREATE TABLE history (
         project INTEGER NOT NULL,
@@ -59,11 +59,11 @@ HISTORY_TABLE: Final = """
         PRIMARY KEY (project, number)
     ) WITHOUT ROWID
 """
-CREATE: Final = f"""
-    PRAGMA journal_mode = OFF;  -- if it fails, the whole file is thrown away
+CREATE_TABLES: Final = f"""
+    PRAGMA journal_mode = OFF;  -- if it fails, the whole file is discarded
     BEGIN;
     PRAGMA application_id = {APPLICATION_ID};
-    PRAGMA user_version = {VERSION};
+    PRAGMA user_version = {FORMAT_VERSION};
     CREATE TABLE server (name TEXT PRIMARY KEY, body TEXT NOT NULL);
     CREATE TABLE project (
         number INTEGER PRIMARY KEY,
@@ -89,7 +89,7 @@ MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,)}
 log = logging.getLogger(__name__)
 
 
-class HeldFile:
+class LockedFile:
     """A file locked by one server until its process ends; a missing or empty file is initialised.
 
     The lock is taken before the file is inspected; SQLite's own lock would come too late.
@@ -101,36 +101,36 @@ class HeldFile:
         Raises:
             StateRefused: another server holds the file.
         """
-        self._descriptor = _claim(path)
+        self._descriptor = _lock_current_file(path)
         try:
             if not path.stat().st_size:
-                self._fill(path)
+                self._initialise(path)
         except BaseException:
             self.release()
             raise
 
-    def _fill(self, path: Path) -> None:
+    def _initialise(self, path: Path) -> None:
         """Replace the empty file with an initialised file, which is locked before it becomes visible."""
         part = path.with_name(f".{path.name}.part")
         part.unlink(missing_ok=True)  # a killed server's temporary file; the lock excludes running servers
-        made = _lock(part, os.O_CREAT | os.O_EXCL)
+        descriptor = _lock(part, os.O_CREAT | os.O_EXCL)
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as database:
-                database.executescript(CREATE)
+                database.executescript(CREATE_TABLES)
             part.replace(path)
         except BaseException:
-            _close(made)
+            _close(descriptor)
             part.unlink(missing_ok=True)
             raise
         self.release()
-        self._descriptor = made
+        self._descriptor = descriptor
 
     def release(self) -> None:
         """Release the lock."""
         _close(self._descriptor)
 
 
-def _claim(path: Path) -> int | None:
+def _lock_current_file(path: Path) -> int | None:
     """Lock the file at the path, and retry if another server has replaced it meanwhile."""
     while True:
         descriptor = _lock(path, os.O_CREAT)
@@ -171,31 +171,32 @@ def refuse_foreign(path: Path) -> None:
     """
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
-    if not header.startswith(HEADER) or int.from_bytes(header[APPLICATION_ID_AT]) != APPLICATION_ID:
+    if not header.startswith(HEADER) or int.from_bytes(header[APPLICATION_ID_BYTES]) != APPLICATION_ID:
         raise StateRefused(f"{path} is not a state file of this sandbox")
-    version = int.from_bytes(header[VERSION_AT])
-    if version > VERSION:
+    version = int.from_bytes(header[VERSION_BYTES])
+    if version > FORMAT_VERSION:
         raise StateRefused(
-            f"{path} was written by a newer version: its format is {version}, this server reads {VERSION}"
+            f"{path} was written by a newer version: its format is {version}, "
+            f"this server reads {FORMAT_VERSION}"
         )
-    if version < OLDEST:
+    if version < OLDEST_FORMAT_VERSION:
         raise StateRefused(
             f"{path} was written by an older version: its format is {version}, "
-            f"this server reads {OLDEST} and later"
+            f"this server reads {OLDEST_FORMAT_VERSION} and later"
         )
 
 
 def migrate(database: sqlite3.Connection) -> None:
     """Migrate a file to this version, atomically."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    if version == VERSION:
+    if version == FORMAT_VERSION:
         return
     database.execute("BEGIN IMMEDIATE")
     try:
-        for number in range(version + 1, VERSION + 1):
+        for number in range(version + 1, FORMAT_VERSION + 1):
             for statement in MIGRATIONS[number]:
                 database.execute(statement)
-        database.execute(f"PRAGMA user_version = {VERSION}")
+        database.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         database.execute("COMMIT")
     except BaseException:
         database.execute("ROLLBACK")
@@ -215,18 +216,18 @@ def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
                 if verdict != "ok":
                     raise StateRefused(f"{path} is damaged: {join_problems(verdict)}")
                 migrate(database)
-                return _read(database)
+                return _read_projects(database)
         except (sqlite3.Error, Invalid, ValueError, TypeError, KeyError, RecursionError) as error:
             raise StateRefused(f"{path} is damaged: {join_problems(error)}") from error
 
 
-def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]]:
+def _read_projects(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]]:
     values = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
     server: ServerRows = decode(ServerRows, values, "server")
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
-    query = translate(SQLITE, f"SELECT number, {PROJECTS} number")
+    query = translate(SQLITE, f"SELECT number, {PROJECTS_QUERY} number")
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
     newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
@@ -254,13 +255,15 @@ def open_database(path: Path) -> sqlite3.Connection:
     return database
 
 
-PUT: Final = f"INSERT INTO record (project, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?) {REPLACE}"
-DROP: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
+PUT_RECORD: Final = (
+    f"INSERT INTO record (project, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?) {REPLACE_ON_CONFLICT}"
+)
+DELETE_RECORD: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
 PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?)"
-FORGET_HISTORY: Final = f"""
+DELETE_OLD_HISTORY: Final = f"""
     DELETE FROM history
-    WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {KEPT_MAX}
+    WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {RECORDS_MAX}
 """
 
 
@@ -283,43 +286,43 @@ class StateFile:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise StateRefused(f"{self.path} is not a regular file")
-            with ExitStack() as ends:
-                self._held = HeldFile(path)
-                ends.callback(self._held.release)
+            with ExitStack() as on_failure:
+                self._locked_file = LockedFile(path)
+                on_failure.callback(self._locked_file.release)
                 refuse_foreign(path)
                 self.server, self.projects = read_copy(path)
                 self._database = open_database(path)
                 migrate(self._database)
                 self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
-                ends.pop_all()
+                on_failure.pop_all()
         except (sqlite3.Error, OSError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise StateRefused(f"{self.path} cannot be used: {why}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise StateRefused(f"{self.path} cannot be used: {reason}") from error
 
     def close(self) -> None:
         """Close the file, so that another server can open it."""
         with self._lock:
             self._database.close()
-            self._held.release()
+            self._locked_file.release()
 
     def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
         """Return the storage of one project."""
         return SqliteStorage(self, identity, real)
 
     @contextmanager
-    def drawing(self, ids: Ids) -> Iterator[Ids]:
+    def draw_ids(self, ids: Ids) -> Iterator[Ids]:
         """Return a copy of the generator of project identifiers, which is saved with the new project."""
         drawn = ids.copy()
         yield drawn
         with self._transaction() as run:
-            run.execute(PUT_VALUE, ("ids", ids_body(drawn)))
+            run.execute(PUT_VALUE, ("ids", encode_id_generator(drawn)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; user-chosen keys are never reused."""
         deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
         with self._transaction() as run:
             number = self._numbers.get(project_id)
-            _run(run, (*EMPTY, "DELETE FROM $project WHERE number = :id"), {"id": number})
+            _execute_all(run, (*CLEAR_PROJECT, "DELETE FROM $project WHERE number = :id"), {"id": number})
             if fixed_key is not None:
                 run.execute(PUT_VALUE, ("deleted", json.dumps(deleted)))
         self.server = self.server._replace(deleted=tuple(deleted))
@@ -329,17 +332,19 @@ class StateFile:
         """Whether a deleted project had this key."""
         return key_digest in self.server.deleted
 
-    def write(self, written: RowChanges) -> None:
+    def write(self, row_changes: RowChanges) -> None:
         """Write a change set of a project, which may be new."""
-        project_id = written.identity.project_id
+        project_id = row_changes.identity.project_id
         with self._transaction() as run:
-            number = self._numbers.get(project_id) or _insert(run, written.identity)
-            if written.replaces_all:
-                _run(run, EMPTY, {"id": number})
-            run.executemany(PUT, [(number, *row) for row in written.rows if row.body is not None])
-            run.executemany(DROP, [(number, row.kind, row.id) for row in written.rows if row.body is None])
-            changed = {"id": number, "chosen": written.chosen, "counters": written.counters}
-            _run(run, (f"UPDATE $project SET {CHANGE} WHERE number = :id",), changed)
+            number = self._numbers.get(project_id) or _insert_project(run, row_changes.identity)
+            if row_changes.replaces_all:
+                _execute_all(run, CLEAR_PROJECT, {"id": number})
+            run.executemany(PUT_RECORD, [(number, *row) for row in row_changes.rows if row.body is not None])
+            run.executemany(
+                DELETE_RECORD, [(number, row.kind, row.id) for row in row_changes.rows if row.body is None]
+            )
+            changed = {"id": number, "chosen": row_changes.chosen, "counters": row_changes.counters}
+            _execute_all(run, (f"UPDATE $project SET {UPDATED_COLUMNS} WHERE number = :id",), changed)
         self._numbers[project_id] = number
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
@@ -350,13 +355,13 @@ class StateFile:
                 (number, *row) for project_id, row in rows if (number := numbers[project_id]) is not None
             ]
             run.executemany(PUT_HISTORY, known)
-            run.executemany(FORGET_HISTORY, {(number,) for number, *_ in known})
+            run.executemany(DELETE_OLD_HISTORY, {(number,) for number, *_ in known})
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Return the records of a journal up to a number, oldest first."""
         values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
-            return [HistoryRow(*row) for row in run.execute(translate(SQLITE, HISTORY), values)]
+            return [HistoryRow(*row) for row in run.execute(translate(SQLITE, SELECT_HISTORY), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -380,14 +385,14 @@ class StateFile:
                 raise NotStored(self.path.name, str(error), is_full=is_full) from error
 
 
-def _insert(run: sqlite3.Connection, identity: Identity) -> int:
-    made = run.execute(
-        "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, identity_body(identity))
+def _insert_project(run: sqlite3.Connection, identity: Identity) -> int:
+    cursor = run.execute(
+        "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, encode_identity(identity))
     )
-    return made.lastrowid or 0
+    return cursor.lastrowid or 0
 
 
-def _run(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
+def _execute_all(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
     for statement in statements:
         run.execute(translate(SQLITE, statement), values)
 
@@ -410,12 +415,12 @@ class SqliteStore(RowStore):
 
     database: StateFile
 
-    def write(self, change: ChangeSet, written: RowChanges) -> None:
+    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
         """Write a change set in one transaction."""
-        self.database.write(written)
+        self.database.write(row_changes)
 
 
-def resumed_registry(
+def restore_registry(
     services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
 ) -> Registry:
     """Restore a registry with all projects of the file; ``ids`` is the generator for a new file.
@@ -428,13 +433,15 @@ def resumed_registry(
         if file.server.ids is not None:
             registry.continue_ids(Ids(*file.server.ids))
         for stored in file.projects:
-            registry.add(_project(stored, services, file, registry))
+            registry.add(_restore_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise StateRefused(f"{file.path} is damaged: {join_problems(error)}") from error
     return registry
 
 
-def _project(stored: StoredProject, services: Services, file: StateFile, registry: Registry) -> Project:
+def _restore_project(
+    stored: StoredProject, services: Services, file: StateFile, registry: Registry
+) -> Project:
     identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
         raise Invalid([Violation("identity", "also belongs to another project")])

@@ -1,4 +1,4 @@
-"""Access to a sandbox in this process, or to the one at ``SANDBOX_URL``."""
+"""Access to a sandbox in this process, or to the sandbox at ``SANDBOX_URL``."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class SandboxNotFound(RuntimeError):
     """No sandbox answers at ``SANDBOX_URL``; the message describes the failure."""
 
 
-class Access:
+class SandboxAccess:
     """A sandbox in this or another process, with its address and clients."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Access:
         *,
         scenario_folders: Sequence[Path] = (),
     ) -> None:
-        """Start a sandbox in this process, or use the one at ``base_url``.
+        """Start a sandbox in this process, or use the sandbox at ``base_url``.
 
         Scenarios in ``scenario_folders`` can be used by name.
 
@@ -57,11 +57,11 @@ class Access:
     def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
         with pause_garbage_collection(), LOADING:
             from payment_sandbox.serving.config import ServerConfig  # deferred: other suites load no server
-            from payment_sandbox.serving.listeners import NoPort, OnFirstConnection
+            from payment_sandbox.serving.listeners import LazyServer, NoPort
             from payment_sandbox.serving.server import build
 
         try:
-            listener: OnFirstConnection | NoPort = OnFirstConnection()
+            listener: LazyServer | NoPort = LazyServer()
         except RuntimeError:  # from pytest-socket and similar plugins
             listener, self._has_no_port = NoPort(), True
         try:
@@ -80,10 +80,10 @@ class Access:
         if server is None or not self._has_no_port:
             return
         with LOADING:
-            from payment_sandbox.serving.listeners import OnFirstConnection
+            from payment_sandbox.serving.listeners import LazyServer
 
         with suppress(RuntimeError):
-            server.listen(OnFirstConnection())
+            server.listen(LazyServer())
             self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":
@@ -91,9 +91,9 @@ class Access:
         if self.in_process is None:
             return direct_session(api_key)
         with LOADING:
-            from payment_sandbox.testing.clients.with_requests import session
+            from payment_sandbox.testing.clients.with_requests import create_session
 
-        return session(self.in_process, api_key)
+        return create_session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
         """Create a client of a project; without sockets if the server is in this process."""

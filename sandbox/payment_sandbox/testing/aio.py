@@ -31,7 +31,7 @@ async def run_blocking(
         raise refused.with_traceback(None) from None
 
 
-def awaited(
+def to_coroutine(
     method: Callable[Concatenate[Any, Arguments], Result], owner: str
 ) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
     """Turn a blocking method into a coroutine method with the same parameters, result and docstring.
@@ -52,8 +52,8 @@ class AsyncClock:
     def __init__(self, clock: SandboxClock) -> None:
         self._clock = clock
 
-    advance = awaited(SandboxClock.advance, "_clock")
-    set = awaited(SandboxClock.set, "_clock")
+    advance = to_coroutine(SandboxClock.advance, "_clock")
+    set = to_coroutine(SandboxClock.set, "_clock")
 
     @property
     def now(self) -> Coroutine[Any, Any, datetime]:

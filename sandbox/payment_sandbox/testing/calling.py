@@ -7,7 +7,7 @@ from typing import Final, Protocol
 Work = Callable[[], Awaitable[None]]
 
 
-class TimeLimit(Exception):
+class TimeLimitExceeded(Exception):
     """A coroutine exceeded its time limit and was cancelled; the cause shows its position."""
 
 
@@ -15,10 +15,10 @@ class Loop(Protocol):
     """A running event loop, for use from its worker threads."""
 
     def run(self, work: Work, limit_seconds: float) -> None:
-        """Run a coroutine on the loop, and return its result.
+        """Run a coroutine on the loop until it ends.
 
         Raises:
-            TimeLimit: the coroutine took longer than the limit, and was cancelled.
+            TimeLimitExceeded: the coroutine took longer than the limit, and was cancelled.
         """
         ...
 

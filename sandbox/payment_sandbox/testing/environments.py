@@ -43,14 +43,14 @@ def open_response(
 
     pieces = application(environ, start_response)
     try:
-        yield _in_order(written, pieces)
+        yield _insert_written(written, pieces)
     finally:
         close = getattr(pieces, "close", None)
         if close is not None:
             close()
 
 
-def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _insert_written(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield chunks passed to ``write`` before the next chunk from the application."""
     for piece in pieces:
         yield from written
@@ -64,7 +64,7 @@ def host_of(parts: SplitResult) -> str:
     return parts.netloc.rpartition("@")[2]
 
 
-def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
+def build_environ(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
     """Build the WSGI environment of a request (PEP 3333)."""
     parts = urlsplit(url)
     environ = {

@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit, Work
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded, Work
 
 CLEANUP_SECONDS: Final = 1.0  # for the cleanup of a cancelled coroutine
 
@@ -22,7 +22,7 @@ async def run_blocking(
     work: Callable[Arguments, Result], *arguments: Arguments.args, **options: Arguments.kwargs
 ) -> Result:
     """Run a blocking call on another thread while the event loop (asyncio or trio) continues."""
-    trio = _trio()
+    trio = _running_trio()
 
     def run() -> Result:
         CALLING_LOOP.set(_Trio(trio, token) if trio is not None else Asyncio(loop))
@@ -36,7 +36,7 @@ async def run_blocking(
     return await asyncio.to_thread(run)
 
 
-def _trio() -> Any:
+def _running_trio() -> Any:
     """Return the trio module, if this code runs on trio."""
     trio = sys.modules.get("trio")
     return trio if trio is not None and trio.lowlevel.in_trio_run() else None
@@ -44,12 +44,12 @@ def _trio() -> Any:
 
 def has_running_loop() -> bool:
     """Return whether an event loop runs on this thread, which excludes other loops."""
-    return asyncio._get_running_loop() is not None or _trio() is not None
+    return asyncio._get_running_loop() is not None or _running_trio() is not None
 
 
 def new_event() -> Any:
     """Create an event of the running library (asyncio or trio), with ``set()`` and ``await wait()``."""
-    trio = _trio()
+    trio = _running_trio()
     return trio.Event() if trio is not None else asyncio.Event()
 
 
@@ -63,7 +63,7 @@ class Asyncio:
         """Run a coroutine on the loop. The limit is in real time, even if the loop's time is frozen.
 
         Raises:
-            TimeLimit: the coroutine took longer than the limit, and was cancelled.
+            TimeLimitExceeded: the coroutine took longer than the limit, and was cancelled.
         """
 
         ended = Event()
@@ -83,7 +83,7 @@ class Asyncio:
                 raise
             future.cancel()
             ended.wait(CLEANUP_SECONDS)
-            raise TimeLimit from None
+            raise TimeLimitExceeded from None
 
     def call(self, work: Callable[[], None]) -> None:
         """Run a function on the loop's thread, as if that thread had no running loop."""
@@ -117,7 +117,7 @@ class _Trio:
             with self._trio.move_on_after(limit_seconds) as limit:
                 await work()
             if limit.cancelled_caught:
-                raise TimeLimit
+                raise TimeLimitExceeded
 
         self._trio.from_thread.run(run, trio_token=self._token)
 
@@ -135,7 +135,7 @@ async def run_within(work: Work, limit_seconds: float) -> None:
     """Run a coroutine; at the limit, cancel it and wait briefly for its cleanup.
 
     Raises:
-        TimeLimit: the coroutine was cancelled.
+        TimeLimitExceeded: the coroutine was cancelled.
     """
     task = asyncio.ensure_future(work())
     done, _ = await asyncio.wait({task}, timeout=limit_seconds)
@@ -145,12 +145,12 @@ async def run_within(work: Work, limit_seconds: float) -> None:
     task.cancel()
     await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
     if task.done() and not task.cancelled():
-        task.exception()  # otherwise asyncio would report an exception never retrieved
-    raise TimeLimit
+        task.exception()  # otherwise asyncio would log that the exception was never retrieved
+    raise TimeLimitExceeded
 
 
 class OwnLoop:
-    """An event loop on the waiting thread; runs only during a coroutine."""
+    """An event loop on the waiting thread, which runs only while a coroutine runs on it."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()
@@ -159,7 +159,7 @@ class OwnLoop:
         """Run a coroutine on this thread.
 
         Raises:
-            TimeLimit: the coroutine took longer than the limit, and was cancelled.
+            TimeLimitExceeded: the coroutine took longer than the limit, and was cancelled.
         """
         self._loop.run_until_complete(run_within(work, limit_seconds))
 
@@ -175,7 +175,7 @@ class OwnLoop:
 
 
 class LoopThread:
-    """An event loop on a thread of its own, until ``close``."""
+    """An event loop on a separate thread, until ``close``."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()
@@ -186,7 +186,7 @@ class LoopThread:
         """Run a coroutine on the loop's thread.
 
         Raises:
-            TimeLimit: the coroutine took longer than the limit, and was cancelled.
+            TimeLimitExceeded: the coroutine took longer than the limit, and was cancelled.
         """
         Asyncio(self._loop).run(work, limit_seconds)
 

@@ -16,8 +16,8 @@ from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.testing.access import Access
-from payment_sandbox.testing.aio import AsyncClock, awaited, run_blocking
+from payment_sandbox.testing.access import SandboxAccess
+from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.web.answers import records as answers
 
@@ -37,9 +37,9 @@ __tracebackhide__ = ends_at_caller
 SHOP_URL: Final = "http://testserver/webhook"
 """The default ``webhook_url``; test clients and Django's test settings accept this host."""
 
-WAITING: Final = "waiting"
-Thread = Literal["waiting", "own"]
-OWN: Final = "own"
+WAITING_THREAD: Final = "waiting"
+HandlerThread = Literal["waiting", "own"]
+OWN_THREAD: Final = "own"
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
@@ -47,13 +47,13 @@ Arguments = ParamSpec("Arguments")
 class ShopInProcess:
     """The part of ``PaymentSandbox`` for a shop in the process of the test."""
 
-    server: Access
+    server: SandboxAccess
     api_key: str
     client: SandboxClient
 
     _receiver: "Receiver | None" = None
     _browsers: "Sequence[Browser]" = ()
-    _url_before: str | None = None  # the previous webhook_url
+    _previous_url: str | None = None  # the previous webhook_url
 
     # Webhook delivery
 
@@ -63,7 +63,7 @@ class ShopInProcess:
         webhook_url: str = SHOP_URL,
         *,
         host: str | None = None,
-        thread: Thread = WAITING,
+        thread: HandlerThread = WAITING_THREAD,
         hosts: Collection[str] | None = None,
     ) -> None:
         """Deliver webhooks directly to the merchant's own WSGI or ASGI application, without a socket.
@@ -84,19 +84,19 @@ class ShopInProcess:
             ValueError: ``webhook_url`` is not an HTTP URL, or another argument is invalid.
             RuntimeError: the server runs in another process.
         """
-        if thread not in (WAITING, OWN):
-            raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
+        if thread not in (WAITING_THREAD, OWN_THREAD):
+            raise ValueError(f"thread is {thread!r}, but must be {WAITING_THREAD!r} or {OWN_THREAD!r}")
         project, server = self._in_process("deliver_to"), self.server.in_process
         assert server is not None, "the project belongs to a server in this process"
         with LOADING:
             from payment_sandbox.testing.shops.receiving import Receiver
 
-        waits = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
+        waits = thread == WAITING_THREAD and not project.epoch.rehearsal.is_threaded
         receiver = Receiver(app, host, on_waiting_thread=waits)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_hosts(hosts))
+        server.services.courier.deliver_to(project, receiver, on_waiting_thread=waits, hosts=_host_set(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
@@ -105,7 +105,7 @@ class ShopInProcess:
         except Invalid as invalid:
             raise ValueError(str(invalid)) from None
         if self._receiver is None:
-            self._url_before = before
+            self._previous_url = before
 
     @property
     def application(self) -> Any:
@@ -120,11 +120,11 @@ class ShopInProcess:
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             return
-        server.services.courier.allow(project, _hosts(hosts) or frozenset())
+        server.services.courier.allow(project, _host_set(hosts) or frozenset())
         if self._receiver is None:
             return
         server.services.courier.deliver_to(project, None)
-        project.change_settings({"webhook_url": self._url_before})
+        project.change_settings({"webhook_url": self._previous_url})
         self._close_receiver()
 
     # Jobs and time of the shop
@@ -132,7 +132,7 @@ class ShopInProcess:
     def every(self, period: str | timedelta, job: "Work", name: str | None = None) -> None:
         """Run a job of the shop, such as a check of open orders, at intervals of sandbox time.
 
-        The job is on the agenda, and an advance of the clock runs it at each due time. An exception is
+        The job is on the agenda, and advancing the clock runs it at each due time. An exception is
         reported in the timeline and as a warning, and the job runs again at the next interval. A coroutine
         function runs on the event loop of an ``async`` test. A reset of the project ends its jobs.
 
@@ -145,8 +145,8 @@ class ShopInProcess:
             from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 
         label = str(name or getattr(job, "__name__", type(job).__name__))
-        interval, epoch = period_of(period), self._in_process("every").epoch
-        run = runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
+        interval, epoch = parse_interval(period), self._in_process("every").epoch
+        run = job_runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
         epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), run))
 
     def wall_clock(self) -> "AbstractContextManager[None]":
@@ -197,7 +197,7 @@ class ShopInProcess:
         return self.server.project_of(self.api_key)
 
 
-def _hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
+def _host_set(hosts: Collection[str] | None) -> frozenset[str] | None:
     if isinstance(hosts, str):
         raise ValueError(f'hosts is {hosts!r}, but must be a list of host names, such as ["shop.example"]')
     return None if hosts is None else frozenset(host.lower() for host in hosts)
@@ -206,7 +206,7 @@ def _hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
 class PaymentSandbox(ShopInProcess):
     """One project: its address and key for the code under test, and methods to control it."""
 
-    def __init__(self, server: Access, api_key: str, project_id: str) -> None:
+    def __init__(self, server: SandboxAccess, api_key: str, project_id: str) -> None:
         self.server = server
         self.base_url = server.base_url
         """The address of both APIs, for the code under test, without a trailing slash."""
@@ -284,7 +284,7 @@ class PaymentSandbox(ShopInProcess):
         ``act(order_id, "bank", "credit", amount=500)``; amounts are in cents.
 
         Raises:
-            SandboxError: the order's state forbids the action; ``allowed`` lists the possible ones.
+            SandboxError: the order's state forbids the action; ``allowed`` lists the possible actions.
         """
         try:
             return self.client.act(order_id, actor, action, **details)
@@ -376,15 +376,15 @@ class AsyncPaymentSandbox:
         """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop continues."""
         return await run_blocking(call, *arguments, **options)
 
-    act = awaited(PaymentSandbox.act, "_sandbox")
-    play = awaited(PaymentSandbox.play, "_sandbox")
-    wait_for = awaited(PaymentSandbox.wait_for, "_sandbox")
-    wait = awaited(SandboxClient.wait, "_client")
-    scenario = awaited(PaymentSandbox.scenario, "_sandbox")
-    order = awaited(SandboxClient.order, "_client")
-    webhooks = awaited(SandboxClient.webhooks, "_client")
-    review = awaited(PaymentSandbox.review, "_sandbox")
-    timeline = awaited(PaymentSandbox.timeline, "_sandbox")
+    act = to_coroutine(PaymentSandbox.act, "_sandbox")
+    play = to_coroutine(PaymentSandbox.play, "_sandbox")
+    wait_for = to_coroutine(PaymentSandbox.wait_for, "_sandbox")
+    wait = to_coroutine(SandboxClient.wait, "_client")
+    scenario = to_coroutine(PaymentSandbox.scenario, "_sandbox")
+    order = to_coroutine(SandboxClient.order, "_client")
+    webhooks = to_coroutine(SandboxClient.webhooks, "_client")
+    review = to_coroutine(PaymentSandbox.review, "_sandbox")
+    timeline = to_coroutine(PaymentSandbox.timeline, "_sandbox")
 
 
 JOB_SECONDS_MAX: Final = 30.0
@@ -396,7 +396,7 @@ class PaymentJobWarning(UserWarning):
     """A job of the shop raised an exception."""
 
 
-def period_of(period: str | timedelta) -> Period:
+def parse_interval(period: str | timedelta) -> Period:
     """Return the interval between two runs.
 
     Raises:
@@ -406,12 +406,12 @@ def period_of(period: str | timedelta) -> Period:
         parsed = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
     except (PeriodError, TypeError, AttributeError) as error:
         raise ValueError(f"every takes a timedelta, or a period such as PT10M; not {period!r}") from error
-    if parsed.is_zero or parsed.rest < timedelta():
+    if parsed.is_zero or parsed.extra < timedelta():
         raise ValueError(f"every takes a positive period; not {period!r}")
     return parsed
 
 
-def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
+def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
     """Return a function that runs the job once, on the test's event loop if any, and returns any error.
 
     It warns of an error, except in a rehearsal, where jobs may fail.
@@ -419,7 +419,7 @@ def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[
 
     def run() -> str | None:
         try:
-            _run(work)
+            _run_job(work)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             if not is_rehearsed():
@@ -430,7 +430,7 @@ def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[
     return run
 
 
-def _run(work: Work) -> None:
+def _run_job(work: Work) -> None:
     loop = CALLING_LOOP.get()
     if not iscoroutinefunction(work):
         if loop is None:
@@ -450,7 +450,7 @@ def _run(work: Work) -> None:
             own.close()
 
 
-NO_FREEZEGUN = "wall_clock needs freezegun: pip install freezegun"
+FREEZEGUN_MISSING = "wall_clock needs freezegun: pip install freezegun"
 
 
 @contextmanager
@@ -464,7 +464,7 @@ def follow_wall_clock(project: "Project") -> Iterator[None]:
         with LOADING:
             from freezegun import freeze_time
     except ImportError:
-        raise RuntimeError(NO_FREEZEGUN) from None
+        raise RuntimeError(FREEZEGUN_MISSING) from None
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
     before, clock = timeline.on_move, freezer.start()
 

@@ -7,17 +7,17 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
 FixtureLookup = Callable[[str], Any]
-"""Returns a test case's attribute for the name of a fixture; None without one."""
+"""Looks up the attribute of a test case that corresponds to a fixture; returns None if there is none."""
 
 
 class RehearsedTest(Protocol):
     """One run of a test."""
 
-    def attach(self, project: "PaymentSandbox", report: FixtureLookup | None = None) -> None:
+    def attach(self, project: "PaymentSandbox", lookup: FixtureLookup | None = None) -> None:
         """Rehearse the test's project."""
         ...
 
-    def ended(self, failure: BaseException | None) -> None:
+    def end(self, failure: BaseException | None) -> None:
         """Judge the run at the end of its test."""
         ...
 

@@ -1,4 +1,4 @@
-"""Reports for a test: the timeline of a failure, and the mistakes of a shop."""
+"""Reports for a test: the timeline of a failed test, and the mistakes of a shop."""
 
 import warnings
 from collections.abc import Collection
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
 
 OFF, WARN, ERROR = "off", "warn", "error"
-MODES = (OFF, WARN, ERROR)
+REVIEW_MODES = (OFF, WARN, ERROR)
 
 
 class PaymentReviewWarning(UserWarning):
@@ -22,7 +22,7 @@ NOT_FOUND: Final = 404
 OWN_MODULES: Final = "payment_sandbox."
 
 
-def review_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
+def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
     """Return the timeline for the report of a failure; a read error must not hide the failure of the test.
 
     If the test used the sandbox wrongly, and the shop has made no call, the timeline is empty: it would only
@@ -37,7 +37,7 @@ def review_text(project: "PaymentSandbox", failure: BaseException | None = None)
 
 
 def _is_misuse(failure: BaseException) -> bool:
-    """Return whether the sandbox refused a call of the test, such as one with a wrong argument.
+    """Return whether the sandbox refused a call of the test, such as a call with a wrong argument.
 
     An unknown order is no misuse: the shop may have created it elsewhere.
     """
@@ -53,13 +53,13 @@ def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[s
         AssertionError: ``mode`` is ``error``, and the review found mistakes.
         ValueError: the mode is unknown.
     """
-    if mode not in MODES:
+    if mode not in REVIEW_MODES:
         raise ValueError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
     if mode == OFF:
         return
-    reviewed = project.review()
+    findings = project.review()
     if mode == ERROR:
-        reviewed.assert_clean(expect)
-    problems = reviewed.problems(expect)
+        findings.assert_clean(expect)
+    problems = findings.problems(expect)
     if problems:
         warnings.warn(PaymentReviewWarning(f"{test}: {problems}"), stacklevel=2)

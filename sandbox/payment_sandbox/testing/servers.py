@@ -1,4 +1,4 @@
-"""The sandbox of a test session: in this process, or the one at ``SANDBOX_URL``."""
+"""The sandbox of a test session: in this process, or at ``SANDBOX_URL``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.testing.access import Access
+from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.project import PaymentSandbox
 
-CLOCK: Final = "frozen"
-EXPIRES_AFTER: Final = "P1D"
+DEFAULT_CLOCK: Final = "frozen"
+REMOTE_PROJECT_LIFETIME: Final = "P1D"
 
 
-class PaymentSandboxServer(Access):
-    """One sandbox for a whole test session: in this process, or the one at ``SANDBOX_URL``."""
+class PaymentSandboxServer(SandboxAccess):
+    """One sandbox for a whole test session: in this process, or at ``SANDBOX_URL``."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class PaymentSandboxServer(Access):
         scenario_folders: Sequence[Path] = (),
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start a sandbox in this process, or use the one at ``base_url``.
+        """Start a sandbox in this process, or use the sandbox at ``base_url``.
 
         ``settings`` are the defaults for every project. Scenarios in ``scenario_folders`` can be used by
         name.
@@ -46,7 +46,7 @@ class PaymentSandboxServer(Access):
             SandboxError: lists every invalid setting.
             ValueError: the key is in use, or the server runs in another process.
         """
-        merged = {"clock": CLOCK, **self._settings, **(settings or {}), **more}
+        merged = {"clock": DEFAULT_CLOCK, **self._settings, **(settings or {}), **more}
         own_key = self._take_key(merged)
         if isinstance(merged["clock"], datetime):
             merged["clock"] = f"frozen@{merged['clock'].isoformat()}"
@@ -55,7 +55,10 @@ class PaymentSandboxServer(Access):
             with suppress(Invalid):  # the API call below then refuses the settings, with the usual error
                 project, api_key = self.in_process.registry.create(merged, own_key)
                 return PaymentSandbox(self, api_key, project.project_id)
-        merged = {"expires_after": EXPIRES_AFTER, **merged}  # the process of the tests may be killed
+        merged = {
+            "expires_after": REMOTE_PROJECT_LIFETIME,
+            **merged,
+        }  # the process of the tests may be killed
         created = self.client_for("").call("POST", "/control/projects/", merged)
         return PaymentSandbox(self, created["api_key"], created["project_id"])
 

@@ -11,7 +11,7 @@ from unittest import TestCase
 
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
-from payment_sandbox.testing.reviews import review, review_text
+from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ else:
 
 @cache
 def shared_server() -> PaymentSandboxServer:
-    """Return the shared server of all tests in this process, or the one at ``SANDBOX_URL``.
+    """Return the shared server of all tests in this process, or the server at ``SANDBOX_URL``.
 
     Raises:
         SandboxNotFound: no sandbox answers at ``SANDBOX_URL``.
@@ -133,7 +133,7 @@ class PaymentSandboxMixin(Base):
             yield
         except Exception as error:
             self._is_failed = True
-            text = review_text(self._payment_sandbox, error) if self._payment_sandbox is not None else ""
+            text = timeline_text(self._payment_sandbox, error) if self._payment_sandbox is not None else ""
             if text:
                 error.add_note(f"payment sandbox:\n{text}")
             raise
@@ -153,4 +153,4 @@ def _judge(failure: BaseException | None) -> None:
     """Judge the run of a rehearsal before the test case is torn down."""
     run = current_test()
     if run is not None and not isinstance(failure, KeyboardInterrupt):
-        run.ended(failure)
+        run.end(failure)

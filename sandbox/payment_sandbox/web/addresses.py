@@ -80,19 +80,19 @@ EVENTS_PATH: Final = "/control/events/"
 DASHBOARD_PATH: Final = "/dashboard/"
 
 
-def same_path(one: str, other: str) -> bool:
+def is_same_path(one: str, other: str) -> bool:
     """Whether two paths are equal up to a trailing slash (SET-01)."""
     return one.rstrip("/") == other.rstrip("/")
 
 
 def is_stream(path: str) -> bool:
     """Whether a path serves an event stream, which never ends."""
-    return same_path(path, EVENTS_PATH) or _is_on_dashboard(path, "events")
+    return is_same_path(path, EVENTS_PATH) or _is_on_dashboard(path, "events")
 
 
-def takes_snapshot(path: str) -> bool:
+def accepts_snapshot(path: str) -> bool:
     """Whether a path accepts a snapshot, which may be large."""
-    return same_path(path, STATE_PATH) or _is_on_dashboard(path, "state")
+    return is_same_path(path, STATE_PATH) or _is_on_dashboard(path, "state")
 
 
 def _is_on_dashboard(path: str, name: str) -> bool:

@@ -11,14 +11,14 @@ from payment_sandbox.projects.calling import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
-from payment_sandbox.web.call import Call, Line
+from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import APIS, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import ResolvedRoute, required_facts, route
-from payment_sandbox.web.site import ALONE, Around, Site
+from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
 
 
 class LazyRoute(Rule):
@@ -28,15 +28,15 @@ class LazyRoute(Rule):
     """
 
     def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-        compiled: list[Any] = []
-        compile_now = super()._compile_builder
+        builders: list[Any] = []
+        compile_builder = super()._compile_builder
 
         def build(rule: Rule, **values: Any) -> tuple[str, str]:
-            if not compiled:
+            if not builders:
                 with LOADING:
-                    compiled.append(compile_now(append_unknown).__get__(rule, None))
-            built: tuple[str, str] = compiled[0](**values)
-            return built
+                    builders.append(compile_builder(append_unknown).__get__(rule, None))
+            result: tuple[str, str] = builders[0](**values)
+            return result
 
         return build
 
@@ -56,7 +56,7 @@ class SandboxFlask(Flask):
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
         self._faces: list[Face] = []
         self._routes: dict[str, ResolvedRoute] = {}
-        self._load_more: LoadFaces | None = None
+        self._load_deferred_faces: LoadFaces | None = None
 
     def add_url_rule(
         self,
@@ -78,46 +78,46 @@ class SandboxFlask(Flask):
                 view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
                 self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, required_facts(self, rule))
 
-    def add_later(self, load: "LoadFaces") -> None:
+    def defer(self, load: "LoadFaces") -> None:
         """Defer faces until the first request without a matching route."""
-        self._load_more = load
+        self._load_deferred_faces = load
 
-    def complete(self) -> "SandboxFlask":
+    def register_deferred_faces(self) -> "SandboxFlask":
         """Register the deferred faces now; calls on other threads see all of their routes or none."""
         with LOADING:
-            if self._load_more is None:
+            if self._load_deferred_faces is None:
                 return self
             complete = SandboxFlask(self.import_name, static_folder=None)
-            for face in (*self._faces, *self._load_more()):
+            for face in (*self._faces, *self._load_deferred_faces()):
                 complete.add(face)
             self.blueprints, self.view_functions = complete.blueprints, complete.view_functions
             self.jinja_env = complete.jinja_env  # with the filters of all faces
             self._faces, self.url_map = complete._faces, complete.url_map
             self._routes.update(complete._routes)  # in place, and before the adapter returns them
             self.site.adapter = complete.url_map.bind("sandbox")
-            self._load_more = None
+            self._load_deferred_faces = None
         return self
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
         length = environ.get("CONTENT_LENGTH") or ""
-        call = self.place(environ, int(length) if length.isdecimal() else 0, Line())
+        call = self.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
         return self.answer(call, start_response)
 
-    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
+    def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
         """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
         adapter = self.site.adapter
-        call = place(self.site, self._routes, environ, length, line)
+        call = place(self.site, self._routes, environ, length, connection)
         if call.routing_error is None or call.request.path.startswith(APIS):
             return call
-        self.complete()
+        self.register_deferred_faces()
         is_unchanged = self.site.adapter is adapter
-        return call if is_unchanged else place(self.site, self._routes, environ, length, line)
+        return call if is_unchanged else place(self.site, self._routes, environ, length, connection)
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
         """Answer a call."""
         with as_caller(call):
-            response = call.routed.answer(call) if call.routed is not None else answer_unrouted_call(call)
+            response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
         call.request.close()  # with the uploaded files of a form
         return response(call.request.environ, start_response)
 
@@ -176,21 +176,21 @@ def make_app(
     public_url: str,
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
-    around: Around = ALONE,
-    load_wings: LoadFaces = load_dashboard,
+    server_context: ServerContext = NO_SERVER,
+    load_optional_faces: LoadFaces = load_dashboard,
 ) -> SandboxFlask:
     """Build the application.
 
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    additional host names for calls of the control API. ``load_wings`` loads optional faces, in
+    additional host names for calls of the control API. ``load_optional_faces`` loads optional faces, in
     addition to the APIs, the payment pages and the documentation. Only the APIs are loaded immediately; see
-    ``SandboxFlask.complete``.
+    ``SandboxFlask.register_deferred_faces``.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     registry.services.public_url = public_url
-    app.site = Site(app, registry, control_token, allow_hosts, around, make_app)
+    app.site = Site(app, registry, control_token, allow_hosts, server_context, make_app)
     for face in (merchant.FACE, *control.FACES):
         app.add(face)
-    app.add_later(lambda: (*load_pages(), *load_wings()))
+    app.defer(lambda: (*load_pages(), *load_optional_faces()))
     return app

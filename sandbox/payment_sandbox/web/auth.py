@@ -20,7 +20,7 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset=
 
 
 @lru_cache(maxsize=1024)
-def api_key_in(header: str | None) -> str | None:
+def parse_api_key(header: str | None) -> str | None:
     """Parse the user name in a Basic header; cached, because clients repeat the same header."""
     if header is None or not header.isascii():
         return None
@@ -34,10 +34,10 @@ def api_key_in(header: str | None) -> str | None:
 
 
 def _sent_key(call: Call) -> str | None:
-    return api_key_in(call.request.environ.get("HTTP_AUTHORIZATION"))
+    return parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
 
 
-def known_project(call: Call) -> Project | None:
+def find_project(call: Call) -> Project | None:
     """Find the project of the API key, if any."""
     return call.site.registry.find(_sent_key(call) or "")
 
@@ -59,20 +59,20 @@ def require_project(call: Call) -> Project:
     return project
 
 
-def only_with_key(call: Call, call_next: CallNext) -> Response:
+def require_api_key(call: Call, call_next: CallNext) -> Response:
     """Find the project by its API key."""
     require_project(call)
     return call_next(call)
 
 
-def without_secrets(call: Call, call_next: CallNext) -> Response:
+def redirect_without_secrets(call: Call, call_next: CallNext) -> Response:
     """Redirect to the same page without secrets in the query, because pages contain their URL."""
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
     masking = project.masking.without_short_key() if project is not None else Masking()
     request = call.request
     sent = list(request.args.items(multi=True))
-    harmless = [pair for pair in sent if masking.record(pair) == pair]
-    if request.method != "GET" or harmless == sent or masking.text(request.path) != request.path:
+    harmless = [pair for pair in sent if masking.mask_record(pair) == pair]
+    if request.method != "GET" or harmless == sent or masking.mask_text(request.path) != request.path:
         return call_next(call)
     query = f"?{urlencode(harmless)}" if harmless else ""
     return redirect(f"{call.site.base_path}{quote(request.path)}{query}")
@@ -86,7 +86,7 @@ log = logging.getLogger(__name__)
 def refuse_foreign_host(call: Call) -> None:
     """Refuse an unknown Host, which web pages would send after DNS rebinding.
 
-    IP addresses are safe: no other site's page can have one as its host.
+    IP addresses are safe, because DNS rebinding needs a host name.
 
     Raises:
         RequestRefused: 403.
@@ -96,7 +96,7 @@ def refuse_foreign_host(call: Call) -> None:
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )
-        if call.site.around.on_refused is None:
+        if call.site.server_context.on_refused is None:
             _log_once(problem[:PROBLEM_LENGTH_MAX])
         raise RequestRefused(403, problem)
 
@@ -110,12 +110,12 @@ def refuse_cross_site(call: Call) -> None:
     refuse_foreign_host(call)
     request = call.request
     origin = request.headers.get("Origin")
-    own = (request.host.lower(), _part("netloc", call.site.public_url).lower())
-    if origin is not None and _part("netloc", origin).lower() not in own:
+    own = (request.host.lower(), _url_part("netloc", call.site.public_url).lower())
+    if origin is not None and _url_part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
 
 
-def same_site_only(call: Call, call_next: CallNext) -> Response:
+def require_same_site(call: Call, call_next: CallNext) -> Response:
     """Refuse calls from other sites' pages."""
     refuse_cross_site(call)
     return call_next(call)
@@ -137,11 +137,10 @@ def _is_literal(host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _host_name(host: str) -> str:
-    return _part("hostname", f"//{host}")
+    return _url_part("hostname", f"//{host}")
 
 
-def _part(name: str, address: str) -> str:
-    """Return a part of a URL; empty if the URL is invalid."""
+def _url_part(name: str, address: str) -> str:
     try:
         return getattr(urlsplit(address), name) or ""
     except ValueError:

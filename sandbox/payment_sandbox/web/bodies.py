@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
 
-from payment_sandbox.kernel.patterns import NOT_TEXT, Pattern
+from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
@@ -15,7 +15,7 @@ BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 STATE_BYTES_MAX: Final = 256 << 20
 NESTING_MAX: Final = 100
 VALUES_MAX: Final = 20_000
-PLAIN: Final = "identity"
+IDENTITY_CODING: Final = "identity"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
@@ -76,8 +76,8 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     request = call.request
     if (request.content_length or 0) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
-    coding = request.environ.get("HTTP_CONTENT_ENCODING", PLAIN)
-    if coding.strip().lower() not in ("", PLAIN):
+    coding = request.environ.get("HTTP_CONTENT_ENCODING", IDENTITY_CODING)
+    if coding.strip().lower() not in ("", IDENTITY_CODING):
         raise RequestRefused(
             415, f"the body is encoded with {coding[:40]!r}; send it without Content-Encoding"
         )
@@ -104,20 +104,20 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
     except ValueError:  # more digits than Python converts to an int
         raise RequestRefused(400, "the body contains a number with too many digits") from None
-    if nests_deeper(body, data, NESTING_MAX):
+    if is_nested_deeper(body, data, NESTING_MAX):
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
     if b"\\u" in body:
-        _refuse_unpaired(data)
+        _refuse_forbidden_characters(data)
     return data
 
 
 def _count_values(body: bytes, limit: int) -> int:
     """Return an upper bound on the number of values; the bound is exact above ``limit``."""
-    count = _separators(body)
-    return count if count <= limit else _separators(_STRING.sub(b"", body))
+    count = _count_separators(body)
+    return count if count <= limit else _count_separators(_STRING.sub(b"", body))
 
 
-def _separators(body: bytes) -> int:
+def _count_separators(body: bytes) -> int:
     return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
 
 
@@ -126,7 +126,7 @@ _STRING: Final = Pattern(
 )  # an unterminated string extends to the end
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise RequestRefused(
@@ -136,7 +136,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
-    """Return the first duplicate key."""
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
@@ -145,21 +144,23 @@ def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
     raise AssertionError("there is a duplicate")
 
 
-def _constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise RequestRefused(400, f"the body contains {name}, which is not valid JSON")
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if isinf(number):
         raise RequestRefused(400, f"the body contains a number that is too large: {text[:40]}")
     return number
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_build_object, parse_constant=_refuse_constant, parse_float=_parse_float
+)
 
 
-def nests_deeper(body: bytes, data: Any, levels_max: int) -> bool:
+def is_nested_deeper(body: bytes, data: Any, levels_max: int) -> bool:
     """Whether the JSON in a body, parsed as ``data``, has more than ``levels_max`` levels."""
     return body.count(b"[") + body.count(b"{") > levels_max and _depth(data) > levels_max
 
@@ -176,15 +177,15 @@ def _depth(data: Any) -> int:
     return deepest
 
 
-def _refuse_unpaired(data: Any) -> None:
+def _refuse_forbidden_characters(data: Any) -> None:
     """Refuse lone surrogates and NUL, which can only come from escapes."""
     if isinstance(data, str):
-        if NOT_TEXT.search(data):
+        if FORBIDDEN_CHARACTER.search(data):
             raise RequestRefused(400, "the body contains a lone surrogate or a NUL character")
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            _refuse_unpaired(key)
-            _refuse_unpaired(value)
+            _refuse_forbidden_characters(key)
+            _refuse_forbidden_characters(value)
     elif isinstance(data, list):
         for item in data:
-            _refuse_unpaired(item)
+            _refuse_forbidden_characters(item)

@@ -15,10 +15,10 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""The security headers of pages with forms, in addition to ``policy``."""
+"""The security headers of pages with forms, in addition to ``csp_headers``."""
 
 
-def policy(form_action: str) -> Mapping[str, str]:
+def csp_headers(form_action: str) -> Mapping[str, str]:
     """Build the header that limits a page to the sandbox's resources, and its forms to ``form_action``."""
     return {
         "Content-Security-Policy": (

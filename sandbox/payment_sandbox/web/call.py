@@ -33,7 +33,7 @@ class ConnectionCut(ConnectionError):
     """The sandbox cuts the connection, to simulate a broken network."""
 
 
-class Line:
+class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
     __slots__ = ("headers", "may_wait")
@@ -49,7 +49,7 @@ class Line:
         """Let other calls run while this call waits; return False if too many calls are waiting."""
         return True
 
-    def cut_off(self) -> None:
+    def cut(self) -> None:
         """Cut the connection.
 
         Raises:
@@ -57,11 +57,11 @@ class Line:
         """
         raise ConnectionCut
 
-    def never_answer(self) -> None:
+    def hang(self) -> None:
         """End an unanswered call after ``silence_seconds``."""
-        self.cut_off()
+        self.cut()
 
-    def keep(self, project: Project, held: DeferredDeliveries) -> bool:
+    def take_over(self, project: Project, held: DeferredDeliveries) -> bool:
         """Take over the deferred webhooks of a call; return False to send them after the response."""
         return False
 
@@ -94,7 +94,7 @@ class CallNotes:
         self.fault: Fault | None = None  # the applied fault
         self.is_lost = False  # the client does not receive the real response
         self.is_cut = False  # the connection is cut
-        self.lost_status: int | None = None  # of the lost response; None without one
+        self.lost_status: int | None = None  # the status of the lost response; None if none was lost
 
 
 class Call(Caller):
@@ -102,17 +102,17 @@ class Call(Caller):
 
     __slots__ = (
         "body",
+        "connection",
         "delivers_first",
         "is_from_test",
-        "line",
         "notes",
         "on_thread",
         "owner",
         "real_at",
-        "rehearsed",
+        "rehearsed_fault",
         "rendered",
         "request",
-        "routed",
+        "route",
         "routing_error",
         "share",
         "site",
@@ -120,26 +120,26 @@ class Call(Caller):
         "values",
     )
 
-    def __init__(self, site: Site, request: Request, line: Line) -> None:
+    def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
         """Create a call; ``place`` then decides where it runs."""
         super().__init__()
         self.site = site
         self.request = request
-        self.line = line
+        self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
         # placement
-        self.routed: ResolvedRoute | None = None  # face, view and facts; None: no route matches
+        self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # in the path
         self.routing_error: HTTPException | None = None  # if no route matches
         self.on_thread = False
         self.share = COMMON_SHARE  # the project, for fair scheduling
         # results of the middlewares and the view
         self.owner: Project | None = None  # of the API key or the path
-        self.real_at: datetime | None = None  # of arrival
+        self.real_at: datetime | None = None  # the time of arrival
         self.body: Any = None  # parsed; None: not parsed yet
         self.notes = CallNotes()
-        self.rehearsed: Fault | None = None  # the fault chosen by a rehearsal
+        self.rehearsed_fault: Fault | None = None  # the fault chosen by a rehearsal
         self.delivers_first = False  # whether webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
         self.stream: EventStream | None = None  # the response, if it is an event stream
@@ -161,14 +161,14 @@ class Call(Caller):
         Raises:
             RequestRefused: 503, too many calls are waiting.
         """
-        assert self.line.may_wait, "the facts of this route must declare the wait"
-        if not self.line.begin_waiting():
+        assert self.connection.may_wait, "the facts of this route must declare the wait"
+        if not self.connection.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def hold_webhooks(self) -> None:
         """Defer this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
-        if project.settings.webhook_timing == BEFORE_RESPONSE and self.line.may_wait:
+        if project.settings.webhook_timing == BEFORE_RESPONSE and self.connection.may_wait:
             self.delivers_first = True
         if self.delivers_first:
             self.begin_waiting()
@@ -181,17 +181,17 @@ class Call(Caller):
             return response
         if self.delivers_first:
             self._deliver_first(project, held)
-        elif not self.line.keep(project, held):
+        elif not self.connection.take_over(project, held):
             response.call_on_close(lambda: project.release(held))
         return response
 
     def _deliver_first(self, project: Project, held: DeferredDeliveries) -> None:
         """Deliver the held webhooks before the response.
 
-        In a rehearsal, a handler may wait for a lock that the shop holds during this call. The line then
-        waits for the handler at the end of the test's request.
+        In a rehearsal, a handler may wait for a lock that the shop holds during this call. The
+        connection then waits for the handler at the end of the test's request.
         """
-        if project.settings.webhook_timing == BEFORE_RESPONSE or not self.line.keep(project, held):
+        if project.settings.webhook_timing == BEFORE_RESPONSE or not self.connection.take_over(project, held):
             project.deliver_held(held)
         else:
             project.epoch.rehearsal.deliver_first(lambda: project.deliver_held(held))

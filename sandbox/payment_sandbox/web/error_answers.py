@@ -18,8 +18,8 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import (
     APIS,
     NOT_FOUND,
-    TYPE_OF,
-    TYPE_OF_STATUS,
+    TYPE_BY_REFUSAL,
+    TYPE_BY_STATUS,
     RequestRefused,
     error_body,
     status_of,
@@ -43,30 +43,30 @@ def answer_for(call: Call, error: Exception) -> Response:
     if isinstance(error, Refusal):
         return _on_refusal(call, error)
     if isinstance(error, RequestRefused):
-        return refused_answer(call, error)
+        return refusal_answer(call, error)
     if isinstance(error, NotStored):
         return _on_not_stored(call, error)
     if isinstance(error, HTTPException):
         return _on_http(call, error)
     if isinstance(error, ModuleNotFoundError):
-        return refused_answer(call, RequestRefused(501, str(missing_library(error))))
+        return refusal_answer(call, RequestRefused(501, str(missing_library(error))))
     log.exception("a request could not be answered", exc_info=error)
-    return _answer(call, error_body(500, "InternalServerError", "the sandbox failed; see its log"))
+    return _respond(call, error_body(500, "InternalServerError", "the sandbox failed; see its log"))
 
 
-def refused_answer(call: Call, refused: RequestRefused) -> Response:
+def refusal_answer(call: Call, refused: RequestRefused) -> Response:
     """Build the response to a request refused before processing."""
-    kind = TYPE_OF_STATUS.get(refused.status, "Refused")
+    kind = TYPE_BY_STATUS.get(refused.status, "Refused")
     if call.owner is None:
         report_refused(call, refused.status, refused.value)
         if refused.status == UNAUTHORIZED and call.request.path.startswith(MERCHANT_API):
             _list_refused(call, refused.value)
-    return _answer(call, error_body(refused.status, kind, refused.value), refused.headers)
+    return _respond(call, error_body(refused.status, kind, refused.value), refused.headers)
 
 
 def report_refused(call: Call, status: int, value: str) -> None:
-    """Report a refused request without a journal to the server's observer."""
-    on_refused, registry = call.site.around.on_refused, call.site.registry
+    """Report a refused request, which no journal records, to the server's observer."""
+    on_refused, registry = call.site.server_context.on_refused, call.site.registry
     if on_refused is not None:
         path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
         on_refused(call.request.method, path, status, value)
@@ -78,7 +78,7 @@ def _list_refused(call: Call, value: str) -> None:
     call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
 
 
-def known_keys(registry: Registry, text: str) -> list[str]:
+def find_known_keys(registry: Registry, text: str) -> list[str]:
     """Find API keys of any project in a text; at most ``WORDS_MAX`` words are looked up."""
     words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
     generated = GENERATED_KEY.findall(text)
@@ -91,13 +91,13 @@ def known_keys(registry: Registry, text: str) -> list[str]:
 
 def _without_keys(registry: Registry, text: str) -> str:
     """Remove API keys from a text, for calls without a known project and its masking."""
-    for key in known_keys(registry, text):
+    for key in find_known_keys(registry, text):
         text = text.replace(key, MASK)
     return text
 
 
-def _answer(call: Call, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
-    body = call.masking.record(body)
+def _respond(call: Call, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    body = call.masking.mask_record(body)
     if call.owner is None:
         body = json.loads(_without_keys(call.site.registry, json.dumps(body)))
     return Response(
@@ -113,28 +113,28 @@ def _on_invalid(call: Call, invalid: Invalid) -> Response:
     )
     more = len(invalid.violations) - VIOLATIONS_SHOWN_MAX
     value = f"{shown}; and {more} more" if more > 0 else shown
-    return _answer(call, error_body(400, "ValidationError", value, invalid.violations))
+    return _respond(call, error_body(400, "ValidationError", value, invalid.violations))
 
 
 def _on_refusal(call: Call, refusal: Refusal) -> Response:
     kind = type(refusal)
     call.notes.rule = refusal.rule
     status = status_of(kind)
-    body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
+    body = error_body(status, TYPE_BY_REFUSAL.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitTimedOut):
         body["error"]["now"] = dict(refusal.now)
-    return _answer(call, body)
+    return _respond(call, body)
 
 
 def _on_not_stored(call: Call, failed: NotStored) -> Response:
     log.error("%s", failed)
     status = 507 if failed.is_full else 503
-    return _answer(call, error_body(status, TYPE_OF_STATUS[status], str(failed)), {"Retry-After": "1"})
+    return _respond(call, error_body(status, TYPE_BY_STATUS[status], str(failed)), {"Retry-After": "1"})
 
 
 def _on_http(call: Call, error: HTTPException) -> Response:
     status = error.code or 500
-    kind = TYPE_OF_STATUS.get(status, type(error).__name__)
+    kind = TYPE_BY_STATUS.get(status, type(error).__name__)
     headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
     value = error.description or error.name
     if status == NOT_FOUND:
@@ -143,4 +143,4 @@ def _on_http(call: Call, error: HTTPException) -> Response:
             value += "; paths of the APIs begin with /v1/ and /control/"
     elif status == 405:
         value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
-    return _answer(call, error_body(status, kind, value), headers)
+    return _respond(call, error_body(status, kind, value), headers)

@@ -8,7 +8,7 @@ from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.projects.quotas import QuotaReached
 
-STATUS_OF: Final = {
+STATUS_BY_REFUSAL: Final = {
     refusals.Unknown: 404,
     refusals.OrderChanged: 412,
     WaitTimedOut: 408,
@@ -18,13 +18,13 @@ CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
 APIS: Final = (MERCHANT_API, "/control")
-TYPE_OF: Final = {
+TYPE_BY_REFUSAL: Final = {
     refusals.Unknown: "NotFound",
     refusals.OrderChanged: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
     QuotaReached: "InsufficientStorage",
 }
-TYPE_OF_STATUS: Final = {
+TYPE_BY_STATUS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
@@ -85,4 +85,4 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 def status_of(kind: type[Refusal]) -> int:
     """Return the HTTP status of a kind of refusal."""
-    return STATUS_OF.get(kind, CONFLICT)
+    return STATUS_BY_REFUSAL.get(kind, CONFLICT)

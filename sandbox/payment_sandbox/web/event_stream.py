@@ -31,7 +31,7 @@ class EventStream:
     ) -> None:
         """Start with the next event, or after the event number ``after``.
 
-        Events are batched for ``batch_seconds_per_watcher``, so that many watchers cost a bounded share.
+        Events are batched for ``batch_seconds_per_watcher``, so that many watchers cost little.
         """
         self.events = events
         self.batch_seconds_per_watcher = batch_seconds_per_watcher
@@ -39,41 +39,41 @@ class EventStream:
         self._number = events.number
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def watching(self) -> Iterator[None]:
         """Count this stream as a watcher during the context."""
         try:
-            with self.events.watched() as number:
+            with self.events.watching() as number:
                 self._number = number if self._after is None else min(self._after, number)
                 yield
         finally:
             if not self.events.watchers:
                 self.events.slots.of(SERIALIZED_EVENTS).clear()
 
-    def begin(self) -> str:
+    def first_batch(self) -> str:
         """Begin the stream: report dropped events, if any, and repeat stored ones."""
         first = self.events.oldest_number()
         if self._after is None or first - 1 <= self._after <= self.events.number:
-            return FIRST_COMMENT + self.take()
+            return FIRST_COMMENT + self.next_batch()
         missed = {"after": self._after, "first_kept": first}
-        return f"{FIRST_COMMENT}event: missed\ndata: {json.dumps(missed)}\n\n{self.take()}"
+        return f"{FIRST_COMMENT}event: missed\ndata: {json.dumps(missed)}\n\n{self.next_batch()}"
 
     @property
     def batch_seconds(self) -> float:
         """The real time between batches."""
         return min(BATCH_SECONDS_MAX, self.batch_seconds_per_watcher * self.events.watchers)
 
-    def take(self) -> str:
+    def next_batch(self) -> str:
         """Return all events since the last call as one batch, because every send is expensive."""
-        text, self._number = self.events.slots.of(SERIALIZED_EVENTS).of(self.events, self._number)
+        text, self._number = self.events.slots.of(SERIALIZED_EVENTS).serialize(self.events, self._number)
         return text
 
-    def pieces(self) -> Iterator[str]:
+    def chunks(self) -> Iterator[str]:
         """Yield the stream for a plain WSGI server, blocking between batches."""
-        with self.watched():
-            yield self.begin()
+        with self.watching():
+            yield self.first_batch()
             while not self.events.is_ended:
-                self.events.wait_beyond(self._number, HEARTBEAT_SECONDS)
-                yield self.take() or self.heartbeat
+                self.events.wait_after(self._number, HEARTBEAT_SECONDS)
+                yield self.next_batch() or self.heartbeat
 
 
 class ChangeStream(EventStream):
@@ -82,14 +82,14 @@ class ChangeStream(EventStream):
     The events themselves are not streamed, because open pages do not read them.
     """
 
-    def take(self) -> str:
+    def next_batch(self) -> str:
         """Return one signal if events have occurred since the last call."""
         number, before = self.events.number, self._number
         self._number = number
         return f"id: {number}\nevent: changed\ndata: {{}}\n\n" if number != before else ""
 
 
-def after_of(request: Request) -> int | None:
+def last_event_number(request: Request) -> int | None:
     """Read the number of the client's last event; browsers send it in a header when they reconnect."""
     after = request.args.get("after") or request.headers.get("Last-Event-ID", "")
     return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
@@ -105,12 +105,12 @@ class SerializedEvents:
         """Clear the cache after the last watcher."""
         self._known = {}
 
-    def of(self, events: Events, number: int) -> tuple[str, int]:
+    def serialize(self, events: Events, number: int) -> tuple[str, int]:
         """Serialize the events after ``number``; return the text and the number of the last event."""
         key = (number, events.number)
         known = self._known.get(key)
         if known is None:
-            new = events.beyond(number)
+            new = events.events_after(number)
             known = "".join(map(_serialize, new)), new[-1].number if new else number
             self._known = {**dict(list(self._known.items())[1 - SERIALIZED_EVENTS_MAX :]), key: known}
         return known

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from flask import Flask
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Unattended
+from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
@@ -19,16 +19,20 @@ from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.routes import JSON, described_routes, facts_of
 from payment_sandbox.web.site import MakeApp
 
-START: Final = "frozen@2027-01-01T12:00:00Z"
+START_TIME: Final = "frozen@2027-01-01T12:00:00Z"
 ITEMS_SHOWN_MAX: Final = 2  # items of a list, to keep examples short
-REFUSED: Final = 400
-COFFEE: Final = {"amount": 1295, "description": "Coffee"}
-STALE: Final = "If-Match of an earlier version"
-UNKNOWN: Final = "an unknown id"
-OPEN: Final = ("/health/", "/control/projects/", "/control/servers/")  # paths that need no key
+REFUSED_STATUS_MIN: Final = 400
+COFFEE_REQUEST: Final = {"amount": 1295, "description": "Coffee"}
+STALE_ETAG: Final = "If-Match of an earlier version"
+UNKNOWN_ID: Final = "an unknown id"
+OPEN_PATHS: Final = ("/health/", "/control/projects/", "/control/servers/")  # paths that need no key
 LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
 _IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
-CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
+CARD: Final = {
+    "payment_method": "credit-card",
+    "capture_mode": "manual",
+    "expiration_period": "P7D",
+}
 LINES: Final = [
     {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 500, "quantity": 2},
     {"merchant_order_line_id": "line-2", "name": "Postage", "amount": 295, "quantity": 1},
@@ -86,11 +90,11 @@ class Shop:
         path: str,
         body: Any = None,
         headers: Mapping[str, str] | None = None,
-        shown: Any = None,
+        shown_body: Any = None,
     ) -> Any:
         """Make a call; a success becomes the route's example, a refusal the example of its status.
 
-        ``shown`` replaces the request body in the example.
+        ``shown_body`` replaces the request body in the example.
         """
         answer = self._client.open(
             path,
@@ -106,36 +110,37 @@ class Shop:
         if facts is None or facts.media_type != JSON:
             return data
         if answer.status_code == facts.status:
-            self.answers[endpoint] = Example(path, body, _short(data))
-        elif answer.status_code >= REFUSED:
-            self.refusals.setdefault(endpoint, {})[answer.status_code] = Example(path, shown or body, data)
+            self.answers[endpoint] = Example(path, body, _shorten(data))
+        elif answer.status_code >= REFUSED_STATUS_MIN:
+            self.refusals.setdefault(endpoint, {})[answer.status_code] = Example(
+                path, shown_body or body, data
+            )
         return data
 
-    def refuse_all(self) -> None:
+    def record_refusals(self) -> None:
         """Repeat each new call with every mistake that its route can refuse."""
         rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
-            self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
+            self._record_refusals_of(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
 
-    def _refuse(self, endpoint: str, method: str) -> None:
-        """Repeat a call with mistakes, which are refused."""
+    def _record_refusals_of(self, endpoint: str, method: str) -> None:
         facts, example = facts_of(self._app, endpoint), self.answers[endpoint]
         assert facts is not None, "the route must have an example"
         path = example.path.partition("?")[0]
         if facts.reads is not None:
             body = example.body if facts.example is None else facts.example
             wrong = _mistake(body)
-            self.call(method, path, {**(body or {}), **wrong}, shown=wrong)
+            self.call(method, path, {**(body or {}), **wrong}, shown_body=wrong)
         elif path.startswith("/control/"):
             self.call(method, f"{path}?unknown=1")
         if facts.if_match:
             self.call(
-                method, path, example.body, {**self._headers, "If-Match": '"an-earlier-version"'}, STALE
+                method, path, example.body, {**self._headers, "If-Match": '"an-earlier-version"'}, STALE_ETAG
             )
         for known in _IDS.findall(path)[:1]:
-            self.call(method, path.replace(known, "no-such-id"), example.body, shown=UNKNOWN)
-        if not path.startswith(OPEN):
+            self.call(method, path.replace(known, "no-such-id"), example.body, shown_body=UNKNOWN_ID)
+        if not path.startswith(OPEN_PATHS):
             self.call(method, path, example.body, {})
 
 
@@ -148,32 +153,31 @@ class PaidOrder(NamedTuple):
 
 def record_examples(make_app: MakeApp) -> Shop:
     """Record examples of all JSON routes."""
-    moment = ClockStart.parse(START).at
+    moment = ClockStart.parse(START_TIME).at
     assert moment is not None, "START must be a frozen time"
-    services = Unattended(RealTime(lambda: moment, lambda: 0.0))
-    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
-    registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START)
+    services = NoServices(RealTime(lambda: moment, lambda: 0.0))
+    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
+    registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START_TIME)
     _, api_key = registry.create({"name": "Sock shop"})
     shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
     shop.call("PUT", "/control/state/", shop.call("GET", "/control/state/"))
-    _merchant(shop)
-    shop.refuse_all()
-    _control(shop)
-    shop.refuse_all()
+    _record_merchant_calls(shop)
+    shop.record_refusals()
+    _record_control_calls(shop)
+    shop.record_refusals()
     shop.call("DELETE", "/control/project/")
     return shop
 
 
 def _mistake(body: Any) -> dict[str, Any]:
-    """Return a typical mistake for a body."""
     if not body or "amount" in body:
         return {"amount": 12.95}
     name = next(iter(body))
     return {name: "soon" if isinstance(body[name], int) else 12.95}
 
 
-def _merchant(shop: Shop) -> None:
-    ids = list(_orders(shop))
+def _record_merchant_calls(shop: Shop) -> None:
+    ids = list(_create_paid_orders(shop))
     capture, void = ids
     path = f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}"
     shop.call("POST", f"{path}/captures/amount/", {"amount": 500, "description": "First parcel"})
@@ -191,13 +195,13 @@ def _merchant(shop: Shop) -> None:
     shop.call("GET", f"/v1/orders/{capture.order_id}/?fields[]=amount_details")
     shop.call("GET", "/v1/bank-redirect-nl/issuers/")
     shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
-    code = shop.call("POST", "/v1/bankqr/", {**COFFEE, "size": 300, "one_off": True})
+    code = shop.call("POST", "/v1/bankqr/", {**COFFEE_REQUEST, "size": 300, "one_off": True})
     for _ in range(2):  # the second scan is refused, because the code allows one payment
         shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
-    _conflicts(shop, capture, void)
+    _record_conflicts(shop, capture, void)
 
 
-def _conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
+def _record_conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
     """Make calls refused by a rule in the current state of the order."""
     for order, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
         for kind in kinds:
@@ -220,14 +224,14 @@ def _conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
     shop.call("DELETE", "/control/project/", {"really": True})
 
 
-def _orders(shop: Shop) -> Iterator[PaidOrder]:
+def _create_paid_orders(shop: Shop) -> Iterator[PaidOrder]:
     for _ in range(2):
         order = shop.call("POST", "/v1/orders/", ORDER)
         shop.call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
         yield PaidOrder(order["id"], order["transactions"][0]["id"])
 
 
-def _control(shop: Shop) -> None:
+def _record_control_calls(shop: Shop) -> None:
     for name in PLAIN_READS:
         shop.call("GET", f"/control/{name}/")
     for name in ("clock", "scenario", "faults", "projects"):
@@ -256,8 +260,8 @@ def _control(shop: Shop) -> None:
     shop.call("GET", "/health/")
 
 
-def _short(data: Any) -> Any:
+def _shorten(data: Any) -> Any:
     """Shorten long lists, and remove references, which tools would try to resolve."""
     if isinstance(data, dict):
-        return {key: _short(value) for key, value in data.items() if key != "$ref"}
-    return [_short(item) for item in data[:ITEMS_SHOWN_MAX]] if isinstance(data, list) else data
+        return {key: _shorten(value) for key, value in data.items() if key != "$ref"}
+    return [_shorten(item) for item in data[:ITEMS_SHOWN_MAX]] if isinstance(data, list) else data

@@ -27,14 +27,14 @@ class Face:
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are ordered from the outermost to the innermost."""
         self.blueprint: Final = blueprint
-        self.answer = _guard(_view, on_error)
+        self.answer = _guard(_call_view, on_error)
         for middleware in reversed(middlewares):
             self.answer = _guard(middleware, on_error, self.answer)
 
 
-def _view(call: Call) -> Response:
-    assert call.routed is not None, "a route must match"
-    return call.routed.view(call, **call.values)
+def _call_view(call: Call) -> Response:
+    assert call.route is not None, "a route must match"
+    return call.route.view(call, **call.values)
 
 
 def _guard(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -> CallNext:
@@ -49,13 +49,13 @@ def _guard(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -
 
 def let_others_run(call: Call, call_next: CallNext) -> Response:
     """Let other calls run while this call waits, if its route may wait."""
-    assert call.routed is not None, "a route must match"
-    if call.routed.facts.waits:
+    assert call.route is not None, "a route must match"
+    if call.route.facts.waits:
         call.begin_waiting()
     return call_next(call)
 
 
-def held_webhooks(call: Call, call_next: CallNext) -> Response:
+def release_held_webhooks(call: Call, call_next: CallNext) -> Response:
     """Release the deferred webhooks of a call after its response."""
     try:
         return call.release_webhooks(call_next(call))

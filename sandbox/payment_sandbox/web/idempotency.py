@@ -27,13 +27,13 @@ from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.routes import Facts
 
-KEY: Final = "Idempotency-Key"
-REPLAYED: Final = "Idempotency-Replayed"
-LENGTH_MAX: Final = 255
+KEY_HEADER: Final = "Idempotency-Key"
+REPLAYED_HEADER: Final = "Idempotency-Replayed"
+KEY_LENGTH_MAX: Final = 255
 SAFE_METHODS: Final = ("GET", "HEAD")
 
 
-def idempotent(call: Call, call_next: CallNext) -> Response:
+def ensure_idempotency(call: Call, call_next: CallNext) -> Response:
     """Replay the response of an already executed request; track a new request.
 
     Raises:
@@ -52,11 +52,11 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
         RequestRefused: 400, the key has a wrong length.
     """
     request, project = call.request, call.project
-    key = request.headers.get(KEY)
+    key = request.headers.get(KEY_HEADER)
     if request.method in SAFE_METHODS or (key is None and not project.epoch.store.is_shared):
         return None
-    if key is not None and not 0 < len(key) <= LENGTH_MAX:
-        raise RequestRefused(400, f"{KEY} must have 1 to {LENGTH_MAX} characters")
+    if key is not None and not 0 < len(key) <= KEY_LENGTH_MAX:
+        raise RequestRefused(400, f"{KEY_HEADER} must have 1 to {KEY_LENGTH_MAX} characters")
     if key is not None:
         known = project.storage.answer(project, key)
         if known is not None:
@@ -68,14 +68,14 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
     return None
 
 
-def _replay(call: Call, known: dict[str, Any]) -> Response:
-    if known["of"] != _fingerprint(call):
-        raise KeyReused(f"another request had this {KEY}: {known['of']}")
-    call.notes.order_id = known["order_id"]
-    headers = {REPLAYED: "true"}
-    if known["etag"] is not None:
-        headers["ETag"] = f'"{known["etag"]}"'
-    return Response(known["body"], status=known["status"], mimetype="application/json", headers=headers)
+def _replay(call: Call, stored: dict[str, Any]) -> Response:
+    if stored["of"] != _fingerprint(call):
+        raise KeyReused(f"another request had this {KEY_HEADER}: {stored['of']}")
+    call.notes.order_id = stored["order_id"]
+    headers = {REPLAYED_HEADER: "true"}
+    if stored["etag"] is not None:
+        headers["ETag"] = f'"{stored["etag"]}"'
+    return Response(stored["body"], status=stored["status"], mimetype="application/json", headers=headers)
 
 
 def _fingerprint(call: Call) -> str:
@@ -88,8 +88,8 @@ def _fingerprint(call: Call) -> str:
 
 def _answer(call: Call, edit: Edit) -> str | None:
     """Serialize the response of a committed edit; None if the edit does not produce this response."""
-    assert call.routed is not None, "edits must come from views"
-    project, facts = call.project, call.routed.facts
+    assert call.route is not None, "edits must come from views"
+    project, facts = call.project, call.route.facts
     shown = _response_body(project, edit, facts, call.values)
     if shown is None:
         return None

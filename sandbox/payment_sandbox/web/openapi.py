@@ -12,7 +12,7 @@ from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
-from payment_sandbox.forms.schemas import plugin, prepare
+from payment_sandbox.forms.schemas import create_plugin, register_field_types
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
@@ -21,7 +21,7 @@ from payment_sandbox.web.examples import Example, Shop, record_examples
 from payment_sandbox.web.routes import JSON, Facts, described_routes
 from payment_sandbox.web.site import MakeApp, Site
 
-ERRORS: Final = {
+ERROR_DESCRIPTIONS: Final = {
     400: "Malformed or invalid; violations lists every problem",
     401: "Missing or unknown API key",
     403: "The host name is unknown, or the call comes from another site's page",
@@ -31,17 +31,17 @@ ERRORS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
-    429: "The server's quota of projects is exhausted",
+    429: "The server's project quota is exhausted",
     501: "A part of the server is not installed; `value` is the command that installs it",
     507: "The quota of the project or the server is exhausted, or the disk is full; nothing has changed",
 }
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")
 """The HTTP methods that may increase a project's usage."""
-WITHOUT_BODY: Final = {
+BODILESS_DESCRIPTIONS: Final = {
     303: "Redirects to the next page, in Location",
     304: "The order has not changed since the read that returned the ETag in If-None-Match",
 }
-EXPLAINED: Final = {
+EXPLAIN_HEADER: Final = {
     "headers": {
         "Sandbox-Explain": {
             "description": "The rule that refused the call, and the possible calls; a sandbox-only header",
@@ -49,35 +49,35 @@ EXPLAINED: Final = {
         }
     }
 }
-TAGS: Final = {
+BLUEPRINT_TAGS: Final = {
     "api": "merchant API",
     "pages": "pages",
     "docs": "documentation",
     "health": "server",
     "description": "server",
 }
-FOR_PEOPLE: Final = ("dashboard",)  # blueprints without a description: programs use the control API
-STRICT: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
-GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
-WITH_KEY: Final = ("api", "control", "watching")
+UNDESCRIBED_BLUEPRINTS: Final = "dashboard"  # blueprints without a description: programs use the control API
+STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
+GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
+BLUEPRINTS_WITH_KEY: Final = ("api", "control", "watching")
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
-_DESCRIBING: Final = Lock()  # concurrent threads would give the schemas of a record different names
+_DESCRIPTION_LOCK: Final = Lock()  # concurrent threads would give the schemas of a record different names
 
 
 def openapi_text(site: Site) -> str:
     """Return the whole description as JSON text, built on first use."""
     descriptions = site.slots.of(DESCRIPTIONS)
-    with _DESCRIBING:
+    with _DESCRIPTION_LOCK:
         if site.public_url not in descriptions:
-            descriptions[site.public_url] = document(site.app, site.public_url, site.make_app)
+            descriptions[site.public_url] = build_description(site.app, site.public_url, site.make_app)
         return descriptions[site.public_url]
 
 
-def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
+def build_description(app: Flask, public_url: str, make_app: MakeApp) -> str:
     """Build the whole description as JSON text; the examples come from a separate application."""
-    forms = plugin(_strict_forms(app))
+    forms = create_plugin(_strict_forms(app))
     spec = APISpec(
         title="Payment orders sandbox",
         version=__version__,
@@ -86,14 +86,14 @@ def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
         info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
         servers=[{"url": public_url, "description": "This sandbox"}],
     )
-    prepare(forms)
+    register_field_types(forms)
     spec.components.security_scheme(
         "apiKey",
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
     examples = record_examples(make_app)
     for rule, facts in sorted(described_routes(app), key=lambda pair: pair[0].rule):
-        if rule.endpoint.partition(".")[0] in FOR_PEOPLE:
+        if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         operation = _operation(app, rule, facts, examples)
@@ -105,7 +105,7 @@ def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
 def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
     """Yield the body forms that refuse unknown keys."""
     for rule, facts in described_routes(app):
-        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
+        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_BLUEPRINTS:
             yield facts.reads
 
 
@@ -115,15 +115,15 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
-        "tags": [TAGS.get(blueprint, "control API")],
-        "security": [{"apiKey": []}] if blueprint in WITH_KEY else [],
+        "tags": [BLUEPRINT_TAGS.get(blueprint, "control API")],
+        "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
         "responses": {str(facts.status): _answer(facts, summary, examples.answers.get(rule.endpoint))},
     }
     for status in facts.without_body:
-        operation["responses"][str(status)] = {"description": WITHOUT_BODY[status]}
-    explained = EXPLAINED if blueprint == "api" else {}
-    for status in _refusals(blueprint, rule, facts):
+        operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
+    explained = EXPLAIN_HEADER if blueprint == "api" else {}
+    for status in _error_statuses(blueprint, rule, facts):
         refusal = examples.refusals.get(rule.endpoint, {}).get(status)
         operation["responses"][str(status)] = _error(status, refusal) | explained
     if facts.reads is not None:
@@ -144,10 +144,10 @@ def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, An
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _refusals(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
+def _error_statuses(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
     yield from facts.errors
-    yield from GUARDED.get(blueprint, ())
-    if blueprint in GUARDED and not (rule.methods or set()).isdisjoint(STORING_METHODS):
+    yield from GUARD_STATUSES.get(blueprint, ())
+    if blueprint in GUARD_STATUSES and not (rule.methods or set()).isdisjoint(STORING_METHODS):
         yield 507
 
 
@@ -157,7 +157,7 @@ def _error(status: int, refusal: Example | None) -> dict[str, Any]:
         content["example"] = refusal.answer
         if refusal.body is not None:
             content["x-request"] = refusal.body
-    return {"description": ERRORS[status], "content": {JSON: content}}
+    return {"description": ERROR_DESCRIPTIONS[status], "content": {JSON: content}}
 
 
 def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
@@ -172,9 +172,9 @@ def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
 
 
 def _query(form: Schema) -> Iterator[dict[str, Any]]:
-    forms = plugin()
+    forms = create_plugin()
     APISpec(title="", version="", openapi_version="3.1.0", plugins=[forms])
-    prepare(forms)
+    register_field_types(forms)
     assert forms.converter is not None, "must be prepared above"
     for name, field in form.fields.items():
         schema = forms.converter.field2property(field)

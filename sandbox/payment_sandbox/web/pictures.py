@@ -6,9 +6,9 @@ from html import escape
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.folding import FOLDED
+from payment_sandbox.operations.folding import FOLDED_KIND
 from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, TimelineEntry
-from payment_sandbox.operations.in_words import MISSING
+from payment_sandbox.operations.in_words import MISSING_KIND
 from payment_sandbox.orders.actions import CUSTOMER
 
 ROWS_MAX: Final = 200
@@ -19,10 +19,10 @@ LANES: Final = {
     BANK: "Bank",
     SCREENING: "Screening",
 }
-ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
-LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
+PERMANENT_LANES: Final = (CUSTOMER, SHOP, SERVICE)
+STATUS_LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
 """The styles of statuses; only statuses that lead to money look like success."""
-ANSWERS: Final = ("response", "webhook-response", "outcome")
+RESPONSE_KINDS: Final = ("response", "webhook-response", "outcome")
 LOST: Final = "lost"
 
 
@@ -45,7 +45,7 @@ class PictureRow(NamedTuple):
     is_later: bool = False  # after the displayed moment
 
 
-class Sequence(NamedTuple):
+class SequenceDiagram(NamedTuple):
     """A sequence diagram; ``omitted`` counts the earlier rows beyond the limit."""
 
     lanes: tuple[str, ...]
@@ -54,7 +54,7 @@ class Sequence(NamedTuple):
     full_url: str | None = None  # the link to all rows
 
 
-class PictureDue(NamedTuple):
+class ScheduledEvent(NamedTuple):
     """A scheduled event."""
 
     at: datetime
@@ -65,15 +65,15 @@ Link = Callable[[TimelineEntry], str | None]
 """Returns the link of a timeline entry."""
 
 
-def sequence(
+def draw_sequence(
     happenings: Iterable[TimelineEntry],
-    due: Iterable[PictureDue] = (),
+    due: Iterable[ScheduledEvent] = (),
     link: Link | None = None,
     *,
     rows_max: int = ROWS_MAX,
     full_url: str | None = None,
     past: Container[str] | None = None,
-) -> Sequence:
+) -> SequenceDiagram:
     """Draw timeline entries and scheduled events.
 
     ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the entries up to the
@@ -82,10 +82,10 @@ def sequence(
     happenings = list(happenings)
     rows = list(_rows(happenings, link or _no_link, past))
     last_at = happenings[-1].at if happenings else None
-    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due(due, last_at))]
+    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due_rows(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
-    lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
-    return Sequence(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
+    lanes = tuple(lane for lane in LANES if lane in PERMANENT_LANES or lane in parties)
+    return SequenceDiagram(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
 def _no_link(happening: TimelineEntry) -> str | None:
@@ -106,11 +106,11 @@ def _rows(
             happening.receiver,
             _label_with_time(happening),
             _look(happening),
-            happening.kind in ANSWERS,
+            happening.kind in RESPONSE_KINDS,
             happening.kind == "status",
             time,
             None if is_later else link(happening),
-            ", ".join(filter(None, (happening.detail, _both_times(happening)))),
+            ", ".join(filter(None, (happening.detail, _format_times(happening)))),
             is_later,
         )
 
@@ -120,26 +120,27 @@ def _label_with_time(happening: TimelineEntry) -> str:
     return happening.label if took is None else f"{happening.label} · {took} ms"
 
 
-def _both_times(happening: TimelineEntry) -> str:
-    """Format sandbox time and real time, which the shop's log shows."""
+def _format_times(happening: TimelineEntry) -> str:
     return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
 
 
 def _look(happening: TimelineEntry) -> str:
-    if happening.kind == MISSING:
-        return MISSING
+    if happening.kind == MISSING_KIND:
+        return MISSING_KIND
     if happening.lost:
         return LOST
     if happening.failed:
         return "failed"
     if happening.kind == "status":
-        return LOOKS.get(str(happening.status), "quiet")
+        return STATUS_LOOKS.get(str(happening.status), "quiet")
     return (
-        "quiet" if happening.kind in (FOLDED, "action", "outcome", "attempt-status", "agenda-event") else "ok"
+        "quiet"
+        if happening.kind in (FOLDED_KIND, "action", "outcome", "attempt-status", "agenda-event")
+        else "ok"
     )
 
 
-def _due(due: Iterable[PictureDue], last_at: datetime | None) -> Iterator[PictureRow]:
+def _due_rows(due: Iterable[ScheduledEvent], last_at: datetime | None) -> Iterator[PictureRow]:
     """Yield the scheduled events, with their days if they differ from the last entry's day."""
     for item in due:
         yield PictureRow(
@@ -161,44 +162,44 @@ def short_time(at: datetime, before: datetime | None) -> str:
 WIDTH: Final = 720  # pixels: the width of a file, and the minimum width on a page
 FIRST_LANE: Final = 16.5  # per cent; the time column precedes it
 LAST_LANE: Final = 91.5  # per cent
-TOP: Final = 44
+TOP_MARGIN: Final = 44
 ROW_HEIGHT: Final = 30
 ARROW: Final = 5
-OVER_LANES: Final = 80  # pixels by which a label may exceed its arrow
+LABEL_OVERHANG: Final = 80  # pixels by which a label may exceed its arrow
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
-NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FORBIDDEN_IN_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS: Final = {
     "ok": "#0b5d57",
     "failed": "#a3231f",
     "quiet": "#4d5c5a",
     "due": "#8a6a1f",
     LOST: "#8a6a1f",
-    MISSING: "#a3231f",
+    MISSING_KIND: "#a3231f",
 }
 FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
-def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
+def svg(picture: SequenceDiagram, *, title: str = "Sequence diagram", is_file: bool = False) -> str:
     """Render a diagram as SVG; as a file, it gets a label and a white background."""
-    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
+    height = TOP_MARGIN + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
     role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
         f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
     )
     ground = f'<rect width="100%" height="{height}" fill="#ffffff"/>' if is_file else ""
-    pieces = [head, ground, *_lanes(picture, height), *_drawn_rows(picture), "</svg>"]
+    pieces = [head, ground, *_lanes(picture, height), *_draw_rows(picture), "</svg>"]
     return "\n".join(filter(None, pieces))
 
 
-def _positions(picture: Sequence) -> dict[str, float]:
+def _positions(picture: SequenceDiagram) -> dict[str, float]:
     """Return the positions of the lanes, in per cent of the width."""
     distance = (LAST_LANE - FIRST_LANE) / (len(picture.lanes) - 1)
     return {lane: round(FIRST_LANE + distance * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
-def _lanes(picture: Sequence, height: int) -> Iterator[str]:
+def _lanes(picture: SequenceDiagram, height: int) -> Iterator[str]:
     for lane, x in _positions(picture).items():
         yield (
             f'<text x="{x:g}%" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
@@ -207,8 +208,8 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
         )
 
 
-def _drawn_rows(picture: Sequence) -> Iterator[str]:
-    positions, y = _positions(picture), TOP + 10
+def _draw_rows(picture: SequenceDiagram) -> Iterator[str]:
+    positions, y = _positions(picture), TOP_MARGIN + 10
     if picture.omitted:
         text = _text("50%", y, f"… {picture.omitted} earlier entries", COLOURS["quiet"], "quiet")
         yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
@@ -216,20 +217,20 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
     for row in picture.rows:
         parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
         if row.title:
-            parts.append(f"<title>{_safe(row.title)}</title>")
+            parts.append(f"<title>{_escape_xml(row.title)}</title>")
         if row.time:
             parts.append(_text("4", y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
             _note(row, positions[row.sender], y) if row.sender == row.receiver else _arrow(row, positions, y)
         )
         if row.link:
-            parts.append(_target(row, positions, y))
+            parts.append(_click_target(row, positions, y))
         drawn = "".join([*parts, "</g>"])
         yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
         y += ROW_HEIGHT
 
 
-def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
+def _click_target(row: PictureRow, positions: dict[str, float], y: float) -> str:
     """Make the full height of the row clickable, not only the thin line."""
     begin, end = sorted((positions[row.sender], positions[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
@@ -237,7 +238,6 @@ def _target(row: PictureRow, positions: dict[str, float], y: float) -> str:
 
 
 def _pixels(share: float) -> float:
-    """Convert per cent of the width to pixels, for the minimum width."""
     return share * WIDTH / 100
 
 
@@ -246,9 +246,12 @@ def _arrow(row: PictureRow, positions: dict[str, float], y: float) -> str:
     back = -ARROW if end > begin else ARROW
     colour, middle = COLOURS[row.look], (begin + end) / 2
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
-    label = _truncate(row.label, _pixels(abs(end - begin)) + OVER_LANES)
+    label = _truncate(row.label, _pixels(abs(end - begin)) + LABEL_OVERHANG)
     if row.look == LOST:  # the arrow ends halfway, with a cross
-        end, path = middle, f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"'
+        end, path = (
+            middle,
+            f'd="M -{ARROW} -{ARROW} L {ARROW} {ARROW} M -{ARROW} {ARROW} L {ARROW} -{ARROW}"',
+        )
         head = f'<path class="cross" {path} stroke="{colour}" stroke-width="2"/>'
     else:
         head = f'<path d="M 0 0 L {back} -{ARROW} L {back} {ARROW} Z" fill="{colour}"/>'
@@ -268,7 +271,7 @@ def _note(row: PictureRow, x: float, y: float) -> str:
     if row.is_status:
         look, ink = f'fill="{colour}"', "#ffffff"
     else:
-        dash = ' stroke-dasharray="3 3"' if row.look in ("due", MISSING) else ""
+        dash = ' stroke-dasharray="3 3"' if row.look in ("due", MISSING_KIND) else ""
         look, ink = f'fill="#ffffff" stroke="{colour}"{dash} class="outlined"', colour
     text_class = "on-pill" if row.is_status else "label"
     pill = f'<rect x="{-width / 2:g}" y="-10" width="{width:g}" height="20" rx="10" {look}/>'
@@ -278,12 +281,12 @@ def _note(row: PictureRow, x: float, y: float) -> str:
 
 def _text(x: str, y: float, text: str, colour: str, name: str, anchor: str = "middle") -> str:
     place = f'x="{x}" y="{y:g}" text-anchor="{anchor}"'
-    return f'<text {place} fill="{colour}" class="{name}">{_safe(text)}</text>'
+    return f'<text {place} fill="{colour}" class="{name}">{_escape_xml(text)}</text>'
 
 
-def _safe(text: str) -> str:
+def _escape_xml(text: str) -> str:
     """Remove characters that XML does not allow, such as terminal escapes."""
-    return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+    return escape(FORBIDDEN_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _truncate(label: str, width: float) -> str:
@@ -291,12 +294,12 @@ def _truncate(label: str, width: float) -> str:
     return label if len(label) <= length else f"{label[: length - 1]}…"
 
 
-def mermaid(picture: Sequence) -> str:
+def mermaid(picture: SequenceDiagram) -> str:
     """Render a diagram as a Mermaid ``sequenceDiagram``."""
-    return "\n".join(_lines(picture)) + "\n"
+    return "\n".join(_mermaid_lines(picture)) + "\n"
 
 
-def _lines(picture: Sequence) -> Iterator[str]:
+def _mermaid_lines(picture: SequenceDiagram) -> Iterator[str]:
     yield "sequenceDiagram"
     for lane in picture.lanes:
         yield f"    participant {lane} as {LANES[lane]}"
@@ -304,12 +307,12 @@ def _lines(picture: Sequence) -> Iterator[str]:
         yield f"    Note over {picture.lanes[0]}: {picture.omitted} earlier entries are omitted"
     for row in picture.rows:
         if row.time:
-            yield f"    Note over {picture.lanes[0]}: {_plain(row.time)}"
-        yield f"    {_row(row)}"
+            yield f"    Note over {picture.lanes[0]}: {_escape_mermaid(row.time)}"
+        yield f"    {_mermaid_row(row)}"
 
 
-def _row(row: PictureRow) -> str:
-    label = _plain(row.label)
+def _mermaid_row(row: PictureRow) -> str:
+    label = _escape_mermaid(row.label)
     if row.sender == row.receiver:
         return f"Note over {row.sender}: {label}"
     is_unsuccessful = row.look in ("failed", LOST)
@@ -317,7 +320,7 @@ def _row(row: PictureRow) -> str:
     return f"{row.sender}{line}{head}{row.receiver}: {label}"
 
 
-def _plain(text: str) -> str:
+def _escape_mermaid(text: str) -> str:
     """Escape a text for Mermaid, where a newline or ; ends a statement, # begins an entity and < a tag."""
     plain = " ".join(text.replace("#", "no. ").replace(";", ",").replace("<", "(").replace(">", ")").split())
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in plain)

@@ -12,19 +12,19 @@ from typing import Any, Final
 from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
-from payment_sandbox.operations.agenda import must_catch_up, tidy
+from payment_sandbox.operations.agenda import clean_up_agenda, must_catch_up
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
-from payment_sandbox.web.auth import api_key_in
-from payment_sandbox.web.call import Call, Line
+from payment_sandbox.web.auth import parse_api_key
+from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.errors import APIS
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
-AT_ONCE_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
+EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
 
 
 def place(
@@ -32,37 +32,36 @@ def place(
     routes: Mapping[str, ResolvedRoute],
     environ: dict[str, Any],
     length: int,
-    line: Line,
+    connection: ClientConnection,
 ) -> Call:
     """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
-    call = Call(site, Request(environ), line)
+    call = Call(site, Request(environ), connection)
     path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
     try:
         endpoint, values = site.adapter.match(path, environ["REQUEST_METHOD"])
     except HTTPException as error:  # to be refused
         call.routing_error = error
         return call
-    call.values, call.routed = values, routes[endpoint]
-    project = _subject(call)
+    call.values, call.route = values, routes[endpoint]
+    project = _find_project(call)
     call.share = project.project_id if project is not None else call.share
-    facts, is_shared = call.routed.facts, site.registry.is_shared
-    takes_long = facts.slow or facts.waits or length > AT_ONCE_BYTES_MAX
+    facts, is_shared = call.route.facts, site.registry.is_shared
+    takes_long = facts.slow or facts.waits or length > EVENT_LOOP_BYTES_MAX
     call.on_thread = is_shared or (not facts.streams and (takes_long or _may_wait(project)))
     return call
 
 
-def _subject(call: Call) -> Project | None:
+def _find_project(call: Call) -> Project | None:
     """Find the project of a call if it is in memory, and record its use."""
     environ = call.request.environ
     name = call.values.get("project_id")
-    key = api_key_in(environ.get("HTTP_AUTHORIZATION"))
+    key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
     if name is None and key and environ["PATH_INFO"].startswith(APIS):
         name = digest(key)
-    return _record_use(call.site.registry.local(name)) if name is not None else None
+    return _record_use(call.site.registry.find_local(name)) if name is not None else None
 
 
 def _record_use(project: Project | None) -> Project | None:
-    """Record the last use of a project."""
     if project is not None:
         project.used_at_seconds = project.services.real.monotonic_seconds()
     return project
@@ -84,6 +83,6 @@ def _may_wait(project: Project | None) -> bool:
 
 def catch_up_call(call: Call, project: Project) -> None:
     """Run due agenda entries of a running clock before the call, and tidy the agenda."""
-    if call.line.may_wait:
+    if call.connection.may_wait:
         catch_up(project)
-    tidy(project, project.epoch)
+    clean_up_agenda(project, project.epoch)

@@ -1,4 +1,4 @@
-"""Forms of the control API and the dashboard: actions, and advances of the clock."""
+"""Forms of the control API and the dashboard: actions, and clock advances."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,11 +26,11 @@ class ActForm(Form):
     issuer_id = Text(about="For bank-redirect-nl: the bank.")
     card = Choice(tuple(CARDS), about="For a card payment: the test card.")
     authorization = Choice(AUTHORIZATION_METHODS, about="For wallet-google: the authorization method.")
-    amount = Cents(about="For the bank's credit action: cents; by default the full missing amount.")
+    amount = Cents(about="For the bank's credit action: cents; by default the full outstanding amount.")
     reason = Text(about="The reason for a failure or decline.")
 
     @checks(although_invalid=False)
-    def actor_can(self, data: Mapping[str, Any], **options: Any) -> None:
+    def check_action_of_actor(self, data: Mapping[str, Any], **options: Any) -> None:
         """Require an action of the actor."""
         actions = ACTIONS[data["actor"]]
         if data["action"] not in actions:
@@ -40,7 +40,7 @@ class ActForm(Form):
 
 
 class AdvanceForm(Form):
-    """The target of an advance of the clock."""
+    """The target of a clock advance."""
 
     by = PeriodText(zero=True, about="Advance by this duration.")
     to = DateTime(about="Advance to this time.")
@@ -52,7 +52,7 @@ class AdvanceForm(Form):
     )
 
     @checks(although_invalid=False)
-    def one_target(self, data: Mapping[str, Any], **options: Any) -> None:
+    def require_one_target(self, data: Mapping[str, Any], **options: Any) -> None:
         """Require exactly one target."""
         targets = ("by", "to", "until")
         if sum(target in data for target in targets) != 1:

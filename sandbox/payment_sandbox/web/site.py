@@ -15,14 +15,14 @@ from payment_sandbox.projects.slots import Slots
 from payment_sandbox.web.statistics import Statistics
 
 OnRefused = Callable[[str, str, int, str], None]
-"""Receives refused requests without a journal: method, path, status and reason."""
+"""Receives refused requests that no journal records: method, path, status and reason."""
 
 OK: Final = "ok"
 DRAINING: Final = "draining"
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 
-class Member(Protocol):
+class ClusterMember(Protocol):
     """A server of a cluster."""
 
     @property
@@ -58,12 +58,12 @@ class SharedCluster(Protocol):
         """The number of database commits of this server."""
         ...
 
-    def servers(self) -> Sequence["Member"]:
+    def servers(self) -> Sequence["ClusterMember"]:
         """List the live servers, oldest first."""
         ...
 
 
-class Around(NamedTuple):
+class ServerContext(NamedTuple):
     """The server around an application."""
 
     on_refused: OnRefused | None = None
@@ -72,10 +72,10 @@ class Around(NamedTuple):
     statistics: Statistics | None = None
 
 
-ALONE: Final = Around()
+NO_SERVER: Final = ServerContext()
 
 
-REFUSED_MAX: Final = 100
+REFUSED_CALLS_MAX: Final = 100
 
 
 class RefusedCalls:
@@ -83,13 +83,13 @@ class RefusedCalls:
 
     def __init__(self, real: RealTime) -> None:
         self._real = real
-        self._calls: deque[tuple[datetime, str]] = deque(maxlen=REFUSED_MAX)
+        self._calls: deque[tuple[datetime, str]] = deque(maxlen=REFUSED_CALLS_MAX)
 
     def add(self, sentence: str) -> None:
         """Add a call that was just refused."""
         self._calls.append((self._real.wall_now(), sentence))
 
-    def since(self, moment: datetime) -> list[str]:
+    def calls_since(self, moment: datetime) -> list[str]:
         """Return the calls since this real time, oldest first."""
         return [sentence for at, sentence in list(self._calls) if at >= moment]
 
@@ -111,7 +111,7 @@ class Site:
         registry: Registry,
         control_token: str | None,
         allow_hosts: Iterable[str],
-        around: Around,
+        server_context: ServerContext,
         make_app: MakeApp,
     ) -> None:
         """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``.
@@ -121,15 +121,17 @@ class Site:
         self.app = app
         self.registry = registry
         self.control_token = control_token
-        self.around = around
+        self.server_context = server_context
         self.make_app = make_app
         # A form from one server may be submitted to another.
-        self.forgery_secret = token_bytes(32) if around.shared is None else around.shared.secret.encode()
+        self.forgery_secret = (
+            token_bytes(32) if server_context.shared is None else server_context.shared.secret.encode()
+        )
         self.adapter = app.url_map.bind("sandbox")
         self.refused = RefusedCalls(registry.services.real)
-        self.slots = Slots()  # data of faces for all projects
+        self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
-        self.move(self.public_url)
+        self.change_public_url(self.public_url)
 
     @property
     def public_url(self) -> str:
@@ -145,14 +147,14 @@ class Site:
         """Build the path of a route; values without a placeholder in the path become the query."""
         return self.adapter.build(endpoint, values)
 
-    def move(self, public_url: str) -> None:
+    def change_public_url(self, public_url: str) -> None:
         """Change the public URL; URLs in earlier responses do not change."""
         self.registry.services.public_url = public_url
         self.hosts |= {(urlsplit(public_url).hostname or "").lower()}
 
     def status(self) -> str:
         """The health status for load balancers: ``ok`` or ``draining``."""
-        shared = self.around.shared
+        shared = self.server_context.shared
         return DRAINING if shared is not None and shared.is_draining else OK
 
     def render(self, template: str, **context: Any) -> str:

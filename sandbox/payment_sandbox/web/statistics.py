@@ -13,13 +13,13 @@ class Statistics:
         self.call_seconds = 0.0
         self.webhooks: Counter[str] = Counter()  # by outcome
 
-    def answered(self, status: int, seconds: float) -> None:
+    def count_call(self, status: int, seconds: float) -> None:
         """Count a call."""
         with self._lock:
             self.calls[status] += 1
             self.call_seconds += seconds
 
-    def attempted(self, status: int | None) -> None:
+    def count_attempt(self, status: int | None) -> None:
         """Count a webhook attempt; None for an unanswered attempt."""
         outcome = "unanswered" if status is None else "delivered" if 200 <= status < 300 else "refused"
         with self._lock:

@@ -3,19 +3,19 @@
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox_verify.model.records import Line, Shop
+from payment_sandbox_verify.model.records import LineItem, Shop
 
 
 class Outcome(NamedTuple):
     """One allowed answer, and the state that follows it.
 
     ``rules`` lists the most specific rule first; a wrong refusal violates
-    ``accepted``. ``assumption`` is the number of the assumption that settles a choice of the specification.
+    ``accepted``. ``assumption`` is the number of the assumption that settles an unspecified point.
     """
 
     status: int
     shop: Shop
-    type: str = ""  # of the error; "" for any
+    type: str = ""  # the error type; "" for any
     rules: tuple[str, ...] = ()
     assumption: str = ""
     accepted: tuple[str, ...] = ()
@@ -33,13 +33,15 @@ class Refusal(NamedTuple):
     assumption: str = ""
 
 
-IMPOSSIBLE: Final = Refusal(409, "", ("CTL-20",))
+ACTION_IMPOSSIBLE: Final = Refusal(409, "", ("CTL-20",))
 NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
 
 
-def allow(status: int, shop: Shop, *rules: str, by: str = "", accepted: tuple[str, ...] = ()) -> Outcome:
+def allow(
+    status: int, shop: Shop, *rules: str, assumption: str = "", accepted: tuple[str, ...] = ()
+) -> Outcome:
     """Return an outcome with its state, rules and assumption."""
-    return Outcome(status, shop, "", (*rules, *accepted), by, accepted or rules[:1])
+    return Outcome(status, shop, "", (*rules, *accepted), assumption, accepted or rules[:1])
 
 
 def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:
@@ -47,12 +49,12 @@ def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:
     return tuple(Outcome(r.status, shop, r.type, r.rules, r.assumption) for r in refusals)
 
 
-def invalid(condition: bool, *rules: str) -> list[Refusal]:
+def refuse_if(condition: bool, *rules: str) -> list[Refusal]:
     """Refuse with 400 if a condition holds, in any state of the order (SET-08, A04)."""
     return [Refusal(400, "ValidationError", rules)] if condition else []
 
 
-Wanted = tuple[tuple[str, Any], ...]
+RequestedLines = tuple[tuple[str, Any], ...]
 """Order lines of a request: pairs of a ``merchant_order_line_id`` and a quantity."""
 
 
@@ -64,8 +66,8 @@ class Create:
     method: str = ""
     currency: Any = "EUR"
     capture_mode: str = ""
-    period: str = ""  # of the transaction, or of the hosted page
-    lines: tuple[Line, ...] = ()
+    period: str = ""  # the period of the transaction or hosted page
+    lines: tuple[LineItem, ...] = ()
     customer: str = ""  # the local part of the email address, such as "declined"
     offered: tuple[str, ...] = ()
     issuer: str = ""
@@ -98,11 +100,11 @@ class Portion:
     """A part of an order's money, or all of it."""
 
     amount: Any
-    lines: Wanted | None
+    lines: RequestedLines | None
 
     @property
     def style(self) -> str:
-        """``lines``, ``amount``, or "" for the whole, which fixes no style (contract: capture answers)."""
+        """``lines``, ``amount``, or "" for all money, which sets no style (contract: capture answers)."""
         return "lines" if self.lines is not None else "amount" if self.amount is not None else ""
 
 
@@ -113,7 +115,7 @@ class Capture(Portion):
     order: int
     attempt: int
     amount: Any = None
-    lines: Wanted | None = None
+    lines: RequestedLines | None = None
     if_match: str = ""
 
 
@@ -128,7 +130,7 @@ class MakeRefund(Portion):
 
     order: int
     amount: Any = None
-    lines: Wanted | None = None
+    lines: RequestedLines | None = None
     if_match: str = ""
 
 
@@ -168,16 +170,28 @@ class Scan:
 
 @dataclass(frozen=True)
 class Advance:
-    """An advance of the clock; every due event happens at its own time."""
+    """A clock advance; every due event happens at its own time."""
 
     by: str
 
 
 @dataclass(frozen=True)
-class Answer:
+class SetReachability:
     """A change in the shop's behaviour: from then on, it accepts webhooks or answers with 503."""
 
     is_reachable: bool
 
 
-Call = Create | Update | Cancel | Capture | Void | MakeRefund | CreateCode | Act | Scan | Advance | Answer
+Call = (
+    Create
+    | Update
+    | Cancel
+    | Capture
+    | Void
+    | MakeRefund
+    | CreateCode
+    | Act
+    | Scan
+    | Advance
+    | SetReachability
+)

@@ -1,22 +1,22 @@
-"""Changes of orders, their webhooks, and the events that become due."""
+"""Changes to orders, their webhooks, and the events that become due."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from payment_sandbox_verify.model.money import authorized
+from payment_sandbox_verify.model.money import authorize
 from payment_sandbox_verify.model.records import (
-    DELIVERIES,
-    SERIES_LASTS,
+    DELIVERY_ATTEMPTS_MAX,
+    SERIES_PERIOD,
     Attempt,
     Authorization,
-    Card,
     Order,
     Refund,
     Shop,
+    StoredCard,
     Webhook,
-    after,
+    add_period,
 )
 
 
@@ -63,12 +63,18 @@ def visit(shop: Shop, number: int) -> Shop:
 
 def supersede(attempt: Attempt) -> Attempt:
     """Cancel an attempt, and void its authorization, because another attempt pays the order (A45)."""
-    mine = attempt.authorization
-    if mine is not None and mine.rest and not mine.is_expired:
-        mine = replace(
-            mine, voided=mine.voided + mine.rest, voided_by_amount=mine.voided_by_amount + mine.rest
+    authorization = attempt.authorization
+    if authorization is not None and authorization.remaining and not authorization.is_expired:
+        authorization = replace(
+            authorization,
+            voided=authorization.voided + authorization.remaining,
+            voided_by_amount=authorization.voided_by_amount + authorization.remaining,
         )
-        return replace(attempt, authorization=mine, status=attempt.status if mine.captured else "cancelled")
+        return replace(
+            attempt,
+            authorization=authorization,
+            status=attempt.status if authorization.captured else "cancelled",
+        )
     return replace(attempt, status="cancelled", due=None) if attempt.is_open else attempt
 
 
@@ -80,14 +86,14 @@ def pay(shop: Shop, number: int, index: int) -> Shop:
     order, attempt = shop.orders[number], shop.orders[number].attempts[index]
     status = "completed"
     if attempt.capture_mode:
-        attempt = authorized(attempt, order, shop.now)
+        attempt = authorize(attempt, order, shop.now)
         status = "accepted" if attempt.facts.is_invoice else shop.authorized_status
     else:
         attempt = replace(attempt, received=attempt.received or attempt.amount)
     others = tuple(supersede(other) for other in order.attempts)
     order = with_attempt(replace(order, attempts=others), index, replace(attempt, status=status, due=None))
     if attempt.flow.startswith("first "):
-        card = Card(number, attempt.flow[6:], attempt.amount, after(shop.now, SERIES_LASTS))
+        card = StoredCard(number, attempt.flow[6:], attempt.amount, add_period(shop.now, SERIES_PERIOD))
         shop = replace(shop, cards=(*shop.cards, card))
     return change(shop, number, replace(order, status=status, has_acted=True))
 
@@ -97,7 +103,7 @@ def set_authorization(shop: Shop, number: int, index: int, authorization: Author
     order = shop.orders[number]
     attempt = replace(order.attempts[index], authorization=authorization)
     status = order.status
-    if authorization.rest == 0 or authorization.is_expired:
+    if authorization.remaining == 0 or authorization.is_expired:
         unused = "expired" if authorization.is_expired else "cancelled"
         status = "completed" if authorization.captured else unused  # SET-41 to SET-43, CAP-03
         attempt = replace(attempt, status=status)
@@ -109,8 +115,8 @@ def end_authorization(shop: Shop, number: int, index: int) -> Shop:
     authorization = shop.orders[number].attempts[index].authorization
     assert authorization is not None, "it is due"
     if authorization.is_delayed:
-        taken = replace(authorization, captured=authorization.captured + authorization.rest)
-        return set_authorization(shop, number, index, taken)
+        captured = replace(authorization, captured=authorization.captured + authorization.remaining)
+        return set_authorization(shop, number, index, captured)
     return set_authorization(shop, number, index, replace(authorization, is_expired=True))
 
 
@@ -118,11 +124,11 @@ def ending_rules(before: Order, order: Order) -> tuple[str, ...]:
     """Return the rules on the expiry or delayed capture between two states of an order, closest first."""
     if order.status == before.status and order.captured == before.captured:
         return ()
-    mine = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
-    if mine is not None and mine.is_delayed:
+    authorization = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
+    if authorization is not None and authorization.is_delayed:
         return "SET-44", "CAP-05", "CAP-07"
-    if mine is not None:
-        return ("SET-42",) if mine.captured else ("SET-41", "CAP-03")
+    if authorization is not None:
+        return ("SET-42",) if authorization.captured else ("SET-41", "CAP-03")
     return ("ORD-12",) if order.is_hosted else ("SET-35",)
 
 
@@ -137,7 +143,7 @@ def expire_page(shop: Shop, number: int) -> Shop:
 
 
 def answer_screening(shop: Shop, number: int, index: int, answer: str) -> Shop:
-    """Apply the answer of a slow screening: back to ``new``, or the end (STA-14; contract: needs-time)."""
+    """Apply the answer of a slow screening: the attempt returns to ``new``, or ends (STA-14)."""
     if answer != "passed":
         return end_attempt(shop, number, index, "cancelled" if answer == "declined" else "error")
     order = shop.orders[number]
@@ -154,7 +160,7 @@ def end_refund(shop: Shop, number: int, index: int, status: str) -> Shop:
     """Settle or fail a refund, and send the refund's own webhook (A27, A28)."""
     order = shop.orders[number]
     refund = order.refunds[index]
-    refund = replace(refund, status=status, fails=None, webhooks=(*refund.webhooks, Webhook(shop.now)))
+    refund = replace(refund, status=status, fails_at=None, webhooks=(*refund.webhooks, Webhook(shop.now)))
     return change(shop, number, with_refund(order, index, refund))
 
 
@@ -166,35 +172,35 @@ def with_refund(order: Order, index: int, refund: Refund) -> Order:
 def deliver(webhook: Webhook, is_reachable: bool) -> Webhook:
     """Attempt a delivery; failures are retried, up to ten attempts in total (HOOK-09, HOOK-10, HOOK-12)."""
     attempts = webhook.attempts + 1
-    failed = "failed" if attempts == DELIVERIES else "pending"
+    failed = "failed" if attempts == DELIVERY_ATTEMPTS_MAX else "pending"
     return replace(webhook, attempts=attempts, state="delivered" if is_reachable else failed)
 
 
-def _deliver_for(shop: Shop, number: int, index: int, refund: int | None) -> Shop:
+def _deliver_webhook(shop: Shop, number: int, index: int, refund: int | None) -> Shop:
     order = shop.orders[number]
     webhooks = order.webhooks if refund is None else order.refunds[refund].webhooks
-    sent = deliver(webhooks[index], shop.is_reachable)
-    webhooks = (*webhooks[:index], sent, *webhooks[index + 1 :])
+    attempted = deliver(webhooks[index], shop.is_reachable)
+    webhooks = (*webhooks[:index], attempted, *webhooks[index + 1 :])
     if refund is None:
         return change(shop, number, replace(order, webhooks=webhooks))
     return change(shop, number, with_refund(order, refund, replace(order.refunds[refund], webhooks=webhooks)))
 
 
-Due = tuple[datetime, Callable[[Shop], Shop]]
+DueEvent = tuple[datetime, Callable[[Shop], Shop]]
 
 
-def _due_webhooks(number: int, webhooks: tuple[Webhook, ...], refund: int | None) -> list[Due]:
+def _due_webhooks(number: int, webhooks: tuple[Webhook, ...], refund: int | None) -> list[DueEvent]:
     return [
-        (webhook.due, partial(_deliver_for, number=number, index=index, refund=refund))
+        (webhook.due, partial(_deliver_webhook, number=number, index=index, refund=refund))
         for index, webhook in enumerate(webhooks)
         if webhook.due is not None
     ]
 
 
-def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due | None:
+def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> DueEvent | None:
     authorization = attempt.authorization
     if authorization is not None:
-        if authorization.rest and not authorization.is_expired:
+        if authorization.remaining and not authorization.is_expired:
             return authorization.expires, lambda shop: end_authorization(shop, number, index)
         return None
     if not attempt.is_open:
@@ -208,15 +214,15 @@ def _due_attempt(order: Order, number: int, index: int, attempt: Attempt) -> Due
     return attempt.expires, lambda shop: end_attempt(shop, number, index, "expired")
 
 
-def _due_order_events(order: Order, number: int) -> list[Due]:
+def _due_order_events(order: Order, number: int) -> list[DueEvent]:
     due = _due_webhooks(number, order.webhooks, None)
     for index, attempt in enumerate(order.attempts):
         end = _due_attempt(order, number, index, attempt)
         due += [end] if end is not None else []
     for index, refund in enumerate(order.refunds):
         due += _due_webhooks(number, refund.webhooks, index)
-        if refund.fails is not None:
-            due.append((refund.fails, partial(end_refund, number=number, index=index, status="error")))
+        if refund.fails_at is not None:
+            due.append((refund.fails_at, partial(end_refund, number=number, index=index, status="error")))
     is_transfer = any(a.facts.is_transfer and a.is_open for a in order.attempts)
     if order.expires is not None and order.is_active and not is_transfer:  # A21
         due.append((order.expires, lambda shop: expire_page(shop, number)))

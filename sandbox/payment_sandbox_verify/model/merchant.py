@@ -16,33 +16,33 @@ from payment_sandbox_verify.model.calls import (
     Update,
     Void,
     allow,
-    invalid,
     refuse,
+    refuse_if,
 )
 from payment_sandbox_verify.model.money import is_amount
 from payment_sandbox_verify.model.records import (
-    HOSTED_PAGE_LASTS,
+    HOSTED_PAGE_PERIOD,
     METHODS,
-    QR_LASTS,
-    RECURRING_SETTLES_AFTER,
-    SCREENING_TAKES,
+    QR_PERIOD,
+    RECURRING_SETTLEMENT_DELAY,
+    SCREENING_DURATION,
     Attempt,
-    Code,
     Method,
     Order,
+    QrRequest,
     Refund,
     Shop,
     Webhook,
-    after,
+    add_period,
 )
 
 ANSWERS_BY_AMOUNT: Final = {66601: "declined", 66602: "needs-time", 66603: "error"}  # test values
 DECLINED_CHARGE: Final = 66604
 FAILING_REFUND: Final = 66605
-FAILS_AFTER: Final = timedelta(minutes=1)
+REFUND_FAILURE_DELAY: Final = timedelta(minutes=1)
 FLOWS: Final = {"first one-click", "one-click", "first recurring", "recurring"}
-OF_STORED_CARDS: Final = ("TX-13", "CARD-21")
-CAPTURES: Final = {"": "END-11", "lines": "END-13", "amount": "END-14"}
+STORED_CARD_RULES: Final = ("TX-13", "CARD-21")
+CAPTURE_RULES: Final = {"": "END-11", "lines": "END-13", "amount": "END-14"}
 
 
 def is_offered(shop: Shop, order: Order | Create, method: str) -> bool:
@@ -55,50 +55,50 @@ def is_offered(shop: Shop, order: Order | Create, method: str) -> bool:
 
 def order_refusals(shop: Shop, call: Create) -> list[Refusal]:
     """Refuse an order, whatever the method (ORD-02 to ORD-05, ORD-11, ORD-13, LIM-01, LIM-02, SET-21)."""
-    refusals = invalid(not is_amount(call.amount), "ORD-04", "ORD-05", "LIM-02")
-    refusals += invalid(call.currency != "EUR", "ORD-02", "ORD-03", "LIM-01")
+    refusals = refuse_if(not is_amount(call.amount), "ORD-04", "ORD-05", "LIM-02")
+    refusals += refuse_if(call.currency != "EUR", "ORD-02", "ORD-03", "LIM-01")
     try:
-        after(shop.now, call.period or HOSTED_PAGE_LASTS)
+        add_period(shop.now, call.period or HOSTED_PAGE_PERIOD)
     except ValueError:
-        refusals += invalid(True, "ORD-11", "TRQ-03", "SET-21")
+        refusals += refuse_if(True, "ORD-11", "TRQ-03", "SET-21")
     usable = [method for method in call.offered if method in METHODS and is_offered(shop, call, method)]
-    refusals += invalid(any(method not in METHODS for method in call.offered), "ORD-13")
-    return refusals + invalid(bool(call.offered) and not usable and not call.method, "ORD-13")
+    refusals += refuse_if(any(method not in METHODS for method in call.offered), "ORD-13")
+    return refusals + refuse_if(bool(call.offered) and not usable and not call.method, "ORD-13")
 
 
 def attempt_refusals(shop: Shop, call: Create) -> list[Refusal]:
     """Refuse a transaction (GEN-02, TRQ-01, TRQ-02, TRQ-06, IDR-01, IDR-06, SET-61)."""
     if call.method not in METHODS:
-        return invalid(bool(call.method), "TRQ-02", "GEN-02")
+        return refuse_if(bool(call.method), "TRQ-02", "GEN-02")
     facts, modes = METHODS[call.method], {"", "manual", "delayed"}
-    refusals = invalid(not facts.is_testable and shop.mode == "test", *facts.rules, "SET-61")
-    refusals += invalid(call.capture_mode not in modes, "TRQ-06")
-    refusals += invalid(bool(call.capture_mode) and not facts.authorizes, "CAP-01")
-    refusals += missing_needs(facts, call)
+    refusals = refuse_if(not facts.is_testable and shop.mode == "test", *facts.rules, "SET-61")
+    refusals += refuse_if(call.capture_mode not in modes, "TRQ-06")
+    refusals += refuse_if(bool(call.capture_mode) and not facts.authorizes, "CAP-01")
+    refusals += missing_field_refusals(facts, call)
     return refusals + (card_refusals(shop, call) if facts.has_flows else [])
 
 
-def missing_needs(facts: Method, call: Create) -> list[Refusal]:
+def missing_field_refusals(facts: Method, call: Create) -> list[Refusal]:
     """Refuse a transaction that lacks required fields (PLA-01, INV-01, INV-02, ORD-16, IDR-01, IDR-06)."""
-    by_lines = ("INV-01" if facts.is_invoice else "PLA-01", "ORD-16")
-    refusals = invalid("order_lines" in facts.needs and not call.lines, *by_lines)
-    refusals += invalid("customer" in facts.needs and not call.customer, "INV-02")
+    line_rules = ("INV-01" if facts.is_invoice else "PLA-01", "ORD-16")
+    refusals = refuse_if("order_lines" in facts.needs and not call.lines, *line_rules)
+    refusals += refuse_if("customer" in facts.needs and not call.customer, "INV-02")
     is_unknown = "issuer_id" in facts.needs and call.issuer != "known"
-    return refusals + invalid(is_unknown, "IDR-06" if call.issuer else "IDR-01")
+    return refusals + refuse_if(is_unknown, "IDR-06" if call.issuer else "IDR-01")
 
 
 def card_refusals(shop: Shop, call: Create) -> list[Refusal]:
     """Refuse a token, CVC, amount or date of a stored card (CARD-10 to CARD-14, LIM-07 to LIM-11)."""
-    refusals = invalid(call.flow not in FLOWS | {""}, "CARD-11")
+    refusals = refuse_if(call.flow not in FLOWS | {""}, "CARD-11")
     if call.flow not in {"one-click", "recurring"}:
-        return refusals + invalid(call.card is not None, "CARD-12")  # A44
+        return refusals + refuse_if(call.card is not None, "CARD-12")  # A44
     cards = dict(enumerate(shop.cards))
     card = cards.get(len(cards) if call.card is None else call.card)
-    refusals += invalid(call.flow == "one-click" and not call.cvc, "CARD-14", "LIM-11")
+    refusals += refuse_if(call.flow == "one-click" and not call.cvc, "CARD-14", "LIM-11")
     if card is None or card.flow != call.flow:
-        return refusals + invalid(True, "CARD-12" if call.flow == "one-click" else "CARD-13")
+        return refusals + refuse_if(True, "CARD-12" if call.flow == "one-click" else "CARD-13")
     if call.flow == "recurring":
-        refusals += invalid(call.amount != card.amount, "LIM-07", "SET-64")
+        refusals += refuse_if(call.amount != card.amount, "LIM-07", "SET-64")
         if shop.now >= card.valid_until:
             refusals.append(Refusal(409, "RecurringSeriesExpired", ("LIM-08",)))
     return refusals
@@ -109,7 +109,7 @@ def create(shop: Shop, call: Create) -> Outcomes:
     refusals = order_refusals(shop, call) + attempt_refusals(shop, call)
     if refusals:
         return refuse(shop, *refusals)
-    expires = None if call.method else after(shop.now, call.period or HOSTED_PAGE_LASTS)
+    expires = None if call.method else add_period(shop.now, call.period or HOSTED_PAGE_PERIOD)
     facts = {"lines": call.lines, "customer": call.customer, "offered": call.offered}
     facts["webhook_url"] = call.webhook_url
     order = Order(call.amount, "new", expires, description=call.description, **facts)  # type: ignore[arg-type]
@@ -121,39 +121,39 @@ def create(shop: Shop, call: Create) -> Outcomes:
     if attempt.status == "paid":
         number, unpaid = len(shop.orders), replace(order, attempts=(attempt,))
         paid = changes.pay(replace(shop, orders=(*shop.orders, unpaid)), number, 0)
-        unseen = replace(paid.orders[number], has_acted=False)
-        return (allow(201, changes.change(paid, number, unseen), *rules, accepted=accepted),)
+        not_acted = replace(paid.orders[number], has_acted=False)
+        return (allow(201, changes.change(paid, number, not_acted), *rules, accepted=accepted),)
     status = "processing" if attempt.status == "pending" else attempt.status
-    made = changes.add_order(shop, replace(order, status=status, attempts=(attempt,)))
-    return (allow(201, made, *rules, accepted=accepted),)
+    shop_after = changes.add_order(shop, replace(order, status=status, attempts=(attempt,)))
+    return (allow(201, shop_after, *rules, accepted=accepted),)
 
 
 def request_rules(call: Create) -> tuple[str, ...]:
     """Return the rules on the fields that a request contains or omits."""
-    of_period = () if call.period else (*METHODS[call.method].by_default, "TRQ-04")
-    return of_period + (("LINE-08",) if call.lines else ())
+    period_rules = () if call.period else (*METHODS[call.method].default_period_rules, "TRQ-04")
+    return period_rules + (("LINE-08",) if call.lines else ())
 
 
 def creation_rules(call: Create) -> tuple[str, ...]:
     """Return the rules that a refusal of a creation would violate, the closest first."""
-    later = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
+    stored_card_rules = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
     if call.flow:
-        return later.get(call.flow, ("CARD-04",))
+        return stored_card_rules.get(call.flow, ("CARD-04",))
     if call.capture_mode and METHODS[call.method].has_flows:
         return ("CARD-03", "CAP-01")
     return METHODS[call.method].rules
 
 
-def new_attempt(shop: Shop, order: Order, asked: Create) -> Attempt:
+def new_attempt(shop: Shop, order: Order, call: Create) -> Attempt:
     """Return a new transaction with the default period and capture mode (TRQ-04, A13)."""
-    facts = METHODS[asked.method]
-    period = asked.period or facts.period
-    mode = asked.capture_mode or ("manual" if facts.screenings else "")
-    return Attempt(asked.method, order.amount, "new", period, after(shop.now, period), mode, asked.flow)
+    facts = METHODS[call.method]
+    period = call.period or facts.period
+    mode = call.capture_mode or ("manual" if facts.screenings else "")
+    return Attempt(call.method, order.amount, "new", period, add_period(shop.now, period), mode, call.flow)
 
 
 def begin_attempt(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, tuple[str, ...]]:
-    """Set an attempt's initial status, and return its rules; ``paid`` means at once (states, creation)."""
+    """Set an attempt's initial status, and return its rules; ``paid`` is immediate (states, creation)."""
     facts = attempt.facts
     answer = order.customer if order.customer in facts.screenings else ANSWERS_BY_AMOUNT.get(order.amount, "")
     if answer in facts.screenings:
@@ -161,12 +161,12 @@ def begin_attempt(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, 
     if facts.is_transfer:
         return replace(attempt, status="pending"), ("STA-10", "SEPA-01", "SET-55")
     if attempt.flow == "recurring":
-        due = shop.now + RECURRING_SETTLES_AFTER
-        return replace(attempt, status="processing", due=due), ("STA-12", "FLOW-09", *OF_STORED_CARDS)
+        due = shop.now + RECURRING_SETTLEMENT_DELAY
+        return replace(attempt, status="processing", due=due), ("STA-12", "FLOW-09", *STORED_CARD_RULES)
     if attempt.flow == "one-click":
         is_declined = order.amount == DECLINED_CHARGE
         status = "error" if is_declined else "paid"
-        return replace(attempt, status=status), ("STA-11", "FLOW-06", *OF_STORED_CARDS)
+        return replace(attempt, status=status), ("STA-11", "FLOW-06", *STORED_CARD_RULES)
     if facts.is_invoice:
         return replace(attempt, status="paid"), ("STA-17",)
     return attempt, ("SET-37", "PLA-02") if facts.screenings else ("STA-02",)
@@ -175,7 +175,7 @@ def begin_attempt(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, 
 def apply_screening(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
     """Apply the answer of a screening: declined, slow or an error (STA-13 to STA-16, ERR-01, ERR-02)."""
     if answer == "needs-time":
-        due = shop.now + SCREENING_TAKES
+        due = shop.now + SCREENING_DURATION
         return replace(attempt, status="processing", screening="passed", due=due), ("STA-14", "SET-55")
     if answer == "error":
         return replace(attempt, status="error"), ("STA-15", "ERR-01")
@@ -193,8 +193,8 @@ def update(shop: Shop, call: Update) -> Outcomes:
     amount = changed.amount
     attempts = tuple(replace(attempt, amount=amount) for attempt in order.attempts)
     changed = replace(changed, attempts=attempts)
-    done = allow(200, changes.change(shop, call.order, changed), update_rule(call), by="A35")
-    refusals = invalid(not is_amount(amount), "SET-11")
+    done = allow(200, changes.change(shop, call.order, changed), update_rule(call), assumption="A35")
+    refusals = refuse_if(not is_amount(amount), "SET-11")
     too_late = [Refusal(409, "OrderNotUpdatable", ("SET-52",))] * (amount != order.amount)
     if refusals or order.has_acted:
         return refuse(shop, *refusals, *too_late) or (done,)
@@ -210,14 +210,25 @@ def update_rule(call: Update) -> str:
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
     """Cancel an order and void its authorization unless money has moved (END-07, INV-05, REF-02, SET-50)."""
     order = shop.orders[call.order]
-    has_rest = any(attempt.authorization and attempt.authorization.rest for attempt in order.attempts)
-    is_authorized = order.status == "accepted" or (order.status == "completed" and has_rest)
+    has_remainder = any(
+        attempt.authorization and attempt.authorization.remaining for attempt in order.attempts
+    )
+    is_authorized = order.status == "accepted" or (order.status == "completed" and has_remainder)
     if order.captured or not (order.is_active or is_authorized):
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
     attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
-    ended = replace(order, status="cancelled", attempts=attempts)
-    of_invoices = ("INV-05", "REF-02") if order.is_invoice else ()
-    return (allow(200, changes.change(shop, call.order, ended), "SET-50", "END-07", *of_invoices, by="A34"),)
+    cancelled = replace(order, status="cancelled", attempts=attempts)
+    invoice_rules = ("INV-05", "REF-02") if order.is_invoice else ()
+    return (
+        allow(
+            200,
+            changes.change(shop, call.order, cancelled),
+            "SET-50",
+            "END-07",
+            *invoice_rules,
+            assumption="A34",
+        ),
+    )
 
 
 def capture(shop: Shop, call: Capture) -> Outcomes:
@@ -227,13 +238,13 @@ def capture(shop: Shop, call: Capture) -> Outcomes:
     refusals = money.capture_refusals(order, attempt, call, shop.now)
     if refusals or attempt.authorization is None:
         return refuse(shop, *refusals)
-    taken = money.captured(order, attempt.authorization, call)
-    done = changes.set_authorization(shop, call.order, call.attempt, taken)
+    captured = money.apply_capture(order, attempt.authorization, call)
+    done = changes.set_authorization(shop, call.order, call.attempt, captured)
     facts = attempt.facts
-    by_lines = ("STA-19", "LDET-03") if call.lines else ()
-    rules = ("SET-40" if facts.is_invoice and not taken.rest else "SET-47", *by_lines)
-    more = ("INV-03",) if facts.is_invoice else ("PLA-03",) if facts.screenings else ("CAP-02",)
-    return (allow(200, done, *rules, accepted=(CAPTURES[call.style], *more, "END-12")),)
+    line_rules = ("STA-19", "LDET-03") if call.lines else ()
+    rules = ("SET-40" if facts.is_invoice and not captured.remaining else "SET-47", *line_rules)
+    method_rules = ("INV-03",) if facts.is_invoice else ("PLA-03",) if facts.screenings else ("CAP-02",)
+    return (allow(200, done, *rules, accepted=(CAPTURE_RULES[call.style], *method_rules, "END-12")),)
 
 
 def void(shop: Shop, call: Void) -> Outcomes:
@@ -243,17 +254,19 @@ def void(shop: Shop, call: Void) -> Outcomes:
     refusals = money.void_refusals(order, attempt, call, shop.now)
     if refusals or attempt.authorization is None:
         return refuse(shop, *refusals)
-    less = money.voided(order, attempt.authorization, call)
-    done = changes.set_authorization(shop, call.order, call.attempt, less)
-    rules = ("VOID-01",) if less.rest else ("SET-43", "VOID-02") if not less.captured else ("VOID-02",)
+    voided = money.apply_void(order, attempt.authorization, call)
+    done = changes.set_authorization(shop, call.order, call.attempt, voided)
+    rules = (
+        ("VOID-01",) if voided.remaining else ("SET-43", "VOID-02") if not voided.captured else ("VOID-02",)
+    )
     rules = (*rules, *(("STA-20",) if call.lines else ()))
-    more = ("PLA-04",) if attempt.facts.screenings and attempt.facts.has_page else ()
-    accepted = ("END-15" if call.style == "lines" else "END-16", *more)
-    return (allow(200, done, *rules, by="A15", accepted=accepted),)
+    method_rules = ("PLA-04",) if attempt.facts.screenings and attempt.facts.has_page else ()
+    accepted = ("END-15" if call.style == "lines" else "END-16", *method_rules)
+    return (allow(200, done, *rules, assumption="A15", accepted=accepted),)
 
 
 def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
-    """Refund an order: at once, or with a failure a minute later (END-08, END-10, SET-48, A27, A28).
+    """Refund an order: immediately, or with a failure a minute later (END-08, END-10, SET-48, A27, A28).
 
     Unspecified: whether captures by amount can pay for a refund of a line that was voided by lines.
     """
@@ -263,22 +276,24 @@ def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
         return refuse(shop, *refusals)
     cents, quantities = money.requested_refund(order, call)
     assert cents is not None, "refused before"
-    fails = shop.now + FAILS_AFTER if cents == FAILING_REFUND else None
-    refund = Refund(cents, "processing" if fails else "completed", quantities, fails, (Webhook(shop.now),))
+    fails_at = shop.now + REFUND_FAILURE_DELAY if cents == FAILING_REFUND else None
+    refund = Refund(
+        cents, "processing" if fails_at else "completed", quantities, fails_at, (Webhook(shop.now),)
+    )
     done = changes.change(shop, call.order, replace(order, refunds=(*order.refunds, refund)))
-    by_invoice = ("INV-04",) if order.is_invoice else ()
-    accepted = ("END-08" if call.lines else "END-10", *by_invoice)
-    made = allow(201, done, "SET-48", "SET-49", by="A27", accepted=accepted)
+    invoice_rules = ("INV-04",) if order.is_invoice else ()
+    accepted = ("END-08" if call.lines else "END-10", *invoice_rules)
+    refunded = allow(201, done, "SET-48", "SET-49", assumption="A27", accepted=accepted)
     if call.lines is not None and money.has_voided(order, call.lines):
-        return made, *refuse(shop, Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
-    return (made,)
+        return refunded, *refuse(shop, Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
+    return (refunded,)
 
 
 def code_refusals(call: CreateCode) -> list[Refusal]:
     """Refuse a QR request (QR-02, QR-06 to QR-09, QR-20, LIM-03, LIM-05, A23)."""
-    is_free = call.is_changeable and not call.amount
-    refusals = invalid(not is_free and not is_amount(call.amount), "QR-02", "LIM-05")
-    refusals += invalid(type(call.size) is not int or not 100 <= call.size <= 2000, "QR-20", "LIM-03")
+    is_open = call.is_changeable and not call.amount
+    refusals = refuse_if(not is_open and not is_amount(call.amount), "QR-02", "LIM-05")
+    refusals += refuse_if(type(call.size) is not int or not 100 <= call.size <= 2000, "QR-20", "LIM-03")
     return refusals or bound_refusals(call)
 
 
@@ -287,9 +302,9 @@ def bound_refusals(call: CreateCode) -> list[Refusal]:
     amount, smallest, largest = call.amount or 0, call.smallest, call.largest
     bounds = [bound for bound in (smallest, largest) if bound is not None]
     if not call.is_changeable or not all(is_amount(bound) for bound in bounds):
-        return invalid(bool(bounds), "QR-06" if smallest is None else "QR-08")
-    refusals = invalid(bool(largest) and largest <= amount, "QR-07", "LIM-05")
-    return refusals + invalid(0 < amount <= (smallest or 0), "QR-09", "LIM-05")
+        return refuse_if(bool(bounds), "QR-06" if smallest is None else "QR-08")
+    refusals = refuse_if(bool(largest) and largest <= amount, "QR-07", "LIM-05")
+    return refusals + refuse_if(0 < amount <= (smallest or 0), "QR-09", "LIM-05")
 
 
 def create_code(shop: Shop, call: CreateCode) -> Outcomes:
@@ -297,10 +312,10 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
     refusals = code_refusals(call)
     if refusals:
         return refuse(shop, *refusals)
-    expires, bounds = after(shop.now, call.expires_after or QR_LASTS), (call.smallest, call.largest)
-    code = Code(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
-    made = replace(shop, codes=(*shop.codes, code))
-    return (allow(201, made, accepted=code_rules(call)),)
+    expires, bounds = add_period(shop.now, call.expires_after or QR_PERIOD), (call.smallest, call.largest)
+    code = QrRequest(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
+    shop_after = replace(shop, codes=(*shop.codes, code))
+    return (allow(201, shop_after, accepted=code_rules(call)),)
 
 
 def code_rules(call: CreateCode) -> tuple[str, ...]:

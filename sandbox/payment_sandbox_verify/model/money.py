@@ -5,8 +5,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from payment_sandbox_verify.model.calls import Capture, MakeRefund, Refusal, Void, Wanted, invalid
-from payment_sandbox_verify.model.records import LARGEST_AMOUNT, Attempt, Authorization, Line, Order, after
+from payment_sandbox_verify.model.calls import Capture, MakeRefund, Refusal, RequestedLines, Void, refuse_if
+from payment_sandbox_verify.model.records import (
+    LARGEST_AMOUNT,
+    Attempt,
+    Authorization,
+    LineItem,
+    Order,
+    add_period,
+)
 
 
 def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
@@ -14,48 +21,52 @@ def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
     return type(amount) is int and 1 <= amount <= largest
 
 
-def authorized(attempt: Attempt, order: Order, now: datetime) -> Attempt:
+def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
     """Authorize an attempt; its period restarts (CAP-01, SET-45, A14)."""
-    none = (0,) * len(order.lines)
-    expires, is_delayed = after(now, attempt.period), attempt.capture_mode == "delayed"
-    return replace(attempt, authorization=Authorization(attempt.amount, expires, is_delayed, none, none))
+    nothing = (0,) * len(order.lines)
+    expires, is_delayed = add_period(now, attempt.period), attempt.capture_mode == "delayed"
+    return replace(
+        attempt, authorization=Authorization(attempt.amount, expires, is_delayed, nothing, nothing)
+    )
 
 
-def take(lines: Sequence[Line], free: Sequence[int], wanted: Wanted) -> tuple[int, ...] | None:
-    """Split quantities among the lines; return None if they exceed what is left (LINE-04, A19)."""
-    taken = [0] * len(lines)
-    for line_id, quantity in wanted:
+def allocate(
+    lines: Sequence[LineItem], available: Sequence[int], requested: RequestedLines
+) -> tuple[int, ...] | None:
+    """Split quantities among the lines; return None if they exceed the available ones (LINE-04, A19)."""
+    allocated = [0] * len(lines)
+    for line_id, quantity in requested:
         missing = quantity
         for index, line in enumerate(lines):
             if line.id == line_id:
-                part = min(missing, free[index] - taken[index])
-                taken[index] += part
+                part = min(missing, available[index] - allocated[index])
+                allocated[index] += part
                 missing -= part
         if missing:
             return None
-    return tuple(taken)
+    return tuple(allocated)
 
 
-def price(lines: Sequence[Line], quantities: Sequence[int]) -> int:
+def price(lines: Sequence[LineItem], quantities: Sequence[int]) -> int:
     """Return the price of quantities of lines; a line's amount is per item (A16)."""
     return sum(line.amount * quantity for line, quantity in zip(lines, quantities, strict=True))
 
 
-def _plus(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+def _add(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(quantities, more, strict=True))
 
 
-def free_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
+def available_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
     """Return the quantity of each line not captured or voided by lines (STA-19, STA-20)."""
-    handled = _plus(authorization.captured_lines, authorization.voided_lines)
+    handled = _add(authorization.captured_lines, authorization.voided_lines)
     return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
 
 
-def malformed(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
+def malformed_refusals(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
     """Refuse unknown lines, and quantities or amounts that are not positive integers (LINE-04, SET-11)."""
     known = {line.id for line in order.lines}
     is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
-    return invalid(call.lines == () or not is_known, "LINE-04") + invalid(
+    return refuse_if(call.lines == () or not is_known, "LINE-04") + refuse_if(
         call.amount is not None and not is_amount(call.amount), "LIM-02", "SET-11"
     )
 
@@ -78,73 +89,73 @@ def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetim
     """Refuse a capture (capture and void rules 2 to 4; CAP-02 to CAP-09, SET-47)."""
     refusals, authorization = authorization_refusals(attempt, now), attempt.authorization
     if authorization is None:
-        return malformed(order, call) + refusals
+        return malformed_refusals(order, call) + refusals
     if authorization.is_delayed:
         refusals.append(Refusal(409, "AuthorizationDelayed", ("CAP-06", "ERR-05")))
     if call.style and authorization.style and call.style != authorization.style:
         rule = "CAP-08" if authorization.style == "lines" else "CAP-09"
         refusals.append(Refusal(409, "CaptureStyleMixed", (rule, "ERR-04")))
-    return refusals + excess(order, authorization, call, "CaptureExceedsRemainder")
+    return refusals + excess_refusals(order, authorization, call, "CaptureExceedsRemainder")
 
 
 def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> list[Refusal]:
     """Refuse a void beyond the remainder, in cents or items (VOID-01, VOID-02, A15)."""
     refusals = authorization_refusals(attempt, now)
     if attempt.authorization is None:
-        return malformed(order, call) + refusals
-    return refusals + excess(order, attempt.authorization, call, "VoidExceedsRemainder")
+        return malformed_refusals(order, call) + refusals
+    return refusals + excess_refusals(order, attempt.authorization, call, "VoidExceedsRemainder")
 
 
-def excess(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
+def excess_refusals(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
     """Refuse a malformed request, or an amount or lines beyond the remainder (SET-47, VOID-01)."""
-    refusals = malformed(order, call)
+    refusals = malformed_refusals(order, call)
     if refusals:
         return refusals
-    cents, _ = _requested(order, authorization, call)
-    is_over = cents is None or not 1 <= cents <= authorization.rest
+    cents, _ = _requested_portion(order, authorization, call)
+    is_over = cents is None or not 1 <= cents <= authorization.remaining
     rule = "SET-47" if kind == "CaptureExceedsRemainder" else "VOID-02"
     return [Refusal(409, kind, (rule,))] if is_over else []
 
 
-def _requested(
+def _requested_portion(
     order: Order, authorization: Authorization, call: Capture
 ) -> tuple[int | None, tuple[int, ...]]:
     """Return the requested cents and quantities; the cents are None if too few items are free."""
-    none = (0,) * len(order.lines)
+    nothing = (0,) * len(order.lines)
     if call.lines is not None:
-        taken = take(order.lines, free_quantities(order, authorization), call.lines)
-        return (None, none) if taken is None else (price(order.lines, taken), taken)
-    return (authorization.rest if call.amount is None else call.amount), none
+        allocated = allocate(order.lines, available_quantities(order, authorization), call.lines)
+        return (None, nothing) if allocated is None else (price(order.lines, allocated), allocated)
+    return (authorization.remaining if call.amount is None else call.amount), nothing
 
 
-def captured(order: Order, authorization: Authorization, call: Capture) -> Authorization:
+def apply_capture(order: Order, authorization: Authorization, call: Capture) -> Authorization:
     """Capture by lines, by amount or in full (PLA-03, INV-03, STA-19, END-11, END-13, END-14)."""
-    cents, taken = _requested(order, authorization, call)
+    cents, quantities = _requested_portion(order, authorization, call)
     assert cents is not None, "refused before"
     return replace(
         authorization,
         captured=authorization.captured + cents,
-        captured_lines=_plus(authorization.captured_lines, taken),
+        captured_lines=_add(authorization.captured_lines, quantities),
         style=authorization.style or call.style,
     )
 
 
-def voided(order: Order, authorization: Authorization, call: Void) -> Authorization:
+def apply_void(order: Order, authorization: Authorization, call: Void) -> Authorization:
     """Void by lines or by amount, which reduces the authorization (PLA-04, STA-20, END-15, END-16)."""
-    cents, taken = _requested(order, authorization, call)
+    cents, quantities = _requested_portion(order, authorization, call)
     assert cents is not None, "refused before"
     return replace(
         authorization,
         voided=authorization.voided + cents,
         voided_by_amount=authorization.voided_by_amount + (cents if call.lines is None else 0),
-        voided_lines=_plus(authorization.voided_lines, taken),
+        voided_lines=_add(authorization.voided_lines, quantities),
     )
 
 
 def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
     """Refuse a refund of more than was captured, less earlier refunds (SET-49, REF-01, END-09, A33)."""
     by_lines = order.is_invoice
-    refusals = malformed(order, call) + invalid(call.lines is None and by_lines, "END-09")
+    refusals = malformed_refusals(order, call) + refuse_if(call.lines is None and by_lines, "END-09")
     is_malformed = bool(refusals)
     if order.refundable == 0:
         refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if by_lines else ("SET-49",)))
@@ -155,40 +166,43 @@ def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
 
 
 def refundable_quantities(order: Order) -> tuple[int, ...]:
-    """Return the refundable quantity of each line: the captured items if only lines were captured, or all."""
-    rest = [line.quantity for line in order.lines]
+    """Return the refundable quantity of each line.
+
+    If all captures were by line, only captured items are refundable, otherwise all items.
+    """
+    remaining = [line.quantity for line in order.lines]
     for attempt in order.attempts:
-        mine = attempt.authorization
+        authorization = attempt.authorization
         if (
-            mine is not None
-            and mine.style == "lines"
-            and mine.captured == price(order.lines, mine.captured_lines)
+            authorization is not None
+            and authorization.style == "lines"
+            and authorization.captured == price(order.lines, authorization.captured_lines)
         ):
-            rest = list(mine.captured_lines)
+            remaining = list(authorization.captured_lines)
     for refund in order.refunds:
         if refund.status != "error":
-            rest = [a - b for a, b in zip(rest, refund.lines, strict=True)]
-    return tuple(rest)
+            remaining = [a - b for a, b in zip(remaining, refund.lines, strict=True)]
+    return tuple(remaining)
 
 
-def has_voided(order: Order, wanted: Wanted) -> bool:
+def has_voided(order: Order, requested: RequestedLines) -> bool:
     """Whether some of the lines were voided by lines; captures by amount may cover their refund."""
-    lost = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
-    names = {line for line, _ in wanted}
+    apply_void = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
+    requested_ids = {line for line, _ in requested}
     return any(
-        quantity and line.id in names
-        for quantities in lost
+        quantity and line.id in requested_ids
+        for quantities in apply_void
         for line, quantity in zip(order.lines, quantities, strict=True)
     )
 
 
 def requested_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
     """Return the cents and quantities of a refund; lines set the amount for the invoice method (A46)."""
-    none = (0,) * len(order.lines)
+    nothing = (0,) * len(order.lines)
     if call.lines is None:
-        return (order.refundable if call.amount is None else call.amount), none
-    taken = take(order.lines, refundable_quantities(order), call.lines)
-    if taken is None:
-        return None, none
+        return (order.refundable if call.amount is None else call.amount), nothing
+    allocated = allocate(order.lines, refundable_quantities(order), call.lines)
+    if allocated is None:
+        return None, nothing
     by_lines = call.amount is None or order.is_invoice
-    return (price(order.lines, taken) if by_lines else call.amount), taken
+    return (price(order.lines, allocated) if by_lines else call.amount), allocated

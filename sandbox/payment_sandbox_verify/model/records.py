@@ -12,19 +12,19 @@ from typing import Final, NamedTuple
 START: Final = datetime.fromisoformat("2027-01-01T00:00:00+00:00")
 LARGEST_AMOUNT: Final = 2**53 - 1  # A08
 RETRY_AFTER: Final = timedelta(minutes=2)  # HOOK-11
-DELIVERIES: Final = 10  # HOOK-12, LIM-06
-RECURRING_SETTLES_AFTER: Final = timedelta(minutes=1)  # SET-64
-SCREENING_TAKES: Final = timedelta(minutes=10)  # the trigger value needs-time
-SERIES_LASTS: Final = "P1Y"  # LIM-08
-HOSTED_PAGE_LASTS: Final = "P1D"  # SET-69
-QR_LASTS: Final = "P1Y"  # QR-15
+DELIVERY_ATTEMPTS_MAX: Final = 10  # HOOK-12, LIM-06
+RECURRING_SETTLEMENT_DELAY: Final = timedelta(minutes=1)  # SET-64
+SCREENING_DURATION: Final = timedelta(minutes=10)  # the trigger value needs-time
+SERIES_PERIOD: Final = "P1Y"  # LIM-08
+HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
+QR_PERIOD: Final = "P1Y"  # QR-15
 PERIOD: Final = re.compile(
     r"P(?:(?P<Y>\d+)Y)?(?:(?P<M>\d+)M)?(?:(?P<W>\d+)W)?(?:(?P<D>\d+)D)?"
     r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)S)?)?"
 )
 
 
-def after(moment: datetime, period: str) -> datetime:
+def add_period(moment: datetime, period: str) -> datetime:
     """Add an ISO 8601 duration; months and years by the calendar (SET-22).
 
     Raises:
@@ -55,11 +55,11 @@ class Method(NamedTuple):
     needs: tuple[str, ...] = ()
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
-    screenings: tuple[str, ...] = ()  # the answers of its screening besides a pass
-    rules: tuple[str, ...] = ()  # on its acceptance, or on its refusal in test mode
-    by_default: tuple[str, ...] = ("SET-65",)  # the rules of its default period
-    visited: str = "SET-36"  # the rule on the first visit of its page
-    paid: str = "GEN-05"  # the rule on payments in test mode
+    screenings: tuple[str, ...] = ()  # the screening's answers, except a pass
+    rules: tuple[str, ...] = ()  # the rules on acceptance, or on refusal in test mode
+    default_period_rules: tuple[str, ...] = ("SET-65",)  # the rules on the default period
+    visit_rule: str = "SET-36"  # the rule on the first visit to the page
+    payment_rule: str = "GEN-05"  # the rule on payments in test mode
     has_flows: bool = False  # one-click and recurring (CARD-04)
 
     @property
@@ -74,31 +74,31 @@ METHODS: Final = {
         authorizes=True,
         has_flows=True,
         rules=("CARD-01",),
-        by_default=("LIM-12", "SET-65"),
-        visited="STA-04",
-        paid="CARD-06",
+        default_period_rules=("LIM-12", "SET-65"),
+        visit_rule="STA-04",
+        payment_rule="CARD-06",
     ),
     "bank-transfer": Method(  # SEPA-01, LIM-14
         "P30D",
         has_page=False,
         is_transfer=True,
         rules=("SEPA-03", "SEPA-05"),
-        by_default=("LIM-14", "SET-67"),
+        default_period_rules=("LIM-14", "SET-67"),
     ),
     "bank-redirect-nl": Method(  # IDR-01, LIM-13
         "PT60M",
         needs=("issuer_id",),
         rules=("IDR-02",),
-        by_default=("LIM-13", "SET-66"),
-        visited="STA-05",
-        paid="IDR-02",
+        default_period_rules=("LIM-13", "SET-66"),
+        visit_rule="STA-05",
+        payment_rule="IDR-02",
     ),
     "bank-redirect-be": Method(
-        "PT60M", is_testable=False, rules=("BRB-01",), by_default=("SET-66",)
+        "PT60M", is_testable=False, rules=("BRB-01",), default_period_rules=("SET-66",)
     ),  # SET-61, SET-66
-    "bank-redirect-de": Method("PT60M", rules=("BRD-01",), by_default=("SET-66",)),
-    "wallet-qr": Method("PT30M", rules=("WQR-02",), visited="STA-06"),
-    "wallet-web": Method("PT30M", rules=("WWEB-01",), visited="STA-07"),
+    "bank-redirect-de": Method("PT60M", rules=("BRD-01",), default_period_rules=("SET-66",)),
+    "wallet-qr": Method("PT30M", rules=("WQR-02",), visit_rule="STA-06"),
+    "wallet-web": Method("PT30M", rules=("WWEB-01",), visit_rule="STA-07"),
     "wallet-apple": Method("PT30M", is_testable=False, rules=("WAPP-01",)),  # SET-61
     "wallet-google": Method("PT30M", rules=("GPAY-01",)),  # GPAY-05
     "pay-later-a": Method(  # PLA-01, PLA-02, SET-68
@@ -107,7 +107,7 @@ METHODS: Final = {
         needs=("order_lines",),
         screenings=("declined", "needs-time", "error"),
         rules=("PLA-05",),
-        by_default=("SET-68",),
+        default_period_rules=("SET-68",),
     ),
     "invoice-later-b": Method(  # INV-01, INV-02, SET-67
         "P30D",
@@ -116,12 +116,12 @@ METHODS: Final = {
         needs=("order_lines", "customer"),
         screenings=("declined",),
         rules=("INV-06",),
-        by_default=("SET-67",),
+        default_period_rules=("SET-67",),
     ),
 }
 
 
-class Line(NamedTuple):
+class LineItem(NamedTuple):
     """An order line: ``amount`` is per item, VAT included (A16)."""
 
     id: str
@@ -145,7 +145,7 @@ class Authorization:
     is_expired: bool = False
 
     @property
-    def rest(self) -> int:
+    def remaining(self) -> int:
         """The cents neither captured nor voided; partial captures add up (SET-47)."""
         return self.amount - self.captured - self.voided
 
@@ -163,7 +163,7 @@ class Attempt:
     flow: str = ""  # "first one-click", "one-click", "first recurring" or "recurring"
     authorization: Authorization | None = None
     received: int = 0  # the money of a sale or of a transfer
-    screening: str = ""  # the coming answer of a slow screening
+    screening: str = ""  # the pending answer of a slow screening
     due: datetime | None = None  # the time of the screening's answer or the settlement
 
     @property
@@ -191,14 +191,14 @@ class Attempt:
 class Webhook:
     """A webhook for a status change (HOOK-02)."""
 
-    since: datetime
+    created_at: datetime
     attempts: int = 0
     state: str = "pending"
 
     @property
     def due(self) -> datetime | None:
         """The time of the next delivery, two minutes after the previous one (HOOK-11)."""
-        return self.since + self.attempts * RETRY_AFTER if self.state == "pending" else None
+        return self.created_at + self.attempts * RETRY_AFTER if self.state == "pending" else None
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Refund:
     amount: int
     status: str
     lines: tuple[int, ...]  # the quantity of each line
-    fails: datetime | None = None
+    fails_at: datetime | None = None
     webhooks: tuple[Webhook, ...] = ()
 
 
@@ -218,13 +218,13 @@ class Order:
 
     amount: int
     status: str
-    expires: datetime | None  # for an order with a hosted page
-    lines: tuple[Line, ...] = ()
+    expires: datetime | None  # None for an order without a hosted page
+    lines: tuple[LineItem, ...] = ()
     customer: str = ""
     offered: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     description: str = ""
-    webhook_url: str = ""  # of the order (ORD-10, HOOK-04); "" for the project's URL (HOOK-03)
+    webhook_url: str = ""  # the order's own (ORD-10, HOOK-04); "" for the project's (HOOK-03)
     has_acted: bool = False  # whether the customer has acted
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()
@@ -268,7 +268,7 @@ class Order:
         )
 
 
-class Card(NamedTuple):
+class StoredCard(NamedTuple):
     """A stored card, known by the vault token of a first payment (CARD-20)."""
 
     order: int
@@ -277,7 +277,7 @@ class Card(NamedTuple):
     valid_until: datetime
 
 
-class Code(NamedTuple):
+class QrRequest(NamedTuple):
     """A QR request."""
 
     amount: int
@@ -298,5 +298,5 @@ class Shop:
     authorized_status: str = "completed"
     is_reachable: bool = True  # whether the shop answers webhooks with 200, not 503
     orders: tuple[Order, ...] = ()
-    cards: tuple[Card, ...] = ()
-    codes: tuple[Code, ...] = ()
+    cards: tuple[StoredCard, ...] = ()
+    codes: tuple[QrRequest, ...] = ()

@@ -8,7 +8,7 @@ from payment_sandbox_verify.model.calls import NOT_FOUND, Call, Outcomes, Refusa
 from payment_sandbox_verify.model.changes import run_until
 from payment_sandbox_verify.model.records import Shop
 
-STEPS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
+HANDLERS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
     calls.Create: merchant.create,
     calls.Update: merchant.update,
     calls.Cancel: merchant.cancel,
@@ -19,12 +19,12 @@ STEPS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
     calls.Act: events.act,
     calls.Scan: events.scan,
     calls.Advance: events.advance,
-    calls.Answer: events.answer,
+    calls.SetReachability: events.set_reachability,
 }
 
 
-def stale(call: Call) -> Refusal:
-    """Refuse a change of an order because its entity tag is outdated (SET-33, IFM-01, IFM-02)."""
+def stale_refusal(call: Call) -> Refusal:
+    """Return the refusal of a change with an outdated entity tag (SET-33, IFM-01, IFM-02)."""
     by_style = {"amount": ("IFM-01", "SET-33"), "lines": ("IFM-02", "SET-33")}
     rules = by_style.get(call.style, ("SET-33",)) if type(call) is calls.Capture else ("SET-33",)
     return Refusal(412, "PreconditionFailed", rules)
@@ -40,7 +40,10 @@ def step(shop: Shop, call: Call) -> Outcomes:
     is_missing = number >= len(shop.orders) or (index >= 0 and index >= len(shop.orders[number].attempts))
     if is_missing or getattr(call, "code", -1) >= len(shop.codes):
         return refuse(shop, NOT_FOUND)
-    outcomes = STEPS[type(call)](shop, call)
+    outcomes = HANDLERS[type(call)](shop, call)
     if getattr(call, "if_match", "") == "stale":
-        return (*(outcome for outcome in outcomes if outcome.status >= 400), *refuse(shop, stale(call)))
+        return (
+            *(outcome for outcome in outcomes if outcome.status >= 400),
+            *refuse(shop, stale_refusal(call)),
+        )
     return tuple(outcome._replace(shop=run_until(outcome.shop, outcome.shop.now)) for outcome in outcomes)

@@ -13,7 +13,7 @@ MODULES: Final = ("values", "conversations", "patience")
 
 
 def all_probes() -> Iterator[Probe]:
-    """Yield the probes in their order of execution: fields, tours, conversations, and slow probes last."""
+    """Yield the probes in order of execution: fields, call sequences, conversations, and slow probes last."""
     yield from value_probes()
     yield from Walker().probes()
     for module in MODULES:

@@ -4,80 +4,82 @@ from collections.abc import Iterator
 from typing import Final
 
 from payment_sandbox_verify.answer import ServiceAnswer
-from payment_sandbox_verify.checks import CannotTell, Checks, holds
+from payment_sandbox_verify.checks import CannotTell, Checks, check_that
 from payment_sandbox_verify.probing import probe
-from payment_sandbox_verify.samples import TRANSFER, transaction_by
+from payment_sandbox_verify.samples import TRANSFER, transaction_with
 from payment_sandbox_verify.service import Service
 
-APART_SECONDS: Final = 120
+RETRY_SECONDS: Final = 120
 MARGIN_SECONDS: Final = 20
-STEP_SECONDS: Final = 5
-DELIVERIES: Final = 10
+POLL_SECONDS: Final = 5
+ATTEMPTS: Final = 10
 SLOW_SECONDS: Final = 7.0
 
 
-@probe("HOOK-09", "HOOK-10", "HOOK-11", "HOOK-12", "LIM-06", spends=True)
+@probe("HOOK-09", "HOOK-10", "HOOK-11", "HOOK-12", "LIM-06", is_costly=True)
 def failing_webhook(service: Service) -> Checks:
     """The service attempts a webhook ten times, two minutes apart, if the shop answers with 4xx or 5xx."""
     order = _order_with_webhook(service, 503, 404, 500)
-    waited = list(_waits(service, order))
-    came = len(waited) + 1
-    yield holds("HOOK-10", came > 1, "a webhook that was answered with 503 was not retried")
-    if came > 1:
-        yield holds("HOOK-09", came > 2, "a webhook that was answered with 404 was not retried")
-    if came > 2:
+    delays = list(_retry_delays(service, order))
+    attempts = len(delays) + 1
+    yield check_that("HOOK-10", attempts > 1, "a webhook that was answered with 503 was not retried")
+    if attempts > 1:
+        yield check_that("HOOK-09", attempts > 2, "a webhook that was answered with 404 was not retried")
+    if attempts > 2:
         for rule in ("HOOK-12", "LIM-06"):
-            yield holds(rule, came == DELIVERIES, f"a webhook was attempted {came} times, not ten")
-    for seconds in waited:
+            yield check_that(rule, attempts == ATTEMPTS, f"a webhook was attempted {attempts} times, not ten")
+    for seconds in delays:
         for rule in ("HOOK-11", "LIM-06"):
-            is_so = abs(seconds - APART_SECONDS) <= MARGIN_SECONDS
-            yield holds(rule, is_so, f"attempts are {seconds} s apart, not two minutes")
+            is_on_time = abs(seconds - RETRY_SECONDS) <= MARGIN_SECONDS
+            yield check_that(rule, is_on_time, f"attempts are {seconds} s apart, not two minutes")
 
 
-def _waits(service: Service, order: ServiceAnswer) -> Iterator[int]:
+def _retry_delays(service: Service, order: ServiceAnswer) -> Iterator[int]:
     """Yield the delay of each retry in seconds, up to one retry too many."""
-    for nth in range(2, DELIVERIES + 2):
-        seconds = _until_next(service, order, nth)
+    for nth in range(2, ATTEMPTS + 2):
+        seconds = _wait_for_retry(service, order, nth)
         if seconds is None:
             return
         yield seconds
 
 
-@probe("SET-57", spends=True)
+@probe("SET-57", is_costly=True)
 def slow_webhook(service: Service) -> Checks:
     """An answer after more than five seconds counts as a failure, so the webhook is retried."""
     order = _order_with_webhook(service, 200, delay_seconds=SLOW_SECONDS)
-    again = _until_next(service, order, 2)
-    yield holds("SET-57", again is not None, f"a response after {SLOW_SECONDS:g} s is accepted")
+    retried_after = _wait_for_retry(service, order, 2)
+    yield check_that("SET-57", retried_after is not None, f"a response after {SLOW_SECONDS:g} s is accepted")
 
 
-@probe("SET-58", spends=True)
+@probe("SET-58", is_costly=True)
 def redirected_webhook(service: Service) -> Checks:
     """A redirect is not followed, and the webhook is not retried."""
     order = _order_with_webhook(service, 302)
-    again = _until_next(service, order, 2)
-    yield holds("SET-58", again is None, "a webhook that was answered with a redirect was retried")
+    retried_after = _wait_for_retry(service, order, 2)
+    yield check_that(
+        "SET-58", retried_after is None, "a webhook that was answered with a redirect was retried"
+    )
 
 
 def _order_with_webhook(service: Service, *statuses: int, delay_seconds: float = 0.0) -> ServiceAnswer:
     """Create an order, and answer its webhooks with some statuses; return it after the first webhook.
 
     Raises:
-        CannotTell: the option --patient is missing, or no webhook comes.
+        CannotTell: the option --patient is missing, or no webhook arrives.
     """
     if not service.is_patient:
         raise CannotTell("needs half an hour: try --patient, with --webhook-url")
     service.answer_webhooks(*statuses, delay_seconds=delay_seconds)
-    order = service.order(transaction_by(TRANSFER), webhook_url=service.webhook_url)
-    if service.webhook_of(str(order.at("id"))) is None:
-        raise CannotTell(f"no webhook came to {service.webhook_url}")
+    order = service.new_order(transaction_with(TRANSFER), webhook_url=service.webhook_url)
+    if service.wait_for_webhook(str(order.at("id"))) is None:
+        raise CannotTell(f"no webhook arrived at {service.webhook_url}")
     return order
 
 
-def _until_next(service: Service, order: ServiceAnswer, nth: int) -> int | None:
-    """Return the seconds until the next webhook of an order; None if it does not come."""
-    for waited in range(STEP_SECONDS, APART_SECONDS + 2 * MARGIN_SECONDS, STEP_SECONDS):
-        service.pause(STEP_SECONDS)
-        if service.webhook_of(str(order.at("id")), nth=nth, within_seconds=0) is not None:
+def _wait_for_retry(service: Service, order: ServiceAnswer, nth: int) -> int | None:
+    """Return the seconds until the next webhook of an order; None if it does not arrive."""
+    for waited in range(POLL_SECONDS, RETRY_SECONDS + 2 * MARGIN_SECONDS, POLL_SECONDS):
+        service.pause(POLL_SECONDS)
+        if service.wait_for_webhook(str(order.at("id")), nth=nth, within_seconds=0) is not None:
             return waited
     return None

@@ -1,4 +1,4 @@
-"""Probes of fields: all values of enumerations, and both sides of each bound, each read back."""
+"""Probes of fields: all enumeration values, and values on both sides of each limit, each read back."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,17 +8,24 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.lines import LINE_TYPES
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox_verify.answer import MISSING, STEP, Json, ServiceAnswer, plain, value_at
-from payment_sandbox_verify.checks import CannotTell, Check, Checks, holds, refused, shown
-from payment_sandbox_verify.fields import FIELDS, QR_FIELDS
+from payment_sandbox_verify.answer import (
+    MISSING,
+    PATH_SEGMENT,
+    Json,
+    ServiceAnswer,
+    none_if_missing,
+    value_at,
+)
+from payment_sandbox_verify.checks import CannotTell, Check, Checks, check_refused, check_that, describe
+from payment_sandbox_verify.fields import RULES_BY_FIELD, RULES_BY_QR_FIELD
 from payment_sandbox_verify.probing import Probe, probe
-from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, transaction_by
-from payment_sandbox_verify.service import CODES, IGNORED, MARK, ORDERS, Service
+from payment_sandbox_verify.samples import CARD, CUSTOMER, LINES, RETURN_URL, WEBHOOK_URL, transaction_with
+from payment_sandbox_verify.service import CODES_PATH, IGNORED_FIELDS_HEADER, MARKER, ORDERS_PATH, Service
 
-LONG: Final = "Wollsocken, größer als 42, für «Zoë» 🧦 " * 12
+LONG_TEXT: Final = "Wollsocken, größer als 42, für «Zoë» 🧦 " * 12
 URLS: Final = (RETURN_URL, f"https://shop.invalid/{'x' * 400}?a=1&b=%20")
 ADDRESSES: Final = [{"address": "Teststraat 2", "address_type": "billing", "country": "NL"}]
-NO_TEXT: Final = (5, ["x"])
+NON_STRINGS: Final = (5, ["x"])
 
 
 class Field(NamedTuple):
@@ -29,22 +36,22 @@ class Field(NamedTuple):
     """
 
     rules: str
-    place: str
+    path: str
     valid: Sequence[object] = ()
     invalid: Sequence[object] = ()
     changes: str = ""
     is_echoed: bool = True
 
 
-OF_ORDERS: Final = (
+ORDER_FIELDS: Final = (
     Field("ORD-02", "currency", (), (...,)),
     Field("ORD-03", "currency", ("EUR",), ("USD", "eur", 5)),
     Field("LIM-01", "currency", (), ("GBP",)),
     Field("ORD-04", "amount", (), (...,)),
     Field("SET-11", "amount", (), (0, -1, None, True, 2**53)),
     Field("ORD-05 LIM-02", "amount", (1000, 1, 1295, 2**53 - 1), ("1295", 12.95), "SET-52"),
-    Field("ORD-06", "description", (LONG, MARK, "x" * 300, "€"), NO_TEXT, "SET-51"),
-    Field("ORD-07", "merchant_order_id", ("A-1", "probe 7/8", "ä" * 60), NO_TEXT, "SET-51"),
+    Field("ORD-06", "description", (LONG_TEXT, MARKER, "x" * 300, "€"), NON_STRINGS, "SET-51"),
+    Field("ORD-07", "merchant_order_id", ("A-1", "probe 7/8", "ä" * 60), NON_STRINGS, "SET-51"),
     Field("ORD-08", "return_url", URLS, ("no address", 5, "/thanks"), "SET-51"),
     Field("ORD-10", "webhook_url", (WEBHOOK_URL, f"{WEBHOOK_URL}?order=7"), ("no address", 5), "SET-51"),
     Field("ORD-11", "expiration_period", ("PT45M", "P1M", "P1W", "PT60M", "P1Y2DT3H4M5S"), ("soon", 5)),
@@ -54,14 +61,14 @@ OF_ORDERS: Final = (
     Field(
         "SET-14",
         "extra",
-        ({"basket": [1, 2.5, None, {"gift": True}], "note": LONG}, {"a": 1}),
+        ({"basket": [1, 2.5, None, {"gift": True}], "note": LONG_TEXT}, {"a": 1}),
         (5,),
         "SET-51",
     ),
     Field("ORD-18", "client", ({"user_agent": "probe/1", "shop": 7}, {"user_agent": "probe/2"}), (5,)),
     Field("ORD-16", "order_lines", (), (5, {})),
-    Field("CUS-01", "customer.first_name", ("Zoë", "Jan"), NO_TEXT, "SET-51"),
-    Field("CUS-01", "customer.last_name", ("O'Brien-Smith", "de Vries"), NO_TEXT),
+    Field("CUS-01", "customer.first_name", ("Zoë", "Jan"), NON_STRINGS, "SET-51"),
+    Field("CUS-01", "customer.last_name", ("O'Brien-Smith", "de Vries"), NON_STRINGS),
     Field("CUS-02", "customer.gender", ("male", "female"), (5,)),
     Field(
         "CUS-03",
@@ -90,28 +97,31 @@ OF_ORDERS: Final = (
     Field("LINE-06", "order_lines[0].quantity", (3, 1, 1000), (1.5, 0, -1, "3", ...)),
     Field("LINE-07 SET-30", "order_lines[0].vat_percentage", (2100, 0, 10_000, 1), ("21%", 10_001, -1, 2.5)),
 )
-PAYMENT: Final = "transactions[0]."
-OF_TRANSACTIONS: Final = (
-    Field("TRQ-01", f"{PAYMENT}payment_method", (), (...,)),
-    Field("TRQ-02", f"{PAYMENT}payment_method", (CARD,), ("cheque", CARD.title(), 5)),
+TRANSACTION: Final = "transactions[0]."
+TRANSACTION_FIELDS: Final = (
+    Field("TRQ-01", f"{TRANSACTION}payment_method", (), (...,)),
+    Field("TRQ-02", f"{TRANSACTION}payment_method", (CARD,), ("cheque", CARD.title(), 5)),
     Field(
-        "TRQ-03 SET-20", f"{PAYMENT}expiration_period", ("PT45M", "P1M", "PT60M", "P1W"), ("soon", "PT0S", 5)
+        "TRQ-03 SET-20",
+        f"{TRANSACTION}expiration_period",
+        ("PT45M", "P1M", "PT60M", "P1W"),
+        ("soon", "PT0S", 5),
     ),
-    Field("TRQ-06", f"{PAYMENT}capture_mode", ("manual", "delayed"), ("later", 5)),
-    Field("TRQ-07", f"{PAYMENT}payment_method_details", (), (5, "x")),
-    Field("CARD-10", f"{PAYMENT}payment_method_details.one_click_type", (), ("second", 5)),
-    Field("CARD-11", f"{PAYMENT}payment_method_details.recurring_type", (), ("second", 5)),
-    Field("SET-17", "transactions", (), ([transaction_by(CARD), transaction_by(CARD)], 5)),
+    Field("TRQ-06", f"{TRANSACTION}capture_mode", ("manual", "delayed"), ("later", 5)),
+    Field("TRQ-07", f"{TRANSACTION}payment_method_details", (), (5, "x")),
+    Field("CARD-10", f"{TRANSACTION}payment_method_details.one_click_type", (), ("second", 5)),
+    Field("CARD-11", f"{TRANSACTION}payment_method_details.recurring_type", (), ("second", 5)),
+    Field("SET-17", "transactions", (), ([transaction_with(CARD), transaction_with(CARD)], 5)),
 )
-DESCRIPTOR: Final = f"{PAYMENT}payment_method_details.dynamic_descriptor"
-OF_DESCRIPTORS: Final = (Field("CARD-05", DESCRIPTOR, ("PROBE",), (5,), is_echoed=False),)
-OF_CODES: Final = (
+DESCRIPTOR: Final = f"{TRANSACTION}payment_method_details.dynamic_descriptor"
+DESCRIPTOR_FIELDS: Final = (Field("CARD-05", DESCRIPTOR, ("PROBE",), (5,), is_echoed=False),)
+CODE_FIELDS: Final = (
     Field("QR-02 LIM-05", "amount", (1000, 1), (0, ..., "1000", 10.5, -1), is_echoed=False),
     Field("QR-03 QR-05", "amount_changeable", (False,), ("yes", 5)),
     Field("QR-06", "amount_max", (), (2000,)),
     Field("QR-08", "amount_min", (), (500,)),
     Field("QR-10", "currency", ("EUR",), ("USD",), is_echoed=False),
-    Field("QR-11", "description", (LONG, MARK, "€"), (5,)),
+    Field("QR-11", "description", (LONG_TEXT, MARKER, "€"), (5,)),
     Field("QR-12 QR-14", "one_off", (True, False), ("yes", 5)),
     Field("QR-16", "expiration", (...,), ("next year", 5), is_echoed=False),
     Field("QR-18", "merchant_order_id", ("A-1", "ä b"), (5,)),
@@ -120,182 +130,198 @@ OF_CODES: Final = (
     Field("QR-21", "return_url", URLS, ("no address", 5)),
     Field("QR-22", "webhook_url", (WEBHOOK_URL, f"{WEBHOOK_URL}?code=7"), ("no address", 5)),
 )
-OF_OPEN_CODES: Final = (
+CHANGEABLE_CODE_FIELDS: Final = (
     Field("QR-07 LIM-05", "amount_max", (1001, 2**40), (900, 1000), is_echoed=False),
     Field("QR-09 LIM-05", "amount_min", (1, 999), (1100, 1000, 0), is_echoed=False),
     Field("QR-04", "amount_changeable", (True,)),
 )
-LEAST: Final = {"currency": "EUR", "amount": 1000, "description": MARK}
-WITH_ALL: Final = {**LEAST, "customer": CUSTOMER, "order_lines": LINES}
-LEAST_CODE: Final = {**LEAST, "amount_changeable": False, "webhook_url": WEBHOOK_URL}
-GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
-    ("fields of orders", ORDERS, WITH_ALL, OF_ORDERS),
-    ("fields of transactions", ORDERS, {**LEAST, "transactions": [transaction_by(CARD)]}, OF_TRANSACTIONS),
-    ("descriptors", ORDERS, {**LEAST, "transactions": [transaction_by(CARD)]}, OF_DESCRIPTORS),
-    ("fields of codes", CODES, LEAST_CODE, OF_CODES),
-    ("bounds of codes", CODES, {**LEAST_CODE, "amount_changeable": True}, OF_OPEN_CODES),
+MINIMAL_ORDER: Final = {"currency": "EUR", "amount": 1000, "description": MARKER}
+FULL_ORDER: Final = {**MINIMAL_ORDER, "customer": CUSTOMER, "order_lines": LINES}
+MINIMAL_CODE: Final = {**MINIMAL_ORDER, "amount_changeable": False, "webhook_url": WEBHOOK_URL}
+FIELD_GROUPS: Final[Sequence[tuple[str, str, Json, Sequence[Field]]]] = (
+    ("fields of orders", ORDERS_PATH, FULL_ORDER, ORDER_FIELDS),
+    (
+        "fields of transactions",
+        ORDERS_PATH,
+        {**MINIMAL_ORDER, "transactions": [transaction_with(CARD)]},
+        TRANSACTION_FIELDS,
+    ),
+    (
+        "descriptors",
+        ORDERS_PATH,
+        {**MINIMAL_ORDER, "transactions": [transaction_with(CARD)]},
+        DESCRIPTOR_FIELDS,
+    ),
+    ("fields of codes", CODES_PATH, MINIMAL_CODE, CODE_FIELDS),
+    ("bounds of codes", CODES_PATH, {**MINIMAL_CODE, "amount_changeable": True}, CHANGEABLE_CODE_FIELDS),
 )
 
 
-def with_value(body: Json, place: str, value: object) -> Json:
+def with_value(body: Json, path: str, value: object) -> Json:
     """Return a copy of a body with another value at a path; ``...`` removes the field."""
     copy: Json = deepcopy(dict(body))
-    inner: Any = copy
-    steps = [int(index) if index else key for index, key in STEP.findall(place)]
+    parent: Any = copy
+    steps = [int(index) if index else key for index, key in PATH_SEGMENT.findall(path)]
     for key in steps[:-1]:
-        inner = inner.setdefault(key, {}) if isinstance(inner, dict) else inner[key]
+        parent = parent.setdefault(key, {}) if isinstance(parent, dict) else parent[key]
     if value is ...:
-        inner.pop(steps[-1], None)
+        parent.pop(steps[-1], None)
     else:
-        inner[steps[-1]] = value
+        parent[steps[-1]] = value
     return copy
 
 
-def _values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
+def _check_values(service: Service, path: str, base: Json, group: Sequence[Field]) -> Checks:
     """Send each valid value at least once, several fields at a time, and each invalid value on its own."""
     for number in range(max(len(field.valid) for field in group)):
         chosen = [(field, field.valid[number % len(field.valid)]) for field in group if field.valid]
         body = dict(base)
         for field, value in chosen:
-            body = with_value(body, field.place, value)
+            body = with_value(body, field.path, value)
         answer = service.call("POST", path, body)
         if not answer.is_success:
-            yield from _report_culprits(service, path, base, chosen)
+            yield from _report_refused_values(service, path, base, chosen)
             continue
         yield from _check_echo(answer, body, chosen)
-        if path == ORDERS:
+        if path == ORDERS_PATH:
             yield from _check_echo(service.read(answer), body, chosen)
     for field in group:
         for value in field.invalid:
-            yield from _check_refusal(field, service.call("POST", path, with_value(base, field.place, value)))
+            yield from _check_refusal(field, service.call("POST", path, with_value(base, field.path, value)))
 
 
 def _check_refusal(field: Field, answer: ServiceAnswer) -> Checks:
     for rule in field.rules.split():
-        yield from refused(rule, answer, 400, "ValidationError", field.place)
+        yield from check_refused(rule, answer, 400, "ValidationError", field.path)
 
 
-def _report_culprits(
+def _report_refused_values(
     service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]
 ) -> Checks:
-    """Send the values that are refused together one at a time.
+    """Send one at a time the values that were refused together.
 
     Raises:
-        CannotTell: each is accepted on its own.
+        CannotTell: each value is accepted on its own.
     """
-    is_clear = False
+    is_any_refused = False
     for field, value in chosen:
-        answer = service.call("POST", path, with_value(base, field.place, value))
+        answer = service.call("POST", path, with_value(base, field.path, value))
         if not answer.is_success:
-            is_clear = True
-            how = f"{field.place} of {shown(value)} returned {answer.summary}"
-            yield from (Check(rule, False, how, answer) for rule in field.rules.split())
-    if not is_clear:
+            is_any_refused = True
+            reason = f"{field.path} of {describe(value)} returned {answer.summary}"
+            yield from (Check(rule, False, reason, answer) for rule in field.rules.split())
+    if not is_any_refused:
         raise CannotTell(f"{path} refuses a combination of values, but accepts each on its own")
 
 
 def _check_echo(answer: ServiceAnswer, body: Json, chosen: Sequence[tuple[Field, object]]) -> Checks:
     """Check that the answer echoes the sent values; report a missing object once."""
-    lost: set[str] = set()
+    missing: set[str] = set()
     for field, value in [(field, value) for field, value in chosen if field.is_echoed]:
-        root = field.place.partition(".")[0].partition("[")[0]
-        if answer.at(field.place if root == "customer" else root) is MISSING:
-            lost.add(root)
+        root = field.path.partition(".")[0].partition("[")[0]
+        if answer.at(field.path if root == "customer" else root) is MISSING:
+            missing.add(root)
         else:
-            yield from _check_value(field.rules, answer, field.place, value)
-    for root in sorted(lost - {"customer"}):
-        rule = FIELDS.get(root, QR_FIELDS.get(root, "END-18"))
+            yield from _check_value(field.rules, answer, field.path, value)
+    for root in sorted(missing - {"customer"}):
+        rule = RULES_BY_FIELD.get(root, RULES_BY_QR_FIELD.get(root, "END-18"))
         yield Check(rule, False, f"{answer.method}: {root} is missing")
     yield from _check_customer(answer) if "customer" in body else ()
 
 
 def _check_customer(answer: ServiceAnswer) -> Checks:
     missing = sorted(key for key in CUSTOMER if answer.at(f"customer.{key}") is MISSING)
-    how = f"{answer.method}: the customer in the response lacks {', '.join(missing)}"
-    yield holds("SET-25", not missing, how)
+    reason = f"{answer.method}: the customer in the response lacks {', '.join(missing)}"
+    yield check_that("SET-25", not missing, reason)
     yield Check("CUS-13", True)
 
 
-def _check_value(rules: str, answer: ServiceAnswer, place: str, sent: object) -> Iterator[Check]:
-    value = answer.at(place)
-    how = f"{place} is {shown(value)}, not {shown(sent)}"
+def _check_value(rules: str, answer: ServiceAnswer, path: str, sent: object) -> Iterator[Check]:
+    value = answer.at(path)
+    reason = f"{path} is {describe(value)}, not {describe(sent)}"
     if isinstance(value, str) and isinstance(sent, str) and sent.startswith(value):
-        how = f"{place} is truncated to {len(value)} of {len(sent)} characters"
+        reason = f"{path} is truncated to {len(value)} of {len(sent)} characters"
     for rule in rules.split():
-        yield holds(rule, value == sent, f"{answer.method}: {how}")
+        yield check_that(rule, value == sent, f"{answer.method}: {reason}")
 
 
 @probe("SET-51", "SET-52")
-def changes(service: Service) -> Checks:
+def order_changes(service: Service) -> Checks:
     """Reads return the values changed by PUT, and PUT also refuses invalid values."""
-    fields = [field for field in OF_ORDERS if field.changes]
-    order = service.order(**_with_all(fields, 0))
-    place = f"{ORDERS}{order.at('id')}/"
+    fields = [field for field in ORDER_FIELDS if field.changes]
+    order = service.new_order(**_full_order(fields, 0))
+    order_path = f"{ORDERS_PATH}{order.at('id')}/"
     read = service.read(order)
-    chosen = [(field, field.valid[-1]) for field in fields if _is_read(field, read, order.sent)]
-    answer = service.call("PUT", place, _with_all(fields, -1))
+    chosen = [(field, field.valid[-1]) for field in fields if _is_returned(field, read, order.request_body)]
+    answer = service.call("PUT", order_path, _full_order(fields, -1))
     checks = list(
         _check_changes(service, answer, chosen)
         if answer.is_success
-        else _change_separately(service, place, chosen)
+        else _change_separately(service, order_path, chosen)
     )
     yield from checks
-    lost = " ".join(each.how for each in checks if not each.holds)
-    yield from _refused_by_put(service, place, [field for field in fields if field.place not in lost])
+    failures = " ".join(each.reason for each in checks if not each.is_met)
+    yield from _check_put_refusals(
+        service, order_path, [field for field in fields if field.path not in failures]
+    )
 
 
-def _refused_by_put(service: Service, place: str, fields: Sequence[Field]) -> Checks:
+def _check_put_refusals(service: Service, order_path: str, fields: Sequence[Field]) -> Checks:
     for field in fields:
-        if "." not in field.place:
-            yield from _check_refusal(field, service.call("PUT", place, {field.place: field.invalid[0]}))
+        if "." not in field.path:
+            yield from _check_refusal(field, service.call("PUT", order_path, {field.path: field.invalid[0]}))
 
 
-def _is_read(field: Field, read: ServiceAnswer, sent: object) -> bool:
+def _is_returned(field: Field, read: ServiceAnswer, sent: object) -> bool:
     """Whether a read returns the sent value of a field."""
-    return bool(plain(read.at(field.place)) == plain(value_at(sent, field.place)))
+    return bool(none_if_missing(read.at(field.path)) == none_if_missing(value_at(sent, field.path)))
 
 
 @probe("SET-53")
-def whole_orders(service: Service) -> Checks:
+def unchanged_orders(service: Service) -> Checks:
     """PUT accepts the result of a read, and leaves read-only fields unchanged."""
-    fields = [field for field in OF_ORDERS if field.changes]
-    read = service.read(service.order(**_with_all(fields, 0)))
+    fields = [field for field in ORDER_FIELDS if field.changes]
+    read = service.read(service.new_order(**_full_order(fields, 0)))
     whole = {**read.data, "description": "Whole", "status": "completed", "merchant_id": "x"}
-    answer = service.call("PUT", f"{ORDERS}{read.at('id')}/", whole)
-    yield holds("SET-53", answer.status == 200, f"PUT of an unchanged order returned {answer.summary}")
-    ignored = answer.headers.get(IGNORED, "")
+    answer = service.call("PUT", f"{ORDERS_PATH}{read.at('id')}/", whole)
+    yield check_that("SET-53", answer.status == 200, f"PUT with an unchanged order returned {answer.summary}")
+    ignored = answer.headers.get(IGNORED_FIELDS_HEADER, "")
     is_named = not ignored or {"status", "merchant_id"} <= set(re.findall(r"[\w.]+", ignored))
-    yield holds("SET-53", is_named, f"of status and merchant_id, {IGNORED} names {ignored!r}")
+    yield check_that(
+        "SET-53", is_named, f"of status and merchant_id, {IGNORED_FIELDS_HEADER} names {ignored!r}"
+    )
     for name in ("status", "merchant_id", "description") if answer.is_success else ():
         yield from _check_value("SET-53", answer, name, "Whole" if name == "description" else read.at(name))
 
 
-def _with_all(fields: Sequence[Field], number: int) -> Json:
+def _full_order(fields: Sequence[Field], number: int) -> Json:
     """Return an order with the nth valid value of each field."""
-    body: Json = dict(WITH_ALL)
+    body: Json = dict(FULL_ORDER)
     for field in fields:
-        body = with_value(body, field.place, field.valid[number])
+        body = with_value(body, field.path, field.valid[number])
     return body
 
 
-def _change_separately(service: Service, place: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Change the fields that are refused together one at a time."""
+def _change_separately(service: Service, order_path: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
+    """Change one at a time the fields that were refused together."""
     for field, value in chosen:
-        if "." not in field.place:
-            answer = service.call("PUT", place, {field.place: value})
-            yield holds(field.changes, answer.is_success, f"PUT of {field.place} returned {answer.summary}")
+        if "." not in field.path:
+            answer = service.call("PUT", order_path, {field.path: value})
+            yield check_that(
+                field.changes, answer.is_success, f"PUT with {field.path} returned {answer.summary}"
+            )
 
 
 def _check_changes(service: Service, answer: ServiceAnswer, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Check that the answer to a change and a later read show it."""
-    for shown_by in (answer, service.call("GET", answer.path)):
+    """Check that the answer to a change and a later read show the new values."""
+    for response in (answer, service.call("GET", answer.path)):
         for field, value in chosen:
-            yield from _check_value(field.changes, shown_by, field.place, value)
+            yield from _check_value(field.changes, response, field.path, value)
 
 
 def value_probes() -> Iterator[Probe]:
     """Yield a probe for each group of fields."""
-    for name, path, base, group in GROUPS:
+    for name, path, base, group in FIELD_GROUPS:
         rules = dict.fromkeys(rule for field in group for rule in field.rules.split())
-        run = partial(_values, path=path, base=base, group=group)
-        yield Probe(run, tuple(rules), spends=False, name=name)
+        run = partial(_check_values, path=path, base=base, group=group)
+        yield Probe(run, tuple(rules), is_costly=False, name=name)

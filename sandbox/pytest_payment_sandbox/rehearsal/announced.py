@@ -15,17 +15,17 @@ from payment_sandbox.operations.history import history, short_path
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, RunResult
-from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line, shop_lines
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
 
-ADVANCE: Final = AdvanceLimits(timeout_seconds=20)
+ADVANCE_LIMITS: Final = AdvanceLimits(timeout_seconds=20)
 SETTLE_SECONDS: Final = 10.0
 ONE_HOUR: Final = timedelta(hours=1)
 SERVER_ERROR: Final = 500
@@ -60,13 +60,13 @@ class AnnouncedTest:
         self.project = project
         self.variation = variation
         self.memory = memory
-        self.error = ""  # why the unchanged test cannot be judged
+        self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._sources = sources
         self._verdict: RunVerdict | None = None
         self._timeline = self._picture = ""
         if memory.baseline is not None:
-            self.run.calls.limit(memory.baseline.most_calls)
+            self.run.calls.set_limit(memory.baseline.most_calls)
         project.epoch.ids = Ids(crc32(name.encode()))
         if not project.epoch.state.clock.running:
             change_clock(project, now=_next_hour(project.now()))
@@ -83,8 +83,8 @@ class AnnouncedTest:
         verdict = self._verdict or RunVerdict([], (), ())
         return RunResult(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
 
-    def judge(self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]) -> None:
-        """Judge the test when it has just ended, and its shop still handles webhooks."""
+    def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
+        """Judge the test right after its end, while its shop still handles webhooks."""
         project, run = self.project, self.run
         trial = Trial(
             run,
@@ -100,7 +100,7 @@ class AnnouncedTest:
             for name, period in ending.jobs:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
-            books = self._books(ending, conversation, environment)
+            books = self._find_books(ending, conversation, environment)
             verdict = judge(trial, lambda until: advance_to(project, until), books)
         except Exception as error:
             if not self.variation:
@@ -111,11 +111,11 @@ class AnnouncedTest:
             lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
             stacks = [*_changed_line(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = "\n".join([*lines, *stacks])
-            self._picture = svg(sequence(happenings), is_file=True)
+            self._picture = svg(draw_sequence(happenings), is_file=True)
         self._verdict = verdict
 
-    def _books(
-        self, ending: Ending, conversation: Conversation, environment: Mapping[str, str]
+    def _find_books(
+        self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]
     ) -> Books | None:
         if ending.has_books:
             return conversation.books
@@ -124,9 +124,9 @@ class AnnouncedTest:
             return None
         key = self.project.masking.api_key or ""
         own = {**environment, "SANDBOX_API_KEY": key, "SANDBOX_TEST": self.name}
-        return lambda: source.entries_of(self.project, own)
+        return lambda: source.read_entries(self.project, own)
 
-    def _read_view(self, ending: Ending, conversation: Conversation) -> CustomerView:
+    def _read_view(self, ending: EndOfTest, conversation: Conversation) -> CustomerView:
         get: Callable[[str], str | None] = conversation.page if ending.has_pages else request_page
         is_first = self.memory.baseline is None
         pages = read_pages(self.project, get, self._sources.pages, is_first=is_first)
@@ -134,8 +134,8 @@ class AnnouncedTest:
 
 
 def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> RunResult:
-    """Return the result of a run whose test did not finish: the test hangs, or the suite crashed."""
-    reason = failure or "the suite ended before the test did"
+    """Return the result of an unfinished test: it hangs, or the suite crashed."""
+    reason = failure or "the suite ended before the test"
     if test is not None and "longer than" in reason:
         problem = BookProblem("hangs", f"the run of the suite did not finish: {reason}")
     else:
@@ -145,7 +145,7 @@ def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failu
     return RunResult(RunVerdict([problem], (), ()), steps, applied or variation, reason, "")
 
 
-def _changed_line(run: RehearsedRun, ending: Ending) -> list[str]:
+def _changed_line(run: RehearsedRun, ending: EndOfTest) -> list[str]:
     """Return the location of the changed call in the shop, if the helper reported it."""
     calls_by_step = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
     for name in [each.step for each in run.applied if each.step in calls_by_step]:
@@ -155,7 +155,7 @@ def _changed_line(run: RehearsedRun, ending: Ending) -> list[str]:
     return []
 
 
-def _line_of_call(ending: Ending, call: tuple[str, str], number: int) -> SourceLine | None:
+def _line_of_call(ending: EndOfTest, call: tuple[str, str], number: int) -> SourceLine | None:
     """Return the line that decided on the nth call with this method and path."""
     calls_with_lines = [
         ((method, path), LocatedCall(f"{method} {short_path(path)}", shop_lines(stack)))
@@ -183,4 +183,4 @@ def _next_hour(now: datetime) -> datetime:
 def advance_to(project: Project, until: datetime) -> None:
     """Advance the clock as far as possible, and ignore errors."""
     with suppress(Exception):  # the history lists failed events
-        advance_clock(project, {"to": until}, ADVANCE)
+        advance_clock(project, {"to": until}, ADVANCE_LIMITS)

@@ -53,23 +53,23 @@ class BookProblem(NamedTuple):
     sentence: str
 
 
-def compare(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
+def compare_books(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Compare the shop's books with the service's records."""
     known = {order_id for entry in entries for order_id in entry.orders}
-    problems = [problem for entry in entries for problem in _problems(entry, records)]
+    problems = [problem for entry in entries for problem in _find_problems(entry, records)]
     for record in records.values():
-        kept = record.received - record.refunded
-        if record.order_id not in known and kept > 0:
+        net_received = record.received - record.refunded
+        if record.order_id not in known and net_received > 0:
             problems.append(
                 BookProblem(
                     "unknown-money",
-                    f"the customer paid {euros(kept)} for an order that the shop does not know",
+                    f"the customer paid {euros(net_received)} for an order that the shop does not know",
                 )
             )
     return problems
 
 
-def _problems(entry: BookEntry, records: Records) -> Iterable[BookProblem]:
+def _find_problems(entry: BookEntry, records: Records) -> Iterable[BookProblem]:
     purchase = _purchase_of(entry, records)
     for kind, check in CHECKS.items():
         sentence = check(purchase)
@@ -94,7 +94,7 @@ class Purchase(NamedTuple):
         return sum(record.refunded for record in self.orders)
 
     @property
-    def kept(self) -> int:
+    def net_received(self) -> int:
         """The amount paid and not refunded, in cents."""
         return self.received - self.refunded
 
@@ -103,7 +103,7 @@ def _purchase_of(entry: BookEntry, records: Records) -> Purchase:
     return Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
 
 
-def _shipped_unpaid(purchase: Purchase) -> str | None:
+def _check_unpaid_shipment(purchase: Purchase) -> str | None:
     entry = purchase.entry
     if entry.shipped <= purchase.received:
         return None
@@ -111,7 +111,7 @@ def _shipped_unpaid(purchase: Purchase) -> str | None:
     return f"goods worth {euros(entry.shipped)} were shipped, but {received_text} was received for them"
 
 
-def _shipped_twice(purchase: Purchase) -> str | None:
+def _check_double_shipment(purchase: Purchase) -> str | None:
     entry = purchase.entry
     if not entry.amount or entry.shipped <= entry.amount:
         return None
@@ -119,28 +119,28 @@ def _shipped_twice(purchase: Purchase) -> str | None:
     return f"goods worth {euros(entry.shipped)} were shipped, but the purchase costs only {price}"
 
 
-def _paid_for_nothing(purchase: Purchase) -> str | None:
+def _check_missing_payment(purchase: Purchase) -> str | None:
     is_known = purchase.received or any(record.authorized for record in purchase.orders)
     if is_known or not purchase.entry.paid:
         return None
     return "the shop marks it as paid, but no payment was made"
 
 
-def _payment_missed(purchase: Purchase) -> str | None:
-    if purchase.kept <= 0 or purchase.entry.paid:
+def _check_missed_payment(purchase: Purchase) -> str | None:
+    if purchase.net_received <= 0 or purchase.entry.paid:
         return None
-    return f"the customer paid {euros(purchase.kept)}, but the shop does not mark it as paid"
+    return f"the customer paid {euros(purchase.net_received)}, but the shop does not mark it as paid"
 
 
-def _paid_twice(purchase: Purchase) -> str | None:
+def _check_double_payment(purchase: Purchase) -> str | None:
     paid = [record for record in purchase.orders if record.received > record.refunded or record.capturable]
     if len(paid) <= 1:
         return None
-    kept = f", {euros(purchase.kept)} in total" if purchase.kept else ""
-    return f"the customer paid {len(paid)} times{kept}"
+    total = f", {euros(purchase.net_received)} in total" if purchase.net_received else ""
+    return f"the customer paid {len(paid)} times{total}"
 
 
-def _refunds_differ(purchase: Purchase) -> str | None:
+def _check_refunds(purchase: Purchase) -> str | None:
     if purchase.entry.refunded == purchase.refunded:
         return None
     return (
@@ -149,22 +149,22 @@ def _refunds_differ(purchase: Purchase) -> str | None:
     )
 
 
-def _cancelled_but_kept(purchase: Purchase) -> str | None:
-    if not purchase.entry.cancelled or purchase.kept <= 0:
+def _check_cancellation(purchase: Purchase) -> str | None:
+    if not purchase.entry.cancelled or purchase.net_received <= 0:
         return None
-    return f"the shop cancelled the purchase, but kept {euros(purchase.kept)}"
+    return f"the shop cancelled the purchase, but kept {euros(purchase.net_received)}"
 
 
-PAID_FOR_NOTHING: Final = "paid-for-nothing"
-PAID_TWICE: Final = "paid-twice"
+PAID_FOR_NOTHING_KIND: Final = "paid-for-nothing"
+PAID_TWICE_KIND: Final = "paid-twice"
 CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
-    "shipped-unpaid": _shipped_unpaid,
-    "shipped-twice": _shipped_twice,
-    PAID_FOR_NOTHING: _paid_for_nothing,
-    "payment-missed": _payment_missed,
-    PAID_TWICE: _paid_twice,
-    "refunds-differ": _refunds_differ,
-    "cancelled-but-kept": _cancelled_but_kept,
+    "shipped-unpaid": _check_unpaid_shipment,
+    "shipped-twice": _check_double_shipment,
+    PAID_FOR_NOTHING_KIND: _check_missing_payment,
+    "payment-missed": _check_missed_payment,
+    PAID_TWICE_KIND: _check_double_payment,
+    "refunds-differ": _check_refunds,
+    "cancelled-but-kept": _check_cancellation,
 }
 
 
@@ -173,41 +173,41 @@ def find_reversals(readings: Sequence[Sequence[BookEntry]], records: Records) ->
     return [
         BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
-        for before, now in _same_purchases(earlier, later)
-        for sentence in _reversals(before, _purchase_of(now, records))
+        for before, now in _pair_purchases(earlier, later)
+        for sentence in _describe_reversals(before, _purchase_of(now, records))
     ]
 
 
-def _same_purchases(
+def _pair_purchases(
     earlier: Sequence[BookEntry], later: Sequence[BookEntry]
 ) -> Iterator[tuple[BookEntry, BookEntry]]:
     known = {entry.purchase: entry for entry in earlier}
     yield from ((known[entry.purchase], entry) for entry in later if entry.purchase in known)
 
 
-def _reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
-    if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
+def _describe_reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
+    if before.paid and not now.entry.paid and not now.entry.cancelled and now.net_received > 0:
         paid = "the shop marked it as paid and later as unpaid"
-        yield f"{paid}, although it kept {euros(now.kept)}"
+        yield f"{paid}, although it kept {euros(now.net_received)}"
     if now.entry.shipped < before.shipped:
         change = f"from {euros(before.shipped)} to {euros(now.entry.shipped)}"
         yield f"the value of the shipped goods fell {change}"
 
 
-def paid_without_payment(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
+def find_unpaid_purchases(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Find purchases marked as paid without a payment, which is a mistake at any time."""
-    return [problem for problem in compare(entries, records) if problem.kind == PAID_FOR_NOTHING]
+    return [problem for problem in compare_books(entries, records) if problem.kind == PAID_FOR_NOTHING_KIND]
 
 
-def missed_authorizations(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
+def find_missed_authorizations(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Find authorizations that are unknown to the shop, or that reserve the customer's money twice."""
     return [
-        *(problem for problem in compare(entries, records) if problem.kind == PAID_TWICE),
-        *_unknown_authorizations(entries, records),
+        *(problem for problem in compare_books(entries, records) if problem.kind == PAID_TWICE_KIND),
+        *_find_unknown_authorizations(entries, records),
     ]
 
 
-def _unknown_authorizations(entries: Sequence[BookEntry], records: Records) -> Iterator[BookProblem]:
+def _find_unknown_authorizations(entries: Sequence[BookEntry], records: Records) -> Iterator[BookProblem]:
     known = {order_id for entry in entries for order_id in entry.orders}
     for record in records.values():
         if record.capturable and record.order_id not in known:

@@ -20,28 +20,35 @@ from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.filling import Choices, FormBody, read_choices
-from payment_sandbox.testing.shops.submitting import POST, Submission
+from payment_sandbox.testing.shops.submitting import POST_METHOD, Submission
 
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-FLAGS: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+BROWSER_COMMANDS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER_FLAGS: Final = (
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+)
 TIMEOUT_MS: Final = 8_000
 PAYMENT_PAGES_MAX: Final = 8
 REQUEST_SECONDS_MAX: Final = 15.0
-TEXT_MAX: Final = 200  # characters of a page in an error
-KEYS: Final = ("open", "steps", "returned")
-ACTIONS: Final = ("click", "fill", "select", "check")
-WITH_VALUE: Final = ("fill", "select")
-ACTIONS_TEXT: Final = ", ".join(f"{name} (requires with)" if name in WITH_VALUE else name for name in ACTIONS)
-CHOICES: Final = (
+PAGE_TEXT_MAX: Final = 200  # characters of a page in an error
+SCRIPT_KEYS: Final = ("open", "steps", "returned")
+STEP_ACTIONS: Final = ("click", "fill", "select", "check")
+ACTIONS_WITH_VALUE: Final = ("fill", "select")
+ACTIONS_TEXT: Final = ", ".join(
+    f"{name} (requires with)" if name in ACTIONS_WITH_VALUE else name for name in STEP_ACTIONS
+)
+CHOICE_SELECTORS: Final = (
     '[data-testid="method-credit-card"]',
     '[data-testid^="method-"]',
     '[data-testid^="issuer-"]',
     '[data-testid="scan-open"]',
 )
 """Elements of the payment pages that a customer clicks before the payment."""
-PAY_BUTTONS: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
+PAY_SELECTOR: Final = '[data-testid="pay"], [data-testid="sandbox-credit"]'
 BANK_PATH: Final = "/secure"
-BACK_BUTTON: Final = '[data-testid="back-to-shop"]'
+BACK_SELECTOR: Final = '[data-testid="back-to-shop"]'
 
 
 class PurchaseFailed(Exception):
@@ -66,9 +73,9 @@ class BuyScript(NamedTuple):
     """A purchase: the first page, the customer's steps, and the address or element expected on return."""
 
     file: str
-    open: str
+    first_page: str
     steps: Sequence[PurchaseStep]
-    returned: str
+    expected_return: str
 
 
 def read_buy_script(file: Path) -> BuyScript:
@@ -77,34 +84,34 @@ def read_buy_script(file: Path) -> BuyScript:
     Raises:
         ValueError: the file is invalid; the message states the line and what was expected.
     """
-    document = _parse(file)
+    document = _parse_script(file)
     data = document.data
-    if not isinstance(data, dict) or set(data) - set(KEYS) or "open" not in data:
-        raise _invalid(document, file, "", "expected open, steps and, optionally, returned")
+    if not isinstance(data, dict) or set(data) - set(SCRIPT_KEYS) or "open" not in data:
+        raise _script_error(document, file, "", "expected open, steps and, optionally, returned")
     steps = data.get("steps")
     if not isinstance(steps, list) or not steps:
-        raise _invalid(document, file, "steps", "expected a list of steps")
+        raise _script_error(document, file, "steps", "expected a list of steps")
     read = []
     for number, step in enumerate(steps, 1):
         if (action := _action_of(step)) is None:
             path = f"steps[{number - 1}]"
-            raise _invalid(
+            raise _script_error(
                 document, file, path, f"step {number}: expected one of {ACTIONS_TEXT}, not {step!r}"
             )
         read.append(PurchaseStep(f"step {number}", action, str(step[action]), str(step.get("with", ""))))
     return BuyScript(str(file), str(data["open"]), read, str(data.get("returned", "")))
 
 
-def _parse(file: Path) -> Document:
+def _parse_script(file: Path) -> Document:
     try:
         return parse_yaml(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise ValueError(f"cannot read {str(file)!r}: {error.strerror}") from error
     except Invalid as invalid:
-        raise ValueError("; ".join(violation.placed() for violation in invalid.violations)) from invalid
+        raise ValueError("; ".join(violation.as_line() for violation in invalid.violations)) from invalid
 
 
-def _invalid(document: Document, file: Path, path: str, expected: str) -> ValueError:
+def _script_error(document: Document, file: Path, path: str, expected: str) -> ValueError:
     return ValueError(f"{file}:{document.position_of(path).line}: {expected}")
 
 
@@ -112,21 +119,21 @@ def _action_of(step: object) -> str | None:
     """Return the action of a step; None if the step is invalid."""
     if not isinstance(step, dict):
         return None
-    action = next((name for name in ACTIONS if name in step), None)
+    action = next((name for name in STEP_ACTIONS if name in step), None)
     if action is None or set(step) - {action, "with"}:
         return None
-    return action if (action in WITH_VALUE) == ("with" in step) else None
+    return action if (action in ACTIONS_WITH_VALUE) == ("with" in step) else None
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def launch_chromium() -> Iterator[Browser]:
     """Start a headless browser: the system's Chromium, or Playwright's own.
 
     Raises:
-        BuyFails: no browser can be started.
+        PurchaseFailed: no browser can be started.
     """
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    flags = [*FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
+    path = next(filter(None, map(shutil.which, BROWSER_COMMANDS)), None)
+    flags = [*BROWSER_FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(executable_path=path, args=flags)
@@ -167,20 +174,20 @@ class Customer:
         self._cookies: dict[str, str] = {}
         self.screenshots: dict[str, bytes] = {}  # screenshots by address
 
-    def buy(self, press: RecordSubmission, forms: Forms) -> None:
+    def buy(self, record_submission: RecordSubmission, forms: Forms) -> None:
         """Buy, pay, and return to the shop; ``forms`` has the steps known to submit a form.
 
         Raises:
-            BuyFails: a step fails, or the customer does not get back to the shop.
+            PurchaseFailed: a step fails, or the customer does not get back to the shop.
         """
-        self._open(urljoin(f"{self._shop}/", self._script.open), "open")
+        self._open(urljoin(f"{self._shop}/", self._script.first_page), "open")
         for number, step in enumerate(self._script.steps):
-            self._perform(step, number, press, forms)
+            self._perform(step, number, record_submission, forms)
         self._pay()
         self._expect_return()
 
     def read_page(self, url: str) -> str | None:
-        """Take a screenshot of a page of the shop; return its text, or None if the page does not exist."""
+        """Take a screenshot of a shop page; return its text, or None if the page does not exist."""
         if urlsplit(url).netloc == "":
             url = urljoin(f"{self._shop}/", url)
         tab = self._context.new_page()
@@ -228,17 +235,19 @@ class Customer:
                 f"{self._script.file}, {step_name}: {url} does not open: {reason}"
             ) from error
 
-    def _perform(self, step: PurchaseStep, number: int, press: RecordSubmission, forms: Forms) -> None:
+    def _perform(
+        self, step: PurchaseStep, number: int, record_submission: RecordSubmission, forms: Forms
+    ) -> None:
         element = self._page.locator(step.selector).first
         posts: list[bytes] = []
 
         def record_post(request: Request) -> None:
-            if request.method == POST and request.url.startswith(self._shop):
+            if request.method == POST_METHOD and request.url.startswith(self._shop):
                 posts.append(request.post_data_buffer or b"")
 
         is_known = number in forms
         choices = read_choices(self._page.content())
-        submission = press(step.selector, forms[number]) if is_known else None
+        submission = record_submission(step.selector, forms[number]) if is_known else None
         self._page.on("request", record_post)
         try:
             if submission is not None:
@@ -246,14 +255,14 @@ class Customer:
             self._interact(step, element)
             self._page.wait_for_load_state("load")
         except Error as error:
-            raise self._failure(step, error) from error
+            raise self._step_failure(step, error) from error
         finally:
             self._page.remove_listener("request", record_post)
             if submission is not None:
                 self._page.unroute(f"{self._shop}/**")
         if posts and not is_known:
             forms[number] = FormBody(posts[0], choices).details
-            press(step.selector, forms[number])
+            record_submission(step.selector, forms[number])
 
     def _interact(self, step: PurchaseStep, element: Locator) -> None:
         if step.action == "fill":
@@ -265,7 +274,7 @@ class Customer:
         else:
             element.click()
 
-    def _failure(self, step: PurchaseStep, error: Exception) -> PurchaseFailed:
+    def _step_failure(self, step: PurchaseStep, error: Exception) -> PurchaseFailed:
         reason = str(error).partition("\n")[0]
         with suppress(Exception):  # a selector can be invalid
             if not self._page.locator(step.selector).count():
@@ -279,7 +288,7 @@ class Customer:
         text = ""
         with suppress(Exception):
             text = " ".join(self._page.inner_text("body").split())
-        return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
+        return text if len(text) <= PAGE_TEXT_MAX else f"{text[:PAGE_TEXT_MAX]}…"
 
     # The payment
 
@@ -295,7 +304,7 @@ class Customer:
                 button = self._next_button(has_paid=has_paid)
                 if button is None:
                     return
-                has_paid = has_paid or button == PAY_BUTTONS
+                has_paid = has_paid or button == PAY_SELECTOR
                 with self._page.expect_navigation(wait_until="load"):
                     self._page.locator(button).locator("visible=true").first.click()
         except Error as error:
@@ -308,7 +317,11 @@ class Customer:
     def _next_button(self, *, has_paid: bool) -> str | None:
         """Return the selector of the next button; after the payment, the bank may ask for a confirmation."""
         may_pay = not has_paid or BANK_PATH in self._page.url
-        selectors = [*((PAY_BUTTONS,) if may_pay else ()), *(() if has_paid else CHOICES), BACK_BUTTON]
+        selectors = [
+            *((PAY_SELECTOR,) if may_pay else ()),
+            *(() if has_paid else CHOICE_SELECTORS),
+            BACK_SELECTOR,
+        ]
         return next(
             (each for each in selectors if self._page.locator(each).locator("visible=true").count()), None
         )
@@ -319,7 +332,7 @@ class Customer:
                 f"{self._script.file}: the customer does not get back to the shop: the payment page "
                 f"{self._page.url} shows {self._page_text()!r}; set a return_url in the order"
             )
-        expected = self._script.returned
+        expected = self._script.expected_return
         if not expected:
             return
         if expected.startswith(("/", "http")):
@@ -344,7 +357,7 @@ class _SubmissionRoute:
     def route(self, route: Route, request: Request) -> None:
         """Handle a request of the page; only the first form is varied."""
         body = request.post_data_buffer or b""
-        if request.method != POST or self._is_done:
+        if request.method != POST_METHOD or self._is_done:
             route.continue_()
             return
         self._is_done = True
@@ -353,14 +366,14 @@ class _SubmissionRoute:
             return
         headers = {name: value for name, value in request.all_headers().items() if not name.startswith(":")}
         headers.pop("content-length", None)
-        repeat = Thread(target=_post, args=(request.url, headers, body), daemon=True)
+        repeat = Thread(target=_send_copy, args=(request.url, headers, body), daemon=True)
         start(repeat)
         if not self._submission.at_once:
             repeat.join(REQUEST_SECONDS_MAX)
         route.continue_()
 
 
-def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
+def _send_copy(url: str, headers: Mapping[str, str], body: bytes) -> None:
     with suppress(requests.RequestException):
         requests.post(
             url, data=body, headers=dict(headers), allow_redirects=False, timeout=REQUEST_SECONDS_MAX

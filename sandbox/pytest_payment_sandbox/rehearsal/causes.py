@@ -1,4 +1,4 @@
-"""Finds the cause of a finding: a sign common to all variations that show the finding, and to few others."""
+"""Finds the cause of a finding: a sign of all variations with the finding, and of few other variations."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -9,10 +9,10 @@ from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, TIME
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call, order_id_of
 
-PAID: Final = ("completed", "accepted")
-MARKS_PAID: Final = "the shop marks a purchase as paid"
-SHIPS: Final = "the shop ships"
-CONTINUES: Final = "the shop continues although its call"
+PAID_STATUSES: Final = ("completed", "accepted")
+MARKS_PAID_PHRASE: Final = "the shop marks a purchase as paid"
+SHIPS_PHRASE: Final = "the shop ships"
+CONTINUES_PHRASE: Final = "the shop continues although its call"
 UNPAID_KINDS: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
 SHARE_MIN: Final = 0.7  # minimum share of failing variations among all variations with the sign
 
@@ -40,29 +40,35 @@ class RunSigns(NamedTuple):
         return {f"{each.step.partition(':')[0]} {each.change.name}" for each in self.changes}
 
 
-def signs_of(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
+def observe_signs(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
     """Return the signs of a run up to the end of its test; the last snapshot is from the end of the test."""
     if not snapshots:
         return frozenset()
     end = snapshots[-1]
     if not end.entries:
         return frozenset(f"the last status that the shop read is {each!r}" for each in end.statuses.values())
-    problems = _failed_changes(project)
+    problems = _find_failed_changes(project)
     return frozenset(
         chain(
-            _first_occurrences(snapshots, lambda entry: entry.paid, MARKS_PAID),
-            _first_occurrences(snapshots, lambda entry: entry.shipped, SHIPS),
+            _first_occurrences(snapshots, lambda entry: entry.paid, MARKS_PAID_PHRASE),
+            _first_occurrences(snapshots, lambda entry: entry.shipped, SHIPS_PHRASE),
             _first_occurrences(snapshots, lambda entry: entry.cancelled, "the shop cancels a purchase"),
-            _unmarked_payments(end),
-            *(_continuations(entry, problems) for entry in end.entries if entry.shipped or entry.refunded),
+            _find_unmarked_payments(end),
+            *(
+                _find_continuations(entry, problems)
+                for entry in end.entries
+                if entry.shipped or entry.refunded
+            ),
         )
     )
 
 
-def is_wrong(sign: str) -> bool:
+def is_mistake(sign: str) -> bool:
     """Whether a sign is a mistake by the shop, whatever the outcome of the run."""
-    is_early = sign.startswith((MARKS_PAID, SHIPS)) and not any(repr(status) in sign for status in PAID)
-    return is_early or sign.startswith(CONTINUES)
+    is_early = sign.startswith((MARKS_PAID_PHRASE, SHIPS_PHRASE)) and not any(
+        repr(status) in sign for status in PAID_STATUSES
+    )
+    return is_early or sign.startswith(CONTINUES_PHRASE)
 
 
 def _first_occurrences(
@@ -74,22 +80,22 @@ def _first_occurrences(
         for entry in snapshot.entries:
             if condition(entry) and entry.purchase not in known:
                 known.add(entry.purchase)
-                status = _last_read(entry, snapshot.statuses)
+                status = _last_status_read(entry, snapshot.statuses)
                 yield f"{words} " + (f"when it reads {status!r}" if status else "without reading the order")
 
 
-def _last_read(entry: BookEntry, statuses: Mapping[str, str]) -> str | None:
+def _last_status_read(entry: BookEntry, statuses: Mapping[str, str]) -> str | None:
     return next((statuses[order_id] for order_id in reversed([*statuses]) if order_id in entry.orders), None)
 
 
-def _unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
+def _find_unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
     for entry in end.entries:
-        status = _last_read(entry, end.statuses)
-        if not entry.paid and status in PAID:
+        status = _last_status_read(entry, end.statuses)
+        if not entry.paid and status in PAID_STATUSES:
             yield f"the shop reads {status!r}, but does not mark the purchase as paid"
 
 
-def _failed_changes(project: Project) -> dict[str, str]:
+def _find_failed_changes(project: Project) -> dict[str, str]:
     """Return the failure of the last change to each order, by order id, unless that change succeeded."""
     failed: dict[str, str] = {}
     for entry in project.epoch.journal.entries(with_bodies=False):
@@ -104,13 +110,13 @@ def _failed_changes(project: Project) -> dict[str, str]:
     return failed
 
 
-def _continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
+def _find_continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterator[str]:
     for order_id in entry.orders:
         if order_id in problems:
-            yield f"{CONTINUES} {problems[order_id]}"
+            yield f"{CONTINUES_PHRASE} {problems[order_id]}"
 
 
-class Family(NamedTuple):
+class VariationFamily(NamedTuple):
     """Similar variations, and their common cause."""
 
     names: frozenset[str]
@@ -118,41 +124,41 @@ class Family(NamedTuple):
     kinds_min: int = 2  # minimum number of kinds of steps; below it, the smallest change explains more
 
 
-def _changes_of(kinds: Sequence[str], *names: str) -> frozenset[str]:
+def _change_names(kinds: Sequence[str], *names: str) -> frozenset[str]:
     return frozenset(f"{kind} {name}" for kind in kinds for name in names)
 
 
 FAMILIES: Final = (
-    Family(
-        _changes_of((WEBHOOK, PRESS, "job"), "together") | _changes_of(("action",), "two-tabs"),
+    VariationFamily(
+        _change_names((WEBHOOK, PRESS, "job"), "together") | _change_names(("action",), "two-tabs"),
         "two of the shop's handlers run at the same moment",
     ),
-    Family(
-        _changes_of((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
+    VariationFamily(
+        _change_names((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
         "the shop handles the same event twice",
     ),
-    Family(
-        _changes_of((WEBHOOK,), "lost", "late", "refused", "swapped")
-        | _changes_of((READ,), "unavailable", "limited", "overtaken"),
+    VariationFamily(
+        _change_names((WEBHOOK,), "lost", "late", "refused", "swapped")
+        | _change_names((READ,), "unavailable", "limited", "overtaken"),
         "a status change reaches the shop late or never",
     ),
-    Family(
-        _changes_of(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
+    VariationFamily(
+        _change_names(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
         "one of the shop's calls fails",
     ),
-    Family(
-        _changes_of(("action",), "three-days", "month", "lapses")
-        | _changes_of((TIME,), "day-more", "lapses")
-        | _changes_of(("change",), "expired"),
+    VariationFamily(
+        _change_names(("action",), "three-days", "month", "lapses")
+        | _change_names((TIME,), "day-more", "lapses")
+        | _change_names(("change",), "expired"),
         "time passes before the shop acts",
     ),
-    Family(
-        _changes_of(
+    VariationFamily(
+        _change_names(
             ("action",), "short", "never", "fails", "cancels", "walks-away", "returns-unpaid", "not-settled"
         )
-        | _changes_of(("action",), "after-expiry", "pays-too-late", "not-approved")
-        | _changes_of(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
-        | _changes_of((PRESS,), "another-unpaid"),
+        | _change_names(("action",), "after-expiry", "pays-too-late", "not-approved")
+        | _change_names(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
+        | _change_names((PRESS,), "another-unpaid"),
         "the payment is missing or incomplete",
         kinds_min=1,
     ),
@@ -160,22 +166,24 @@ FAMILIES: Final = (
 """The families in ascending order of size."""
 
 
-def cause_of(kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
+def find_cause(
+    kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
+) -> str:
     """Return the cause that separates failing from passing variations, or "" if there is only the change.
 
-    ``kind`` is the kind of the problem, ``usual`` the signs of the unchanged test. A mistake by the shop,
-    such as shipping goods for a payment in progress, explains unpaid goods even if its sign is usual.
+    ``kind`` is the kind of the problem, ``usual_signs`` the signs of the unchanged test. A mistake by the
+    shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is usual.
     """
-    wrong = _shared_mistake(failing) if kind in UNPAID_KINDS else ""
-    if wrong:
-        return wrong
+    mistake = _find_shared_mistake(failing) if kind in UNPAID_KINDS else ""
+    if mistake:
+        return mistake
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _typical_sign(failing, passing, usual) or _family_cause(failing)
+    return _find_typical_sign(failing, passing, usual_signs) or _find_family_cause(failing)
 
 
-def _family_cause(failing: Sequence[RunSigns]) -> str:
+def _find_family_cause(failing: Sequence[RunSigns]) -> str:
     kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
     causes = (
         each.cause
@@ -185,19 +193,20 @@ def _family_cause(failing: Sequence[RunSigns]) -> str:
     return next(causes, "")
 
 
-def _shared_mistake(failing: Sequence[RunSigns]) -> str:
+def _find_shared_mistake(failing: Sequence[RunSigns]) -> str:
     """Return a mistake by the shop in all failing runs, even if the mistake is harmless in other runs."""
-    wrong = [frozenset(filter(is_wrong, each.signs)) for each in failing]
-    if not wrong or not all(wrong):
+    mistakes = [frozenset(filter(is_mistake, each.signs)) for each in failing]
+    if not mistakes or not all(mistakes):
         return ""
     return min(
-        frozenset.intersection(*wrong), default=f"{MARKS_PAID}, or ships, before it has read a paid status"
+        frozenset.intersection(*mistakes),
+        default=f"{MARKS_PAID_PHRASE}, or ships, before it has read a paid status",
     )
 
 
-def _typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual: Signs) -> str:
+def _find_typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs) -> str:
     """Return the sign common to all failing runs and to few passing runs."""
-    shared = frozenset.intersection(*(each.signs for each in failing)) - usual
+    shared = frozenset.intersection(*(each.signs for each in failing)) - usual_signs
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
     common = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN]
     return min(common, key=lambda sign: (counts[sign], sign), default="")

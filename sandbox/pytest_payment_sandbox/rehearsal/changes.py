@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, Step, StepDetails, Variation
 from payment_sandbox.scenarios.variations import rehearsal_variations
 
-CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
+CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
 
 ORDER_ID_INDEX: Final = 3  # in a split path
 
@@ -40,11 +40,11 @@ def kind_of_call(method: str, path: str) -> str:
     """Return the kind of a call by the shop: a creation, a read or a change."""
     if method == "GET":
         return READ
-    return CREATE if method == "POST" and path.rstrip("/") in CREATIONS else CHANGE
+    return CREATE if method == "POST" and path.rstrip("/") in CREATION_PATHS else CHANGE
 
 
 def order_id_of(path: str) -> str:
-    """Return the order's id in a path such as ``/v1/orders/<id>/captures/``, or "" without one."""
+    """Return the order's id in a path such as ``/v1/orders/<id>/captures/``, or "" if the path has no id."""
     parts = path.split("/")
     return parts[ORDER_ID_INDEX] if len(parts) > ORDER_ID_INDEX else ""
 
@@ -61,9 +61,9 @@ class ChangedStep(NamedTuple):
         return f"{self.step}:{self.change.name}"
 
 
-def changes_of(step: Step) -> list[Variation]:
-    """Return the possible changes of a step."""
-    return [change for change in rehearsal_variations() if change.fits(step)]
+def possible_changes(step: Step) -> list[Variation]:
+    """Return the possible changes to a step."""
+    return [change for change in rehearsal_variations() if change.applies_to(step)]
 
 
 def parse_changed_step(text: str) -> ChangedStep:

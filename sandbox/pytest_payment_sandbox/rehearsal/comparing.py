@@ -1,4 +1,4 @@
-"""Compares a run with the unchanged run: money and goods that move again, and goods that never move."""
+"""Compares a run with the unchanged run: repeated moves of money and goods, and goods that never ship."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -11,17 +11,17 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Purchase, order_records
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
 
-KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
-MOVED_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
-OVER: Final = frozenset({"error", "cancelled", "expired"})
-CAPTURES: Final = "/captures/"
+MOVE_KINDS: Final = ("charged-again", "refunded-again", "shipped-again")
+MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
+UNPAID_STATUSES: Final = frozenset({"error", "cancelled", "expired"})
+CAPTURES_SEGMENT: Final = "/captures/"
 CLIENT_ERRORS: Final = range(400, 500)
 
 Moved = tuple[int, int, int]
 """The total received, refunded and shipped amounts, in cents."""
 
 
-def moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
+def sum_moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
     """Return the total received, refunded and shipped amounts."""
     records = order_records(project).values()
     return (
@@ -31,22 +31,22 @@ def moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
     )
 
 
-def repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
+def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
     """Find money or goods that moved twice because a form or a job was repeated."""
-    for kind, subject, now, baseline_amount in zip(KINDS_MOVED, MOVED_PHRASES, moved, before, strict=True):
+    for kind, subject, now, baseline_amount in zip(MOVE_KINDS, MOVE_PHRASES, moved, before, strict=True):
         if now > baseline_amount:
             yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 
 
 def count_recurring_charges(project: Project) -> int:
-    """Return the number of recurring charges of stored cards, except failed ones."""
+    """Return the number of successful recurring charges to stored cards."""
     orders = project.epoch.store.orders_newest_first()
-    attempts = [order.last_transaction for order in orders if order.status not in OVER]
+    attempts = [order.last_transaction for order in orders if order.status not in UNPAID_STATUSES]
     return sum(each is not None and each.asked.get("recurring_type") == RECURRING for each in attempts)
 
 
-def extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
-    """Find recurring charges up to the end of the test that the unchanged run does not have.
+def find_extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
+    """Find more recurring charges up to the end of the test than in the unchanged run.
 
     Lost, late or failed calls and webhooks are no reason to charge a customer more often.
     """
@@ -54,28 +54,28 @@ def extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> 
         yield BookProblem("charged-again", f"stored cards were charged {charges} times instead of {before}")
 
 
-def unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:
+def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:
     """Find captured money without goods after a repeated capture was refused.
 
     The response to the first capture was lost. A shop that takes the refusal for a failure never ships.
     """
-    records, refused = order_records(project), _refused_repetitions(project)
+    records, refused = order_records(project), _orders_with_refused_repetition(project)
     for entry in entries:
         purchase = Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
-        if purchase.kept > entry.shipped and refused.intersection(entry.orders):
+        if purchase.net_received > entry.shipped and refused.intersection(entry.orders):
             goods = f"only goods worth {euros(entry.shipped)} were" if entry.shipped else "nothing was"
             yield BookProblem(
                 "captured-not-shipped",
-                f"{entry.purchase}: {euros(purchase.kept)} was captured, but {goods} shipped: "
+                f"{entry.purchase}: {euros(purchase.net_received)} was captured, but {goods} shipped: "
                 "the shop takes the refusal of its second capture for a failure",
             )
 
 
-def _refused_repetitions(project: Project) -> set[str]:
+def _orders_with_refused_repetition(project: Project) -> set[str]:
     """Return the orders whose last capture was refused after the response to an earlier capture was lost."""
     lost, refused = set[str](), set[str]()
     for entry in project.epoch.journal.entries(with_bodies=False):
-        if CAPTURES not in entry.path:
+        if CAPTURES_SEGMENT not in entry.path:
             continue
         order_id = order_id_of(entry.path)
         if entry.fault is not None and entry.fault.is_after and entry.fault.loses_response:

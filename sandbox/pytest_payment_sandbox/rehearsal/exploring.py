@@ -19,15 +19,15 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import RunSigns, Signs, cause_of
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
+from pytest_payment_sandbox.rehearsal.causes import RunSigns, Signs, find_cause
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, State
 
-PAIRS_MAX: Final = 200  # per test
-PAIRS_EARLY: Final = 25  # pairs that precede changes already tried at another step
+PAIRS_MAX: Final = 200  # pairs per test
+EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
 INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
-REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
-NO_THREADS: Final = (
+KINDS_REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
+NO_THREADS_NOTE: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
 
@@ -69,7 +69,7 @@ class RehearsalFinding(NamedTuple):
     sentence: str
     timeline: str
     picture: str
-    cause: str = ""  # of all variations with the finding; empty if the change is the cause
+    cause: str = ""  # the common cause; empty if the change itself is the cause
     smallest: str = ""  # the smallest change with the finding, if there is a common cause
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
@@ -84,7 +84,7 @@ class Exploration(NamedTuple):
 
     findings: list[RehearsalFinding]
     tried: int
-    untried: int  # for lack of time
+    untried: int  # variations skipped for lack of time
     notes: list[str]
     unplayed: Sequence[str] = ()
     """The reasons why the selected variation, or a part of it, was not played."""
@@ -92,7 +92,7 @@ class Exploration(NamedTuple):
     repeated: int = 0  # tried variations with the same final state as another variation
 
 
-Run = Callable[[ChangedSteps], RunResult]
+RunVariation = Callable[[ChangedSteps], RunResult]
 """Runs the test once with these changes."""
 
 
@@ -101,7 +101,7 @@ class Explorer:
 
     def __init__(
         self,
-        run: Run,
+        run: RunVariation,
         has_time: Callable[[], bool],
         *,
         seed: int = 0,
@@ -124,30 +124,30 @@ class Explorer:
             tuple[str, str], RehearsalFinding
         ] = {}  # by the kind and the place of the problem
         self._tried: dict[ChangedSteps, RunResult] = {}
-        self._usual: Signs = frozenset()  # signs of the unchanged test
+        self._usual_signs: Signs = frozenset()  # signs of the unchanged test
         self._final_states: Counter[tuple[Sequence[str], State]] = Counter()
 
     def explore(self, baseline: RunResult) -> Exploration:
         """Try all single changes, then pairs, until the time is up."""
-        known = self._record_baseline(baseline)
+        known_kinds = self._record_baseline(baseline)
         notes: list[str] = []
-        singles = self._singles(baseline, notes)
+        singles = self._single_changes(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
         planned += [
             (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
         ]
         repeats: list[ChangedSteps] = [(change,) for change in singles if (change,) not in planned]
-        untried = self._try_all(planned, known)
+        untried = self._try_all(planned, known_kinds)
         if not untried:
-            untried = self._try_all([*self._pairs(baseline)[:PAIRS_EARLY], *repeats], known)
+            untried = self._try_all([*self._pairs(baseline)[:EARLY_PAIRS_MAX], *repeats], known_kinds)
         if not untried:
-            untried = self._try_all(self._pairs(baseline), known)
+            untried = self._try_all(self._pairs(baseline), known_kinds)
         return self.partial_result(notes, untried)
 
     def partial_result(self, notes: list[str], untried: int) -> Exploration:
         """Return the results so far."""
         return Exploration(
-            [self._with_cause(place, finding) for (_, place), finding in self._findings.items()],
+            [self._add_cause(place, finding) for (_, place), finding in self._findings.items()],
             len(self._tried),
             untried,
             notes,
@@ -160,19 +160,19 @@ class Explorer:
         for problem in baseline.verdict.problems:
             self._add_finding(problem, (), baseline)
         self._final_states[baseline.verdict[1:3]] += 1
-        self._usual = baseline.verdict.signs
+        self._usual_signs = baseline.verdict.signs
         return {problem.kind for problem in baseline.verdict.problems}
 
     def explore_only(self, variation: ChangedSteps, baseline: RunResult) -> Exploration:
         """Try only this variation."""
-        known = self._record_baseline(baseline)
+        known_kinds = self._record_baseline(baseline)
         result = self._run(variation)
-        self._record_finding(variation, result, known)
+        self._record_finding(variation, result, known_kinds)
         unplayed_names = [changed.name for changed in variation if changed not in result.applied]
         unplayed = [f"the test has no step for {name}" for name in unplayed_names]
         return Exploration(list(self._findings.values()), 1, 0, [], unplayed)
 
-    def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
+    def _try_all(self, planned: Sequence[ChangedSteps], known_kinds: set[str]) -> int:
         """Try the planned variations; return the number of variations that exceeded the budget."""
         planned = [variation for variation in planned if variation not in self._tried]
         for count, variation in enumerate(planned):
@@ -180,7 +180,7 @@ class Explorer:
                 return len(planned) - count
             if self._is_implied(variation):
                 continue
-            self.record(variation, self._run(variation), known)
+            self.record(variation, self._run(variation), known_kinds)
         return 0
 
     def _is_implied(self, variation: ChangedSteps) -> bool:
@@ -195,32 +195,34 @@ class Explorer:
             for tried, result in self._tried.items()
         )
 
-    def record(self, variation: ChangedSteps, result: RunResult, known: Collection[str] = ()) -> None:
-        """Record the result of a variation, without the problems of ``known`` kinds."""
+    def record(self, variation: ChangedSteps, result: RunResult, known_kinds: Collection[str] = ()) -> None:
+        """Record the result of a variation, without problems of the ``known_kinds``."""
         self._tried[variation] = result
         if not result.verdict.is_duplicate:
             self._final_states[result.verdict[1:3]] += 1
-        self._record_finding(variation, result, known)
+        self._record_finding(variation, result, known_kinds)
 
-    def _record_finding(self, variation: ChangedSteps, result: RunResult, known: Collection[str]) -> None:
+    def _record_finding(
+        self, variation: ChangedSteps, result: RunResult, known_kinds: Collection[str]
+    ) -> None:
         """Record only one finding of a variation, because its other problems have the same cause."""
-        fresh = [problem for problem in result.verdict.problems if problem.kind not in known]
+        fresh = [problem for problem in result.verdict.problems if problem.kind not in known_kinds]
         if fresh and not any(self._is_recorded(problem.kind, variation, result.steps) for problem in fresh):
             self._add_finding(fresh[0], variation, result)
 
     def _is_recorded(self, kind: str, variation: ChangedSteps, steps: Sequence[Step]) -> bool:
         """Whether a finding with the same kind and cause is recorded; pairs are compared by kind only."""
-        if len(variation) == 1 and kind not in REPORTED_ONCE:
-            return (kind, _place(variation, steps)) in self._findings
+        if len(variation) == 1 and kind not in KINDS_REPORTED_ONCE:
+            return (kind, _place_of(variation, steps)) in self._findings
         return any(kind == recorded for recorded, _ in self._findings)
 
     def _add_finding(self, problem: BookProblem, variation: ChangedSteps, result: RunResult) -> None:
-        cause = problem.kind, _place(variation, result.steps)
+        cause = problem.kind, _place_of(variation, result.steps)
         sentence = finding_sentence(problem, variation, result.steps)
         finding = RehearsalFinding(problem, variation, sentence, result.timeline, result.picture)
         self._findings.setdefault(cause, finding)
 
-    def _with_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
+    def _add_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
         """Add the common cause of all variations with a finding to the finding."""
         if not finding.variation:
             return finding
@@ -231,25 +233,25 @@ class Explorer:
             labels = {step.name: step.label for step in result.steps}
             shown = RunSigns(variation, result.verdict.signs, labels)
             has_problem = any(problem.kind == kind for problem in result.verdict.problems)
-            if has_problem and _place(variation, result.steps) == place:
+            if has_problem and _place_of(variation, result.steps) == place:
                 failing[variation_name(variation)] = shown
             elif not has_problem:
                 passing.append(shown)
-        cause = cause_of(kind, list(failing.values()), passing, self._usual)
+        cause = find_cause(kind, list(failing.values()), passing, self._usual_signs)
         if not cause:
             return finding._replace(shown_by=list(failing))
         return finding._replace(
             sentence=f"{cause}: {finding.problem.sentence}",
             cause=cause,
-            smallest=_describe(finding.variation, self._tried[finding.variation].steps),
+            smallest=_describe_variation(finding.variation, self._tried[finding.variation].steps),
             shown_by=list(failing),
         )
 
-    def _singles(self, baseline: RunResult, notes: list[str]) -> list[ChangedStep]:
+    def _single_changes(self, baseline: RunResult, notes: list[str]) -> list[ChangedStep]:
         possible = [
             ChangedStep(step.name, change)
             for step in baseline.steps
-            for change in changes_of(step)
+            for change in possible_changes(step)
             if _is_possible(step, change, baseline)
         ]
         if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
@@ -259,10 +261,11 @@ class Explorer:
 
     def _pairs(self, baseline: RunResult) -> list[ChangedSteps]:
         """Return pairs of harmless changes, the most promising pairs first."""
-        known = rehearsal_variations()
+        variations = rehearsal_variations()
         places = {step.name: place for place, step in enumerate(baseline.steps)}
         harmless = sorted(
-            self._harmless(baseline), key=lambda each: (known.index(each.change), places[each.step])
+            self._harmless_changes(baseline),
+            key=lambda each: (variations.index(each.change), places[each.step]),
         )
         pairs: list[ChangedSteps] = [
             pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
@@ -271,11 +274,11 @@ class Explorer:
         ordered = sorted(dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._rank(pair, follow_ups))
         return self._diversify(ordered)[:PAIRS_MAX]
 
-    def _harmless(self, baseline: RunResult) -> Iterator[ChangedStep]:
+    def _harmless_changes(self, baseline: RunResult) -> Iterator[ChangedStep]:
         """Yield one harmless change per final state.
 
-        Usual suspects are yielded once per step, and always if the final state is the usual one: if a second
-        webhook makes up for a lost one, the second webhook can be lost, too.
+        Usual suspects are yielded once per step, and always if the final state is unchanged: if a second
+        webhook makes up for a lost webhook, the second webhook can be lost, too.
         """
         final_states, places = {baseline.verdict[1:3]}, set()
         for variation, result in self._tried.items():
@@ -306,16 +309,16 @@ class Explorer:
         """Return pairs whose second change is possible only after the first change.
 
         The first change causes another step, such as a retry or a read by a job that replaces a read by a
-        webhook handler; or it enables another change of the same step, such as a payment on the page of an
+        webhook handler; or it enables another change to the same step, such as a payment on the page of an
         earlier attempt.
         """
-        usual = {(step.name, step.label): changes_of(step) for step in baseline.steps}
+        usual = {(step.name, step.label): possible_changes(step) for step in baseline.steps}
         return {
             (first, ChangedStep(step.name, change))
             for first in harmless
             for step in self._tried[(first,)].steps
             if step.name != first.step
-            for change in changes_of(step)
+            for change in possible_changes(step)
             if change not in usual.get((step.name, step.label), ())
             and _is_possible(step, change, baseline)
             and Trait.THREADS not in change.traits
@@ -344,8 +347,8 @@ def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> 
     """
     once: dict[tuple[str, Variation], ChangedStep] = {}
     for changed in possible:
-        once.setdefault((_kind(changed), changed.change), changed)
-    at_first, known = set(once.values()), rehearsal_variations()
+        once.setdefault((_kind_of_step(changed), changed.change), changed)
+    at_first, variations = set(once.values()), rehearsal_variations()
 
     def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
         is_fruitful = changed.change.name in fruitful
@@ -353,7 +356,7 @@ def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> 
             changed not in at_first,
             not is_fruitful,
             RISKS_BY_COST.index(changed.change.risk),
-            known.index(changed.change),
+            variations.index(changed.change),
         )
 
     return sorted(possible, key=rank)
@@ -361,15 +364,19 @@ def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> 
 
 def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
     """Whether a change is a usual suspect, or affects the first step of its kind."""
-    same = (each for each in singles if each.change is changed.change and _kind(each) == _kind(changed))
+    same = (
+        each
+        for each in singles
+        if each.change is changed.change and _kind_of_step(each) == _kind_of_step(changed)
+    )
     return Trait.SUSPECT in changed.change.traits or next(same) == changed
 
 
-def _kind(changed: ChangedStep) -> str:
+def _kind_of_step(changed: ChangedStep) -> str:
     return changed.step.partition(":")[0]
 
 
-def _place(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Return the place of a variation; findings of one kind at the same place have the same cause."""
     labels = {step.name: step.label for step in steps}
     kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
@@ -378,7 +385,7 @@ def _place(variation: ChangedSteps, steps: Sequence[Step]) -> str:
 
 def _threads_note(baseline: RunResult) -> list[str]:
     """Return a note on the skipped concurrent handlers, if the test has webhooks."""
-    return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
+    return [NO_THREADS_NOTE] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
 def _is_possible(step: Step, change: Variation, baseline: RunResult) -> bool:
@@ -400,10 +407,10 @@ def finding_sentence(problem: BookProblem, variation: ChangedSteps, steps: Seque
     """Describe a finding in one sentence: the change, and its effect on the shop."""
     if not variation:
         return f"without any change: {problem.sentence}"
-    return f"{_describe(variation, steps)}: {problem.sentence}"
+    return f"{_describe_variation(variation, steps)}: {problem.sentence}"
 
 
-def _describe(variation: ChangedSteps, steps: Sequence[Step]) -> str:
+def _describe_variation(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     labels = {step.name: step.label for step in steps}
     return ", and ".join(
         each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation

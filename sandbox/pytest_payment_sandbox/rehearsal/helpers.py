@@ -20,7 +20,7 @@ ANSWER_SECONDS_MAX: Final = 30.0  # per question to a helper
 JUDGE_SECONDS_MAX: Final = 85.0  # until the next question or the verdict; PHP waits for 90
 OK: Final = 200
 BAD_REQUEST: Final = 400
-EXPECTED: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
+EXPECTED_MESSAGE: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
 
 Message = dict[str, Any]
 """A JSON message from or to a helper."""
@@ -30,18 +30,18 @@ class NoHelperAnswer(Exception):
     """A helper did not answer a question, or reported an error."""
 
 
-class Ending(NamedTuple):
+class EndOfTest(NamedTuple):
     """The end of a test: its failure, if any, and the kinds of questions that the helper can answer."""
 
     failure: str | None
     stack: str
     has_books: bool
     has_pages: bool
-    jobs: Sequence[tuple[str, Period]]  # of the shop, which run after the end of the test
-    calls: Sequence[tuple[str, str, str]]  # of the shop: method, path, and call stack
+    jobs: Sequence[tuple[str, Period]]  # the shop's jobs, which run after the end of the test
+    calls: Sequence[tuple[str, str, str]]  # the shop's calls: method, path, and call stack
 
     @classmethod
-    def read(cls, message: Message) -> "Ending":
+    def parse(cls, message: Message) -> "EndOfTest":
         """Parse the message from a helper at the end of a test.
 
         Raises:
@@ -81,7 +81,7 @@ class Conversation:
         return entries
 
     def page(self, url: str) -> str | None:
-        """Ask for the text of a page of the shop; return None if the page does not exist."""
+        """Ask for the text of a shop page; return None if the page does not exist."""
         text = self._ask({"ask": "page", "url": url}).get("page")
         return None if text is None else str(text)
 
@@ -132,7 +132,7 @@ class SuiteTests(Protocol):
         """
         ...
 
-    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: EndOfTest, conversation: Conversation) -> None:
         """Judge a test that has ended."""
         ...
 
@@ -150,7 +150,7 @@ class HelperEndpoint:
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 try:
-                    status, answer = OK, endpoint._answer(_read(text))
+                    status, answer = OK, endpoint._answer(_parse_message(text))
                 except ValueError as wrong:
                     status, answer = BAD_REQUEST, {"error": {"type": "Rehearsal", "value": str(wrong)}}
                 body = json.dumps(answer).encode()
@@ -187,12 +187,12 @@ class HelperEndpoint:
         with self._lock:
             conversation = self._conversations.get(project_id)
         if conversation is None:
-            raise ValueError(f"no test of project {project_id!r} has ended yet: {EXPECTED}")
+            raise ValueError(f"no test of project {project_id!r} has ended yet: {EXPECTED_MESSAGE}")
         conversation.receive_answer(message)
         return conversation.next_question()
 
     def _judge(self, project_id: str, message: Message) -> Message:
-        conversation, ending = Conversation(), Ending.read(message)
+        conversation, ending = Conversation(), EndOfTest.parse(message)
         with self._lock:
             self._conversations[project_id] = conversation
 
@@ -206,11 +206,11 @@ class HelperEndpoint:
         return conversation.next_question()
 
 
-def _read(text: bytes) -> Message:
+def _parse_message(text: bytes) -> Message:
     try:
         message = json.loads(text)
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        raise ValueError(EXPECTED)
+        raise ValueError(EXPECTED_MESSAGE)
     return message

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, review
 from payment_sandbox.operations.review.payments import lapsed_authorizations
-from payment_sandbox.operations.review.webhooks import TIMED_OUT, attempt_id
+from payment_sandbox.operations.review.webhooks import TIMEOUT_ERROR, attempt_id
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
@@ -17,39 +17,39 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
     Books,
-    compare,
+    compare_books,
+    find_missed_authorizations,
     find_reversals,
-    missed_authorizations,
+    find_unpaid_purchases,
     order_records,
-    paid_without_payment,
 )
-from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, signs_of
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.comparing import (
     Moved,
     count_recurring_charges,
-    extra_charges,
-    moved_amounts,
-    repeated_moves,
-    unshipped_captures,
+    find_extra_charges,
+    find_repeated_moves,
+    find_unshipped_captures,
+    sum_moved_amounts,
 )
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, view_problems
+from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, find_view_problems
 
 ONE_DAY: Final = timedelta(days=1)
-HORIZON: Final = timedelta(days=40)
+JUDGING_PERIOD: Final = timedelta(days=40)
 ONE_SECOND: Final = timedelta(seconds=1)
-A_FEW_DAYS: Final = "three-days"
-A_FEW_DAYS_MAX: Final = timedelta(days=4)  # including the duration of the test itself
+THREE_DAYS_VARIATION: Final = "three-days"
+EARLY_EXPIRY_MAX: Final = timedelta(days=4)  # including the duration of the test itself
 UNANSWERED_RULE: Final = "HOOK-09"
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
 ACCEPTED_STATUSES: Final = range(200, 300)
 REVIEW_PREFIX: Final = "review "
 """The prefix of a problem's kind if the problem comes from the review."""
-LESS_SPECIFIC: Final = ("invariant", "review", "shown", "mailed", "test")
-CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
-UNRELATED: Final = frozenset(
+LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
+DUPLICATE_ORDER_RULES: Final = frozenset({"ORD-07", "CTL-23"})
+UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
 """Rules of the review that do not depend on the variation, or that no shop can follow: the service does not
@@ -74,10 +74,10 @@ class RunVerdict(NamedTuple):
     is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
     view: CustomerView = EMPTY_VIEW
     reads_pages_early: bool = False  # pages are read a day after the test, while authorizations are valid
-    most_calls: int = 0  # maximum per method and path at one point in sandbox time
-    busy: BusyTimes = MappingProxyType({})  # per job of the shop
-    signs: Signs = frozenset()  # of the shop's behaviour
-    charges: int = 0  # recurring charges of stored cards up to the end of the test
+    most_calls: int = 0  # the most calls with one method and path at one sandbox time
+    busy: BusyTimes = MappingProxyType({})  # by job of the shop
+    signs: Signs = frozenset()  # signs of the shop's behaviour
+    charges: int = 0  # recurring charges to stored cards up to the end of the test
 
 
 Verdicts = dict[str, RunVerdict]
@@ -152,26 +152,28 @@ class _Judge:
         """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
         trial.run.end_test()
-        problems = _failures("test", trial.failure, trial.changes) + _early_expiries(project, trial.changes)
+        problems = _test_failures("test", trial.failure, trial.changes) + _find_early_expiries(
+            project, trial.changes
+        )
         entries = self._read_entries()
-        signs = signs_of([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
-        problems += paid_without_payment(entries, order_records(project))
+        signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
+        problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
-        twin = self._twin(entries) or self._twin_after_a_day()
-        state, moved = (twin.state, twin.moved) if twin is not None else self._finish()
+        twin = self._find_twin(entries) or self._find_twin_after_a_day()
+        state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
         view = twin.view if twin is not None else self._view or trial.read_view()
-        trace = _trace(trial.run.steps)
+        trace = _trace_steps(trial.run.steps)
         problems += [
             *self._early_review,
             *self._late_problems,
-            *_review_problems(trial, trace),
-            *_call_problems(project, trial.run),
+            *_find_review_problems(trial, trace),
+            *_find_call_problems(project, trial.run),
         ]
         problems += [*self._view_problems(view, state), *_extra_moves(trial, charges, moved)]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
-        most, busy = trial.run.calls.most, trial.run.pace.busy
+        most, busy = trial.run.calls.most_calls, trial.run.pace.busy
         verdict = RunVerdict(
-            _one_per_kind(problems),
+            _pick_one_per_kind(problems),
             trace,
             state,
             moved,
@@ -191,10 +193,10 @@ class _Judge:
         """Find problems in the pages and emails."""
         baseline, changes = self._trial.baseline, self._trial.changes
         if baseline is None:
-            yield from view_problems(view, view, changes, is_same_money=True)
+            yield from find_view_problems(view, view, changes, is_same_money=True)
         else:
             is_same_money = state[1:] == baseline.state[1:]
-            yield from view_problems(view, baseline.view, changes, is_same_money=is_same_money)
+            yield from find_view_problems(view, baseline.view, changes, is_same_money=is_same_money)
 
     def _read_entries(self) -> list[BookEntry]:
         entries, invariants = read_books(self._books)
@@ -202,7 +204,7 @@ class _Judge:
         self._books_history.append(entries)
         return entries
 
-    def _twin(self, entries: list[BookEntry]) -> RunVerdict | None:
+    def _find_twin(self, entries: list[BookEntry]) -> RunVerdict | None:
         """Return the verdict on an earlier run in the same state, if any, and end this run."""
         known = entries if self._books is not None else None
         key = f"{len(self._state_keys)} {_state_key(self._trial.run, known)}"
@@ -215,7 +217,7 @@ class _Judge:
         self._late_problems += find_reversals(self._books_history, order_records(self._project))
         return twin
 
-    def _twin_after_a_day(self) -> RunVerdict | None:
+    def _find_twin_after_a_day(self) -> RunVerdict | None:
         """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
         expiries = [
@@ -229,11 +231,11 @@ class _Judge:
         self._trial.run.stop_recording()
         entries = self._read_entries()
         if self._has_readable_books:
-            self._late_problems += missed_authorizations(entries, order_records(project))
+            self._late_problems += find_missed_authorizations(entries, order_records(project))
         if self._reads_pages_early():
-            self._early_review = _review_problems(self._trial, _trace(self._trial.run.steps))
+            self._early_review = _find_review_problems(self._trial, _trace_steps(self._trial.run.steps))
             self._view = self._trial.read_view()
-        return self._twin(entries)
+        return self._find_twin(entries)
 
     def _reads_pages_early(self) -> bool:
         """Whether to read pages after a day: the unchanged test has authorizations, but no books."""
@@ -243,27 +245,27 @@ class _Judge:
         records = order_records(self._project).values()
         return self._books is None and any(record.capturable for record in records)
 
-    def _finish(self) -> tuple[State, Moved]:
+    def _advance_to_end(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
-        self._advance(project.now() + HORIZON)
+        self._advance(project.now() + JUDGING_PERIOD)
         entries, invariants = read_books(self._books)
         self._late_problems += invariants
         if self._books is not None and not invariants:
-            self._late_problems += compare(entries, order_records(project))
+            self._late_problems += compare_books(entries, order_records(project))
             self._late_problems += find_reversals([*self._books_history, entries], order_records(project))
-        moved, baseline = moved_amounts(project, entries), self._trial.baseline
+        moved, baseline = sum_moved_amounts(project, entries), self._trial.baseline
         if baseline is not None and moved[2] < baseline.moved[2]:
-            self._late_problems += unshipped_captures(entries, project)
-        return _state(project, entries), moved
+            self._late_problems += find_unshipped_captures(entries, project)
+        return _build_state(project, entries), moved
 
 
 def _extra_moves(trial: Trial, charges: int, moved: Moved) -> Iterator[BookProblem]:
     """Find charges, refunds and shipments that the unchanged run does not have."""
     if trial.baseline is not None:
-        yield from extra_charges(charges, trial.baseline.charges, trial.changes)
+        yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
-            yield from repeated_moves(moved, trial.baseline.moved)
+            yield from find_repeated_moves(moved, trial.baseline.moved)
 
 
 def _state_key(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
@@ -295,17 +297,19 @@ def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
     """Judge a run by its calls and responses only, such as after an error in the books."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0]
     problem = BookProblem("not-judged", f"the run could not be judged: {reason}")
-    return RunVerdict(_one_per_kind([*_call_problems(run.project, run), problem]), _trace(run.steps), ())
+    return RunVerdict(
+        _pick_one_per_kind([*_find_call_problems(run.project, run), problem]), _trace_steps(run.steps), ()
+    )
 
 
 def judge_abandoned(run: RehearsedRun, location: str) -> RunVerdict:
     """Judge a run that was abandoned because it took too long."""
-    problems = [*_call_problems(run.project, run), hang_problem(location)]
-    return RunVerdict(_one_per_kind(problems), _trace(run.steps), ())
+    problems = [*_find_call_problems(run.project, run), hang_problem(location)]
+    return RunVerdict(_pick_one_per_kind(problems), _trace_steps(run.steps), ())
 
 
 def hang_problem(location: str) -> BookProblem:
-    """Return the problem of a run that took too long."""
+    """Return the problem for a run that took too long."""
     return BookProblem("hangs", f"the run did not finish; it was stopped in {location}")
 
 
@@ -313,30 +317,30 @@ def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> RunVerdict:
     """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
-    problems = _failures("suite", failure, changes)
-    excused_rules = UNRELATED | _excused_rules(changes)
+    problems = _test_failures("suite", failure, changes)
+    excused_rules = UNRELATED_RULES | _excused_rules(changes)
     for run in runs:
         run.stop_recording()
-        problems += _mistakes(run.project, lambda rule: rule not in excused_rules)
-        problems += _call_problems(run.project, run)
-    state = tuple(_state(run.project, ()) for run in runs)
-    return RunVerdict(_one_per_kind(problems), _trace(steps), state)
+        problems += _find_mistakes(run.project, lambda rule: rule not in excused_rules)
+        problems += _find_call_problems(run.project, run)
+    state = tuple(_build_state(run.project, ()) for run in runs)
+    return RunVerdict(_pick_one_per_kind(problems), _trace_steps(steps), state)
 
 
-def _failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _test_failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Return the failure of a test or suite as a problem, unless the changes may break its assertions."""
     if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
     return [BookProblem("test", f"the {subject} fails: {failure.splitlines()[0]}")]
 
 
-def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
+def _trace_steps(steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(f"{step.name} {label_without_job(step)}" for step in steps)
 
 
-def _call_problems(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
+def _find_call_problems(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
     """Find problems in calls and responses, independently of the books."""
-    for call in run.waited_forever:
+    for call in run.endless_waits:
         yield BookProblem("waits", f"the shop waits forever for {call}: the call has no timeout")
     if run.endless_poll:
         call = run.endless_poll
@@ -347,52 +351,54 @@ def _call_problems(project: Project, run: RehearsedRun) -> Iterator[BookProblem]
         yield BookProblem("secret", "the shop's response to a webhook contains a key, a card number or a CVC")
 
 
-def _early_expiries(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _find_early_expiries(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """Find authorizations that expired during the test, although only a few days passed.
 
     A test that itself advances the clock by days expects such an expiry.
     """
-    if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
+    if [changed.change.name for changed in changes] != [THREE_DAYS_VARIATION]:
         return []
     orders = {order.id: order for order in project.epoch.store.orders_newest_first()}
     created_at = [orders[order_id].created for order_id in lapsed_authorizations(project.epoch, orders)]
-    if not created_at or project.now() - min(created_at) > A_FEW_DAYS_MAX:
+    if not created_at or project.now() - min(created_at) > EARLY_EXPIRY_MAX:
         return []
     return [
         BookProblem("lapsed", "the authorization expired before the shop shipped, so nothing can be captured")
     ]
 
 
-def _creations(trace: Iterable[str]) -> int:
+def _count_creations(trace: Iterable[str]) -> int:
     return sum(step.startswith(CREATE) for step in trace)
 
 
-def _review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
+def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
     excused_rules = _excused_rules(trial.changes)
-    if trial.baseline is not None and _creations(trace) <= _creations(trial.baseline.trace):
-        excused_rules |= CREATED_TWICE  # two customers bought the same goods; no creation was resent
-    busy = _deferred_attempts(trial.project, trial.changes)
-    return _mistakes(trial.project, lambda rule: rule not in UNRELATED | excused_rules, busy)
+    if trial.baseline is not None and _count_creations(trace) <= _count_creations(trial.baseline.trace):
+        excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
+    excluded_attempts = _find_deferred_attempts(trial.project, trial.changes)
+    return _find_mistakes(
+        trial.project, lambda rule: rule not in UNRELATED_RULES | excused_rules, excluded_attempts
+    )
 
 
 def _excused_rules(changes: Sequence[ChangedStep]) -> set[str]:
     # a handler must report a failed read; a form is resent by the customer, not by the shop
-    excused_rules = {UNANSWERED_RULE} if changes_calls(changes) else set()
+    excused_rules = {UNANSWERED_RULE} if has_changed_calls(changes) else set()
     is_pressed = any(step.startswith(PRESS) for step, _ in changes)
-    return excused_rules | (CREATED_TWICE if is_pressed else set())
+    return excused_rules | (DUPLICATE_ORDER_RULES if is_pressed else set())
 
 
-def changes_calls(changes: Sequence[ChangedStep]) -> bool:
+def has_changed_calls(changes: Sequence[ChangedStep]) -> bool:
     """Whether a call by the shop fails or its response differs; an early webhook does not change the call."""
     return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
-def unrelated_mistakes(project: Project) -> list[BookProblem]:
+def find_unrelated_mistakes(project: Project) -> list[BookProblem]:
     """Return violations of the unrelated rules, which are reported only for the unchanged test."""
-    return _mistakes(project, UNRELATED.__contains__)
+    return _find_mistakes(project, UNRELATED_RULES.__contains__)
 
 
-def _deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
+def _find_deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
     """Return the ids of webhook attempts that a busy shop deferred to a retry, and then accepted.
 
     A shop may serialize its work: it refuses a webhook while another handler runs, and does not answer an
@@ -404,8 +410,8 @@ def _deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[
     return {
         attempt_id(delivery, attempt)
         for delivery in filter(_is_accepted, project.epoch.store.deliveries())
-        for attempt in delivery.tries
-        if _asks_for_retry(attempt, may_time_out=is_early)
+        for attempt in delivery.delivery_attempts
+        if _is_retry_requested(attempt, may_time_out=is_early)
     }
 
 
@@ -415,35 +421,35 @@ def _is_accepted(delivery: Delivery) -> bool:
     A run with a pending webhook has stopped early: an earlier run in the same state made the next attempt.
     """
     return delivery.state is DeliveryState.PENDING or any(
-        each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.tries
+        each.reply.status in ACCEPTED_STATUSES and not each.is_withheld for each in delivery.delivery_attempts
     )
 
 
-def _asks_for_retry(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
+def _is_retry_requested(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
     return attempt.reply.status in BUSY_STATUSES or (
-        may_time_out and TIMED_OUT in (attempt.reply.error or "")
+        may_time_out and TIMEOUT_ERROR in (attempt.reply.error or "")
     )
 
 
-def _mistakes(
-    project: Project, is_selected: Callable[[str], bool], busy: Set[str] = frozenset()
+def _find_mistakes(
+    project: Project, is_selected: Callable[[str], bool], excluded_attempts: Set[str] = frozenset()
 ) -> list[BookProblem]:
-    """Return the violations of the selected rules in the review, except for ``busy`` attempts."""
+    """Return the violations of the selected rules in the review, except for the ``excluded_attempts``."""
     return [
         BookProblem(f"{REVIEW_PREFIX}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
         if finding.kind != HINT
         and is_selected(finding.rule)
-        and not (finding.rule == UNANSWERED_RULE and busy >= {*finding.shown_by})
+        and not (finding.rule == UNANSWERED_RULE and excluded_attempts >= {*finding.shown_by})
     ]
 
 
-def _one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
+def _pick_one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
     """Return one problem of each kind, first the problems with money or goods, which show the cost."""
     by_kind = {problem.kind: problem for problem in problems}.values()
-    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_SPECIFIC))
+    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_SPECIFIC_KINDS))
 
 
-def _state(project: Project, entries: Iterable[BookEntry]) -> State:
+def _build_state(project: Project, entries: Iterable[BookEntry]) -> State:
     records = order_records(project).values()
     return (tuple(sorted(map(repr, entries))), tuple(record[1:] for record in records))

@@ -1,4 +1,4 @@
-"""Looks for secrets in a shop's logs, output and stored data: keys, card numbers and CVCs."""
+"""Finds secrets in a shop's logs, output and stored data: keys, card numbers and CVCs."""
 
 import logging
 import re
@@ -13,11 +13,11 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 
-SQLITE: Final = b"SQLite format 3\x00"
-LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
-SECRET: Final = "secret"  # the kind of problem
+SQLITE_HEADER: Final = b"SQLite format 3\x00"
+SQLITE_LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
+LEAK_KIND: Final = "secret"  # the kind of problem
 ROWS_MAX: Final = 10_000  # per table
-_FRAME: Final = re.compile(
+_TRACEBACK_FRAME: Final = re.compile(
     r"""(?m)^(?P<indent>[ |+]*)File ".*", line \d+.*\n(?:(?P=indent)[ |]+\S.*(?:\n|$))*"""
 )
 """A frame of a traceback, including chained exceptions and exception groups: code, without data."""
@@ -27,7 +27,7 @@ Traces = Callable[[], Iterable[str | Path]]
 """The value of the fixture ``payment_traces``: a function that lists texts and files with the shop's data."""
 
 
-class _Collector(logging.Handler):
+class _MessageCollector(logging.Handler):
     """Collects the messages of all log records."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class _Collector(logging.Handler):
 
 
 @contextmanager
-def all_logs() -> Iterator[list[str]]:
+def collect_logs() -> Iterator[list[str]]:
     """Collect log messages of all levels: tests show only warnings, but production often logs more."""
-    collector, level = _Collector(), logging.root.level
+    collector, level = _MessageCollector(), logging.root.level
     logging.root.addHandler(collector)
     logging.root.setLevel(logging.DEBUG)
     try:
@@ -55,25 +55,25 @@ def all_logs() -> Iterator[list[str]]:
 
 def leaks_in_output(project: Project, texts: Iterable[str]) -> list[BookProblem]:
     """Find secrets in the shop's logs and output."""
-    if not any(_is_leaking(project.masking, _FRAME.sub("", text)) for text in texts):
+    if not any(_is_leaking(project.masking, _TRACEBACK_FRAME.sub("", text)) for text in texts):
         return []
-    return [BookProblem(SECRET, "the shop's log or output contains a key, a card number or a CVC")]
+    return [BookProblem(LEAK_KIND, "the shop's log or output contains a key, a card number or a CVC")]
 
 
 def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProblem]:
     """Find secrets in the shop's stored data: the texts and files that ``traces`` lists.
 
     Raises:
-        TypeError: the fixture lists something else.
+        TypeError: the fixture lists other values.
         OSError: a file cannot be read.
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):
         return []
-    return [BookProblem(SECRET, "the shop's stored data contains a key, a card number or a CVC")]
+    return [BookProblem(LEAK_KIND, "the shop's stored data contains a key, a card number or a CVC")]
 
 
 def _is_leaking(masking: Masking, text: str) -> bool:
-    return masking.text(text) != text
+    return masking.mask_text(text) != text
 
 
 def _holds_secret(masking: Masking, trace: str | Path) -> bool:
@@ -82,20 +82,20 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if not isinstance(trace, Path):
         raise TypeError(f"payment_traces must list texts and file paths, not {trace!r}")
     content = trace.read_bytes()
-    log_files = [trace.with_name(trace.name + suffix) for suffix in LOG_SUFFIXES]
+    log_files = [trace.with_name(trace.name + suffix) for suffix in SQLITE_LOG_SUFFIXES]
     contents = [content, *(path.read_bytes() for path in log_files if path.exists())]
     if any(_is_leaking(masking, each.decode("utf-8", errors="replace")) for each in contents):
         return True
-    return content.startswith(SQLITE) and any(
-        masking.named_value(column, value) != value for column, value in _columns(trace)
+    return content.startswith(SQLITE_HEADER) and any(
+        masking.mask_field(column, value) != value for column, value in _read_columns(trace)
     )
 
 
-def _columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of all rows in a copy of a database; its raw file splits texts."""
+def _read_columns(database: Path) -> Iterator[tuple[str, Column]]:
+    """Yield the columns of all rows in a copy of a database, because its raw file splits texts."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
-        for suffix in ("", *LOG_SUFFIXES):
+        for suffix in ("", *SQLITE_LOG_SUFFIXES):
             path = database.with_name(database.name + suffix)
             if path.exists():
                 Path(f"{copy}{suffix}").write_bytes(path.read_bytes())

@@ -15,10 +15,10 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.showing import PageFailed
 
-SECONDS_MAX: Final = 20.0
-OUTPUT_MAX: Final = 300  # characters of output in an error
+SOURCE_SECONDS_MAX: Final = 20.0
+OUTPUT_LENGTH_MAX: Final = 300  # characters of output in an error
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-ADDRESSES: Final = ("http://", "https://")
+URL_PREFIXES: Final = ("http://", "https://")
 
 
 class BooksUnreadable(Exception):
@@ -35,13 +35,13 @@ class ExternalBooks:
             ValueError: the source is neither an address nor a command.
         """
         self.source = source
-        self._command: Sequence[str] = () if source.startswith(ADDRESSES) else shlex.split(source)
+        self._command: Sequence[str] = () if source.startswith(URL_PREFIXES) else shlex.split(source)
         if not self._command and not urlsplit(source).hostname:
             raise ValueError(
                 f"takes an address such as http://localhost:3000/books or a command, not {source!r}"
             )
 
-    def entries_of(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
+    def read_entries(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
         """Return the entries with orders of the project, without entries from other runs.
 
         Raises:
@@ -54,17 +54,17 @@ class ExternalBooks:
                 raise ValueError(f"{_shorten(text)!r} is not a list")
             read = [BookEntry.read(entry) for entry in entries]
         except (TypeError, ValueError) as wrong:
-            raise self._unreadable(f"expected a JSON list of entries: {wrong}") from wrong
+            raise self._unreadable_error(f"expected a JSON list of entries: {wrong}") from wrong
         known = {order.id for order in project.epoch.store.orders_newest_first()}
         return [entry for entry in read if known.intersection(entry.orders)]
 
     def _fetch(self) -> str:
         try:
-            answer = requests.get(self.source, timeout=SECONDS_MAX)
+            answer = requests.get(self.source, timeout=SOURCE_SECONDS_MAX)
         except requests.RequestException as error:
-            raise self._unreadable(f"no response ({type(error).__name__})") from error
+            raise self._unreadable_error(f"no response ({type(error).__name__})") from error
         if answer.status_code != HTTPStatus.OK:
-            raise self._unreadable(f"expected 200, not {answer.status_code}: {_shorten(answer.text)}")
+            raise self._unreadable_error(f"expected 200, not {answer.status_code}: {_shorten(answer.text)}")
         return answer.text
 
     def _run_command(self, environment: Mapping[str, str]) -> str:
@@ -75,20 +75,20 @@ class ExternalBooks:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=SECONDS_MAX,
+                timeout=SOURCE_SECONDS_MAX,
                 check=False,
             )
         except OSError as error:
-            raise self._unreadable(f"cannot run {self._command[0]!r}: {error.strerror}") from error
+            raise self._unreadable_error(f"cannot run {self._command[0]!r}: {error.strerror}") from error
         except subprocess.TimeoutExpired as late:
-            raise self._unreadable(f"the command took longer than {late.timeout:.0f} s") from late
+            raise self._unreadable_error(f"the command took longer than {late.timeout:.0f} s") from late
         if completed.returncode != 0:
-            raise self._unreadable(
+            raise self._unreadable_error(
                 f"exit code {completed.returncode}: {_shorten(completed.stderr or completed.stdout)}"
             )
         return completed.stdout
 
-    def _unreadable(self, reason: str) -> BooksUnreadable:
+    def _unreadable_error(self, reason: str) -> BooksUnreadable:
         return BooksUnreadable(f"--books {self.source}: {reason}")
 
 
@@ -101,7 +101,7 @@ def request_page(url: str) -> str | None:
     if urlsplit(url).hostname not in LOOPBACK:
         return None
     try:
-        answer = requests.get(url, timeout=SECONDS_MAX)
+        answer = requests.get(url, timeout=SOURCE_SECONDS_MAX)
     except requests.RequestException:
         return None
     if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -111,4 +111,4 @@ def request_page(url: str) -> str | None:
 
 def _shorten(text: str) -> str:
     shown = text.strip()
-    return shown if len(shown) <= OUTPUT_MAX else f"{shown[:OUTPUT_MAX]}…"
+    return shown if len(shown) <= OUTPUT_LENGTH_MAX else f"{shown[:OUTPUT_LENGTH_MAX]}…"

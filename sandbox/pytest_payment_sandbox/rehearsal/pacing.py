@@ -12,13 +12,13 @@ from payment_sandbox.projects.jobs import Job
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-IDLE_AFTER: Final = 2  # consecutive equal runs
+EQUAL_RUNS_MIN: Final = 2  # consecutive equal runs
 
 BusyTimes = Mapping[str, Sequence[datetime]]
 """The start times of runs with new calls, by job."""
 
 
-class _Input(NamedTuple):
+class _RunInput(NamedTuple):
     """The input of a run: the earlier changes in the project, and the number of advances by the test."""
 
     changes: Moment
@@ -26,15 +26,15 @@ class _Input(NamedTuple):
 
 
 @dataclass(slots=True)
-class _History:
+class _JobHistory:
     """The latest runs of a job."""
 
     runs: int = 0
     start: datetime | None = None  # start of the current or next run
-    next_input: _Input | None = None  # input of the current or next run
-    calls: list[str] = field(default_factory=list)  # of the current run, so far
-    last_input: _Input | None = None  # input of the last finished run
-    last_calls: list[str] = field(default_factory=list)  # of the last finished run
+    next_input: _RunInput | None = None  # input of the current or next run
+    calls: list[str] = field(default_factory=list)  # calls of the current run so far
+    last_input: _RunInput | None = None  # input of the last finished run
+    last_calls: list[str] = field(default_factory=list)  # calls of the last finished run
     equal_runs: int = 0  # consecutive runs with equal input and calls
     last_start: datetime | None = None
 
@@ -48,9 +48,11 @@ class JobPace:
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._jobs: dict[int, _History] = defaultdict(_History)  # by function, because names are not unique
+        self._jobs: dict[int, _JobHistory] = defaultdict(
+            _JobHistory
+        )  # by function, because names are not unique
         self.busy: dict[str, list[datetime]] = defaultdict(list)
-        self.baseline_busy: BusyTimes | None = None  # in the unchanged test
+        self.baseline_busy: BusyTimes | None = None  # busy times in the unchanged test
         self.has_test_ended = False
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
@@ -59,7 +61,7 @@ class JobPace:
         if job.runs > history.runs:
             self._record_run(job, history)
         history.next_input, history.start = next_input, job.at
-        is_idle = history.equal_runs >= IDLE_AFTER and history.last_input == next_input
+        is_idle = history.equal_runs >= EQUAL_RUNS_MIN and history.last_input == next_input
         is_baseline = self.baseline_busy is None and not self.has_test_ended
         if not is_idle or history.last_start is None or is_baseline:
             return job.at
@@ -68,17 +70,17 @@ class JobPace:
         history.start = job.period.last_up_to(target, job.at)
         return history.start
 
-    def call(self, job: Job, call: str) -> bool:
+    def record_call(self, job: Job, call: str) -> bool:
         """Record a call of a running job; return whether the call is new in this state."""
         history = self._jobs[id(job.run)]
         history.calls.append(call)
         return history.last_input != history.next_input or call not in history.last_calls
 
-    def _current_input(self) -> _Input:
+    def _current_input(self) -> _RunInput:
         epoch = self._project.epoch
-        return _Input(epoch.changes.watch(), epoch.advances)
+        return _RunInput(epoch.changes.watch(), epoch.finished_advances)
 
-    def _record_run(self, job: Job, history: _History) -> None:
+    def _record_run(self, job: Job, history: _JobHistory) -> None:
         """Record the end of a job's run."""
         is_equal = history.last_input == history.next_input and history.last_calls == history.calls
         history.equal_runs = history.equal_runs + 1 if is_equal else 1

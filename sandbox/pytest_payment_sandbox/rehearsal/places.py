@@ -7,9 +7,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from payment_sandbox.testing.shops.tracebacks import LIBRARIES, POSTING, stack_frames
+from payment_sandbox.testing.shops.tracebacks import LIBRARY_FOLDERS, POSTING_MODULE, stack_frames
 
-NOT_THE_SHOP: Final = (
+FOREIGN_PATHS: Final = (
     "node_modules/",
     "vendor/",
     "site-packages/",
@@ -18,7 +18,7 @@ NOT_THE_SHOP: Final = (
     "test",
     "spec",
 )
-_LINE: Final = re.compile(
+_LINE_PATTERN: Final = re.compile(
     r'File "(?P<python>[^"]+)", line (?P<python_line>\d+)'
     r"|(?:file://|(?<![:/\w]))(?P<file>/[^\s():/][^\s():]*\.\w+)(?::|\()(?P<line>\d+)"
 )
@@ -37,11 +37,11 @@ class LocatedCall(NamedTuple):
 
 def current_lines() -> list[SourceLine]:
     """Return the lines of the shop in the current call, innermost first, up to the webhook handler."""
-    frames = takewhile(lambda frame: frame[0] != POSTING, stack_frames())
+    frames = takewhile(lambda frame: frame[0] != POSTING_MODULE, stack_frames())
     return [
         (file, str(number))
         for file, number in frames
-        if not file.startswith((*LIBRARIES, "<")) and not _is_foreign(file)
+        if not file.startswith((*LIBRARY_FOLDERS, "<")) and not _is_foreign(file)
     ]
 
 
@@ -52,7 +52,7 @@ def shop_lines(text: str) -> list[SourceLine]:
     """
     frames = [
         (match["python"] or match["file"], match["python_line"] or match["line"], bool(match["python"]))
-        for match in _LINE.finditer(text)
+        for match in _LINE_PATTERN.finditer(text)
     ]
     own = [frame for frame in frames if not _is_foreign(frame[0])]
     lines = [(file, line) for file, line, _ in own]
@@ -62,11 +62,11 @@ def shop_lines(text: str) -> list[SourceLine]:
 def _is_foreign(file: str) -> bool:
     """Whether a file belongs to a library or a test."""
     name = Path(file).name.lower()
-    return any(each in (name if each in ("test", "spec") else file) for each in NOT_THE_SHOP)
+    return any(each in (name if each in ("test", "spec") else file) for each in FOREIGN_PATHS)
 
 
 def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the innermost line used only by calls of this kind, or else the innermost line.
+    """Return the innermost line used only by calls of this kind; without one, the innermost line.
 
     ``calls`` has all calls of the run.
     """

@@ -5,9 +5,9 @@ from typing import Final
 
 from payment_sandbox.serving.realtime import monotonic_seconds
 
-FIRST_SECONDS: Final = 5.0  # from the start to the first line about variations
-INTERVAL_SECONDS: Final = 15.0  # between lines
-ON_TERMINAL_SECONDS: Final = 0.5
+FIRST_LINE_SECONDS: Final = 5.0  # the time until the first line about variations
+INTERVAL_SECONDS: Final = 15.0  # the time between lines
+TERMINAL_INTERVAL_SECONDS: Final = 0.5
 
 WriteLine = Callable[[str], None]
 """Writes one line; on a terminal, replaces the previous line."""
@@ -18,9 +18,9 @@ class Progress:
 
     def __init__(self, write: WriteLine, *, is_terminal: bool = False, is_quiet: bool = False) -> None:
         self._write = write
-        self._interval_seconds = ON_TERMINAL_SECONDS if is_terminal else INTERVAL_SECONDS
+        self._interval_seconds = TERMINAL_INTERVAL_SECONDS if is_terminal else INTERVAL_SECONDS
         self._is_quiet = is_quiet
-        self._next_seconds = monotonic_seconds() + min(FIRST_SECONDS, self._interval_seconds)
+        self._next_seconds = monotonic_seconds() + min(FIRST_LINE_SECONDS, self._interval_seconds)
         self.tried = self.findings = 0
 
     def write_line(self, text: str) -> None:
@@ -41,10 +41,10 @@ class Progress:
         """Describe the progress: tried variations, findings, and remaining time."""
         variations = "1 variation" if self.tried == 1 else f"{self.tried} variations"
         number = "1 finding" if self.findings == 1 else f"{self.findings or 'no'} findings"
-        return f"{variations} tried, {number}, at most {duration(remaining_seconds)} left"
+        return f"{variations} tried, {number}, at most {format_duration(remaining_seconds)} left"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration, such as 2 min 5 s."""
     whole = max(0, round(seconds))
     return f"{whole // 60} min {whole % 60} s" if whole >= 60 else f"{whole} s"

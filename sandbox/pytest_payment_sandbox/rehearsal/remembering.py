@@ -15,16 +15,16 @@ from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
     Exploration,
     Explorer,
-    Run,
     RunResult,
+    RunVariation,
     parse_variation,
     variation_name,
 )
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.report import save
 
-FOLDER: Final = Path(".payment-sandbox")
-FILE_NAME: Final = "rehearsal.json"
+STATE_FOLDER: Final = Path(".payment-sandbox")
+STATE_FILE_NAME: Final = "rehearsal.json"
 GITIGNORE: Final = "*\n"
 RESTORED_KINDS: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
 
@@ -36,7 +36,7 @@ class TriedVariations:
     """The tried variations of one test, including the variations of the previous rehearsal."""
 
     def __init__(self, baseline: RunResult, stored: StoredVariations | None = None) -> None:
-        """Start with the stored variations, unless the result of the unchanged test has changed."""
+        """Start with the stored variations, if the result of the unchanged test is the same."""
         self.baseline = _with_digest(baseline)
         self._digest = _digest(self.baseline.verdict[1:3])
         self._runs: dict[str, StoredVariations] = {}
@@ -50,7 +50,7 @@ class TriedVariations:
         """The number of variations tried in the previous rehearsal."""
         return len(self._known)
 
-    def run(self, variation: ChangedSteps, play: Run) -> RunResult:
+    def run(self, variation: ChangedSteps, play: RunVariation) -> RunResult:
         """Run a variation, unless its result is stored."""
         if variation in self._known:
             return self._known[variation]
@@ -65,16 +65,16 @@ class TriedVariations:
         return played[-1]._replace(tried=len(played), unplayed=unplayed)
 
     @property
-    def stored(self) -> StoredVariations:
+    def results_json(self) -> StoredVariations:
         """The results of all variations, as JSON."""
         return {"baseline": self._digest, "runs": self._runs}
 
     def _restore(self) -> Iterator[tuple[ChangedSteps, RunResult]]:
         for name, stored in self._runs.items():
             with suppress(ValueError, KeyError, TypeError):  # the name is from another release
-                yield parse_variation(name), self._read(stored)
+                yield parse_variation(name), self._parse_result(stored)
 
-    def _read(self, stored: StoredVariations) -> RunResult:
+    def _parse_result(self, stored: StoredVariations) -> RunResult:
         steps = {(step.name, step.label): step for step in self.baseline.steps}
         for kind, number, label, call in stored["steps"]:
             step = Step(kind, number, label, ShopCall(*call))
@@ -133,7 +133,9 @@ StoredTests = Mapping[str, StoredVariations]
 def read_state(command: str) -> StoredTests:
     """Read the tried variations of a stopped run of this command in this folder."""
     with suppress(OSError, ValueError, AttributeError):
-        tests: StoredTests = json.loads((FOLDER / FILE_NAME).read_text(encoding="utf-8")).get(command, {})
+        tests: StoredTests = json.loads((STATE_FOLDER / STATE_FILE_NAME).read_text(encoding="utf-8")).get(
+            command, {}
+        )
         return tests
     return {}
 
@@ -145,10 +147,10 @@ def write_state(command: str, tests: StoredTests) -> None:
         OSError: the folder cannot be written.
     """
     if not tests:
-        (FOLDER / FILE_NAME).unlink(missing_ok=True)
+        (STATE_FOLDER / STATE_FILE_NAME).unlink(missing_ok=True)
         return
-    save(FOLDER / ".gitignore", GITIGNORE)
-    save(FOLDER / FILE_NAME, json.dumps({command: dict(tests)}))
+    save(STATE_FOLDER / ".gitignore", GITIGNORE)
+    save(STATE_FOLDER / STATE_FILE_NAME, json.dumps({command: dict(tests)}))
 
 
 FAILED_KEY: Final = "payment-rehearsal"
@@ -163,14 +165,14 @@ class PytestMemory:
         self._cache = cache
         self._resumes = resumes
 
-    def failed(self, nodeid: str) -> list[str]:
+    def failed_variations(self, nodeid: str) -> list[str]:
         """Return the variations that failed in the last rehearsal."""
-        names = self._get(FAILED_KEY, nodeid)
+        names = self._read_cache(FAILED_KEY, nodeid)
         return names if isinstance(names, list) else []
 
-    def tried(self, nodeid: str) -> StoredVariations | None:
+    def tried_variations(self, nodeid: str) -> StoredVariations | None:
         """Return the tried variations of the stopped rehearsal, if this rehearsal resumes it."""
-        tried = self._get(TRIED_KEY, nodeid) if self._resumes else None
+        tried = self._read_cache(TRIED_KEY, nodeid) if self._resumes else None
         return tried if isinstance(tried, Mapping) else None
 
     def store(self, nodeid: str, explored: Exploration, tried: TriedVariations, *, is_stopped: bool) -> None:
@@ -178,14 +180,14 @@ class PytestMemory:
         if self._cache is None:
             return
         names = [finding.name for finding in explored.findings if finding.variation]
-        self._cache.set(_key(FAILED_KEY, nodeid), names)
+        self._cache.set(_cache_key(FAILED_KEY, nodeid), names)
         is_partial = is_stopped or explored.untried > 0
-        if is_partial or self._get(TRIED_KEY, nodeid):
-            self._cache.set(_key(TRIED_KEY, nodeid), tried.stored if is_partial else None)
+        if is_partial or self._read_cache(TRIED_KEY, nodeid):
+            self._cache.set(_cache_key(TRIED_KEY, nodeid), tried.results_json if is_partial else None)
 
-    def _get(self, kind: str, nodeid: str) -> object:
-        return self._cache.get(_key(kind, nodeid), None) if self._cache is not None else None
+    def _read_cache(self, kind: str, nodeid: str) -> object:
+        return self._cache.get(_cache_key(kind, nodeid), None) if self._cache is not None else None
 
 
-def _key(kind: str, nodeid: str) -> str:
+def _cache_key(kind: str, nodeid: str) -> str:
     return f"{kind}/{crc32(nodeid.encode())}"

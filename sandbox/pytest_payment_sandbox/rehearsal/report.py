@@ -11,8 +11,8 @@ from payment_sandbox.operations.review.lessons import lesson_of
 from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
-JSON: Final = ".json"
-STYLE: Final = """
+JSON_SUFFIX: Final = ".json"
+PAGE_STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
 pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
@@ -44,8 +44,8 @@ def report_of(name: str, explored: Exploration, rerun_command: Callable[[str], s
                 "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
                 "smallest": finding.smallest,
                 "shown_by": list(finding.shown_by),
-                "lesson": _lesson(finding),
-                "section": _section(finding),
+                "lesson": _lesson_text(finding),
+                "section": _lesson_path(finding),
                 "variation": finding.name,
                 "again": rerun_command(finding.name) if finding.variation else "",
                 "timeline": finding.timeline,
@@ -56,15 +56,15 @@ def report_of(name: str, explored: Exploration, rerun_command: Callable[[str], s
     }
 
 
-def _lesson(finding: RehearsalFinding) -> str:
+def _lesson_text(finding: RehearsalFinding) -> str:
     lesson = lesson_of(finding.problem.kind)
-    return f"Risk: {lesson.risk}. See {lesson.page}" if lesson is not None else ""
+    return f"Risk: {lesson.risk}. See {lesson.path}" if lesson is not None else ""
 
 
-def _section(finding: RehearsalFinding) -> str:
+def _lesson_path(finding: RehearsalFinding) -> str:
     """Return the section of the documentation with wrong and right code."""
     lesson = lesson_of(finding.problem.kind)
-    return lesson.page if lesson is not None else ""
+    return lesson.path if lesson is not None else ""
 
 
 def shop_line(text: str) -> str:
@@ -102,7 +102,12 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
 
 def write(path: Path, tests: Reports, unit: str = "test") -> None:
     """Write the report of a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
-    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests, unit))
+    save(
+        path,
+        json.dumps({"tests": list(tests)}, indent=1)
+        if path.suffix == JSON_SUFFIX
+        else report_html(tests, unit),
+    )
 
 
 def save(path: Path, text: str) -> None:
@@ -113,18 +118,18 @@ def save(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def html(tests: Reports, unit: str = "test") -> str:
+def report_html(tests: Reports, unit: str = "test") -> str:
     """Return the report as an HTML page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
     parts = [f"<p>{summary(tests, unit)}</p>", *(_finding_html(test, finding) for test, finding in findings)]
-    return page("Payment rehearsal", "Payment rehearsal", parts)
+    return page_html("Payment rehearsal", "Payment rehearsal", parts)
 
 
-def page(title: str, heading: str, parts: Iterable[str]) -> str:
+def page_html(title: str, heading: str, parts: Iterable[str]) -> str:
     """Return a self-contained HTML page."""
     head = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
+        f'<meta name="viewport" content="width=device-width"><style>{PAGE_STYLE}</style></head><body>'
     )
     return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 

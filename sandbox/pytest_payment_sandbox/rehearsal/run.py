@@ -36,6 +36,7 @@ from payment_sandbox.scenarios.variation import (
     WEBHOOK,
     ChangedNumber,
     ClockAdvance,
+    ElapsedTime,
     JobRun,
     OrderAction,
     OtherChoice,
@@ -47,11 +48,10 @@ from payment_sandbox.scenarios.variation import (
     Step,
     StepDetails,
     SubmittedForm,
-    TimePasses,
     VariationEffect,
 )
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.filling import with_cents, with_number, with_other_choice
+from payment_sandbox.testing.shops.filling import add_cents, add_to_number, change_choice
 from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 FIRST_ATTEMPT: Final = 1  # the number of a webhook's first attempt
 ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
-SAME_CALLS_BASELINE_MAX: Final = 10_000  # in the unchanged test, which is expected to end by itself
+SAME_CALLS_BASELINE_MAX: Final = 10_000  # in the unchanged test, which should end by itself
 MERCHANT_API: Final = "/v1/"
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread moved
@@ -81,7 +81,7 @@ CHECKS_MAX: Final = 75  # beyond this number, another thread of the process is c
 
 ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
-CUT_OFF: Final = Fault.read({"reset": True})
+CUT_OFF_FAULT: Final = Fault.from_data({"reset": True})
 
 Visit = Callable[[Order, int], None]
 """Opens the return page of an order in the given number of tabs."""
@@ -130,12 +130,12 @@ class RepeatedCalls:
     """Counts calls with the same method and path while no sandbox time passes."""
 
     def __init__(self) -> None:
-        self.most = 0
+        self.most_calls = 0
         self._counts: Counter[str] = Counter()
         self._since: datetime | None = None
         self._limit = SAME_CALLS_BASELINE_MAX
 
-    def limit(self, most: int) -> None:
+    def set_limit(self, most: int) -> None:
         """Allow twice as many calls as in the unchanged test, and at least ``SAME_CALLS_MAX``."""
         self._limit = max(SAME_CALLS_MAX, 2 * most)
 
@@ -145,13 +145,13 @@ class RepeatedCalls:
             self._counts.clear()
             self._since = now
         self._counts[call] += 1
-        self.most = max(self.most, self._counts[call])
+        self.most_calls = max(self.most_calls, self._counts[call])
         return self._counts[call] > self._limit
 
     @property
     def is_endless(self) -> bool:
         """Whether the shop repeats a call long after the limit has been reached."""
-        return self.most > 2 * self._limit
+        return self.most_calls > 2 * self._limit
 
 
 class RehearsedRun:
@@ -176,8 +176,8 @@ class RehearsedRun:
         self.project = project
         self.applied: list[ChangedStep] = []
         self._call_lines: dict[str, LocatedCall] = {}  # calls of a shop in this process, by step
-        self.waited_forever: list[str] = []
-        self.endless_poll = ""  # the call that the shop repeats although nothing changes
+        self.endless_waits: list[str] = []
+        self.endless_poll = ""  # the call repeated by the shop although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
         self.is_abandoned = False  # the run takes too long, and stops at its next call
@@ -187,13 +187,13 @@ class RehearsedRun:
         self.has_steps = False
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
-        self.is_elsewhere = is_threaded
+        self.is_threaded = is_threaded
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
-        self._is_acting = False  # an action is running that is not part of the test
+        self._is_acting = False  # an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
         self._is_job_recorded = True  # the current run of a job is recorded as a step, or no job is running
@@ -207,7 +207,7 @@ class RehearsedRun:
 
     @property
     def pending(self) -> list[str]:
-        """The names of changes that can still take effect; after the end of the test, only of reads."""
+        """The names of changes that can still take effect; after the test, only changes to reads."""
         if not self._is_recording:
             return []
         changes = [each for each in self._changes.values() if each not in self.applied]
@@ -220,9 +220,9 @@ class RehearsedRun:
         return deciding_line(changed[-1], self._call_lines.values()) if changed else None
 
     def end_test(self) -> None:
-        """Mark the end of the test: from now on, only reads by the shop's jobs are steps."""
+        """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
         self._has_test_ended = self.pace.has_test_ended = True
-        self.calls.limit(self.calls.most)
+        self.calls.set_limit(self.calls.most_calls)
 
     def stop_recording(self) -> None:
         """Stop recording and changing steps."""
@@ -230,7 +230,7 @@ class RehearsedRun:
 
     # Calls from the project
 
-    def ends_with(self, path: str) -> bool:
+    def must_end_run(self, path: str) -> bool:
         """Whether a call ends the run: the run was abandoned, or the shop keeps calling beyond the limit."""
         return self.is_abandoned or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
@@ -247,7 +247,7 @@ class RehearsedRun:
         problem = job.run()
         self._join_concurrent_run()
         if not self._is_job_recorded and job.runs == 1:
-            self._record_run(job, is_changing=False)
+            self._record_run(job, changes_orders=False)
         repeats, self._repeats_job = self._repeats_job, False
         return (job.run() or problem) if repeats else problem
 
@@ -257,10 +257,12 @@ class RehearsedRun:
         if concurrent_run is not None:
             concurrent_run.join()
 
-    def _record_run(self, job: Job, *, is_changing: bool) -> None:
+    def _record_run(self, job: Job, *, changes_orders: bool) -> None:
         """Record a run of a job as a step, before its first change or after its end."""
         self._is_job_recorded = True
-        effect = self._effect(JOB, f"the run of the shop's job {job.name}", JobRun(job.name, is_changing))
+        effect = self._next_effect(
+            JOB, f"the run of the shop's job {job.name}", JobRun(job.name, changes_orders)
+        )
         if not isinstance(effect, Repeat):
             return
         self._repeats_job = not effect.at_once
@@ -281,12 +283,12 @@ class RehearsedRun:
             self._rendezvous.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
             self.endless_poll = f"{method} {short_path(path)}"
-            return CUT_OFF
+            return CUT_OFF_FAULT
         job = self.project.epoch.jobs.running
         if job is not None and not self._record_job_call(job, method, path):
             return None
         label = f"the shop's {method} {short_path(path)}{f'{IN_JOB}{job.name}' if job is not None else ''}"
-        effect = self._effect(kind_of_call(method, path), label, ShopCall(method, path))
+        effect = self._next_effect(kind_of_call(method, path), label, ShopCall(method, path))
         if isinstance(effect, PriorEvent):
             apply_event(effect, self.project, path)
         return effect if isinstance(effect, Fault) else None
@@ -294,8 +296,8 @@ class RehearsedRun:
     def _record_job_call(self, job: Job, method: str, path: str) -> bool:
         """Record a call by a running job; return whether the call is new in this state."""
         if kind_of_call(method, path) != READ and not self._is_job_recorded:
-            self._record_run(job, is_changing=True)
-        return self.pace.call(job, f"{method} {path}")
+            self._record_run(job, changes_orders=True)
+        return self.pace.record_call(job, f"{method} {path}")
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """Return the response to a read of an order; a stale response has the order's previous status."""
@@ -317,7 +319,7 @@ class RehearsedRun:
         self.on_webhook()
         if delivery.next_number > FIRST_ATTEMPT or delivery.postponed:
             return None
-        effect = self._effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
+        effect = self._next_effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
         if isinstance(effect, Together):
             self._rendezvous = Rendezvous()
         if isinstance(effect, AfterPayment):
@@ -367,8 +369,8 @@ class RehearsedRun:
             has_authorization=attempt is not None and attempt.capture_mode is not None,
         )
         label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")
-        effect = self._effect(ACTION, label, about)
-        if not isinstance(effect, Action | TimePasses | ReplacementScene):
+        effect = self._next_effect(ACTION, label, about)
+        if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
             return do(action)
         self._is_acting = True
         try:
@@ -377,13 +379,13 @@ class RehearsedRun:
             self._is_acting = False
 
     def advance(self, do: Callable[[], Result]) -> Result:
-        """Perform an advance of the clock by the test; more time may pass afterwards in this run."""
+        """Perform a clock advance by the test; more time may pass afterwards in this run."""
         if not self._is_recording or self._has_test_ended or self._is_acting:
             return do()
         about = ClockAdvance(has_authorization=bool(authorization_expiries(self.project)))
-        effect = self._effect(TIME, "the advance of the clock", about)
+        effect = self._next_effect(TIME, "the clock advance", about)
         result = do()
-        if isinstance(effect, TimePasses | ReplacementScene):
+        if isinstance(effect, ElapsedTime | ReplacementScene):
             self._is_acting = True
             try:
                 play_after_advance(effect, self.project, self.restart)
@@ -395,24 +397,28 @@ class RehearsedRun:
         """Return the changed decision of the service on an attempt or a refund, if there is one."""
         methods = ", ".join(sorted(subject.methods))
         label = "the refund" if subject.is_refund else f"the {methods} payment"
-        effect = self._effect(ATTEMPT, label, subject)
+        effect = self._next_effect(ATTEMPT, label, subject)
         return effect if isinstance(effect, Mapping) else None
 
-    def waits_forever(self, method: str, path: str) -> None:
+    def record_endless_wait(self, method: str, path: str) -> None:
         """Record a call without a timeout that got no response."""
-        self.waited_forever.append(f"{method} {short_path(path)}")
+        self.endless_waits.append(f"{method} {short_path(path)}")
 
     # Calls from the observer of the shop's forms
 
-    def press(self, path: str, form: SubmittedForm) -> Submission | None:
+    def vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
         """Record the submission of a form; return the variation of the submission, if there is one."""
-        effect = self._effect(PRESS, f"the form {path}", form)
+        effect = self._next_effect(PRESS, f"the form {path}", form)
         if isinstance(effect, ChangedNumber):
-            return Submission(fill=partial(with_cents if effect.is_amount else with_number, more=effect.more))
+            return Submission(
+                fill=partial(add_cents if effect.is_amount else add_to_number, difference=effect.difference)
+            )
         if isinstance(effect, OtherChoice):
-            return Submission(fill=with_other_choice)
+            return Submission(fill=change_choice)
         if isinstance(effect, OtherCustomer):
-            return Submission(by_another=partial(self._record_other_customer, self._order_ids(), effect))
+            return Submission(
+                after_other_customer=partial(self._record_other_customer, self._order_ids(), effect)
+            )
         if not isinstance(effect, Repeat):
             return None
         if effect.at_once:
@@ -439,7 +445,7 @@ class RehearsedRun:
         finally:
             self._is_acting = False
 
-    def _effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
+    def _next_effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
         """Record the next step of a kind; return the effect of its change, or None if unchanged."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ
@@ -449,7 +455,7 @@ class RehearsedRun:
         step = self._recorder.record(kind, label, about)
         self._record_lines(step)
         changed = self._changes.get(step.name)
-        if changed is None or not changed.change.fits(step):
+        if changed is None or not changed.change.applies_to(step):
             return None
         self.applied.append(changed)
         return changed.change.effect
@@ -461,8 +467,8 @@ class RehearsedRun:
             self._call_lines[step.name] = LocatedCall(call, current_lines())
 
 
-UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-REPORTS: Final = (".html", ".htm", ".json")
+DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+REPORT_SUFFIXES: Final = (".html", ".htm", ".json")
 
 
 def parse_seconds(text: str) -> float:
@@ -471,9 +477,9 @@ def parse_seconds(text: str) -> float:
     Raises:
         ValueError: the text is not a finite duration above zero.
     """
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in DURATION_UNITS else (text, "s")
     try:
-        seconds = float(number) * UNITS[unit]
+        seconds = float(number) * DURATION_UNITS[unit]
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
@@ -487,7 +493,7 @@ def check_report(name: str) -> None:
     Raises:
         ValueError: the file is neither HTML nor JSON, or its folder does not exist.
     """
-    if Path(name).suffix not in REPORTS:
+    if Path(name).suffix not in REPORT_SUFFIXES:
         raise ValueError(f"takes an .html or a .json file, not {name!r}")
     if not Path(name).absolute().parent.is_dir():
         raise ValueError(f"takes a file in an existing folder, not {name!r}")

@@ -16,7 +16,7 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.scenarios import variations
-from payment_sandbox.scenarios.variation import PriorEvent, ReplacementScene, TimePasses
+from payment_sandbox.scenarios.variation import ElapsedTime, PriorEvent, ReplacementScene
 from pytest_payment_sandbox.rehearsal.changes import order_id_of
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS: Final = 10.0
 SURPLUS_CENTS: Final = 100
-MOMENT: Final = Period.parse("PT1S")
-LAST_MOMENT: Final = timedelta(seconds=1)
-CHANGED: Final = "Changed by hand"
+ONE_SECOND_PERIOD: Final = Period.parse("PT1S")
+ONE_SECOND: Final = timedelta(seconds=1)
+CHANGED_DESCRIPTION: Final = "Changed by hand"
 
 
 class Scene(NamedTuple):
@@ -99,31 +99,31 @@ def _release_webhooks(project: "Project") -> None:
 def _expiries(order: Order) -> list[datetime]:
     """Return the expiry times of an order's page and newest attempt."""
     attempt = order.last_transaction
-    ends = [order.expires_at, attempt.expires_at if attempt is not None else None]
-    return [end for end in ends if end is not None]
+    expiries = [order.expires_at, attempt.expires_at if attempt is not None else None]
+    return [end for end in expiries if end is not None]
 
 
 def perform_after_expiry(scene: Scene) -> Order:
     """Perform the action after the order's expiry."""
-    ends = _expiries(scene.order)
-    if ends:
-        scene.advance_to(MOMENT.after(max(ends)))
+    expiries = _expiries(scene.order)
+    if expiries:
+        scene.advance_to(ONE_SECOND_PERIOD.after(max(expiries)))
     return scene.perform()
 
 
 def perform_at_last_moment(scene: Scene) -> Order:
     """Perform the action a second before the order's expiry."""
-    ends = _expiries(scene.order)
-    if ends:
-        scene.advance_to(min(ends) - LAST_MOMENT)
+    expiries = _expiries(scene.order)
+    if expiries:
+        scene.advance_to(min(expiries) - ONE_SECOND)
     return scene.perform()
 
 
 def perform_after_earlier(scene: Scene) -> Order:
     """Perform the action after the expiry of an earlier order, if this order is still valid."""
-    ends = [end for other in scene.earlier_open_orders for end in _expiries(other)]
-    if ends and min(ends) < min(_expiries(scene.order), default=min(ends)):
-        scene.advance_to(MOMENT.after(min(ends)))
+    expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
+    if expiries and min(expiries) < min(_expiries(scene.order), default=min(expiries)):
+        scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
     return scene.perform()
 
 
@@ -134,7 +134,7 @@ def perform_twice(scene: Scene) -> Order:
 
 
 def earlier_open_orders(project: "Project", order: Order, known: Container[str]) -> list[Order]:
-    """Return earlier open orders, except orders whose response was lost: the customer has no page of them."""
+    """Return earlier open orders, except orders whose response was lost: they have no page."""
     orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
@@ -147,13 +147,13 @@ def act_on_earlier(scene: Scene, action: str) -> Order:
     return scene.order
 
 
-def perform_and(scene: Scene, action: str) -> Order:
+def perform_and_act_on_earlier(scene: Scene, action: str) -> Order:
     """Perform the action, then pay or cancel on the pages of earlier orders."""
     scene.perform()
     return act_on_earlier(scene, action)
 
 
-def earlier_orders_first(scene: Scene) -> Order:
+def perform_after_paying_earlier(scene: Scene) -> Order:
     """Pay on the pages of earlier orders, then perform the action."""
     act_on_earlier(scene, "pay")
     return scene.perform()
@@ -163,14 +163,14 @@ def let_authorization_expire(scene: Scene) -> Order:
     """Perform the action, and let the authorization expire."""
     attempt = scene.perform().last_transaction
     if attempt is not None and attempt.authorization is not None:
-        scene.advance_to(MOMENT.after(attempt.authorization.expires_at))
+        scene.advance_to(ONE_SECOND_PERIOD.after(attempt.authorization.expires_at))
     return scene.order
 
 
 def restart_shop(scene: Scene) -> Order:
     """Perform the action, and restart the shop."""
     order = scene.perform()
-    _restart(scene.project, scene.restart)
+    _restart_and_settle(scene.project, scene.restart)
     return order
 
 
@@ -180,13 +180,13 @@ def deliver_webhooks(project: "Project") -> None:
     project.settle(SETTLE_SECONDS)
 
 
-def _restart(project: "Project", restart: Callable[[], None] | None) -> None:
+def _restart_and_settle(project: "Project", restart: Callable[[], None] | None) -> None:
     deliver_webhooks(project)
     if restart is not None:
         restart()
 
 
-SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
+SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.RETURNS_FIRST: lambda scene: scene.perform_and_return(1),
     variations.TWO_TABS: lambda scene: scene.perform_and_return(2),
     variations.RETURNS_UNPAID: lambda scene: scene.return_to_shop(1),
@@ -195,10 +195,10 @@ SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.WALKS_AWAY: lambda scene: scene.order,
     variations.ACTS_TOO_LATE: perform_after_expiry,
     variations.ACTS_TWICE: perform_twice,
-    variations.PAYS_BOTH: lambda scene: perform_and(scene, "pay"),
+    variations.PAYS_BOTH: lambda scene: perform_and_act_on_earlier(scene, "pay"),
     variations.PAYS_EARLIER: lambda scene: act_on_earlier(scene, "pay"),
-    variations.PAYS_EARLIER_FIRST: earlier_orders_first,
-    variations.CANCELS_EARLIER: lambda scene: perform_and(scene, "cancel"),
+    variations.PAYS_EARLIER_FIRST: perform_after_paying_earlier,
+    variations.CANCELS_EARLIER: lambda scene: perform_and_act_on_earlier(scene, "cancel"),
     variations.AFTER_EARLIER: perform_after_earlier,
     variations.ACTS_LAST_MOMENT: perform_at_last_moment,
     variations.SENDS_LESS: lambda scene: scene.send(-1),
@@ -208,12 +208,12 @@ SCENES: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
 }
 
 
-def play(effect: Action | TimePasses | ReplacementScene, scene: Scene) -> Order:
+def play(effect: Action | ElapsedTime | ReplacementScene, scene: Scene) -> Order:
     """Perform the replacement of an action; return the order."""
     if isinstance(effect, Action):
         return scene.perform(effect)
     if isinstance(effect, ReplacementScene):
-        return SCENES[effect](scene)
+        return SCENE_PLAYERS[effect](scene)
     scene.perform()
     scene.advance_to(Period.parse(effect.period).after(scene.project.now()))
     return scene.order
@@ -232,25 +232,25 @@ def authorization_expiries(project: "Project") -> list[datetime]:
 
 
 def play_after_advance(
-    effect: TimePasses | ReplacementScene, project: "Project", restart: Callable[[], None] | None
+    effect: ElapsedTime | ReplacementScene, project: "Project", restart: Callable[[], None] | None
 ) -> None:
     """Let more time pass after an advance, or restart the shop."""
-    if isinstance(effect, TimePasses):
+    if isinstance(effect, ElapsedTime):
         _advance_to(project, Period.parse(effect.period).after(project.now()))
     elif effect is variations.RESTARTS:
-        _restart(project, restart)
-    elif ends := authorization_expiries(project):
-        _advance_to(project, MOMENT.after(min(ends)))
+        _restart_and_settle(project, restart)
+    elif expiries := authorization_expiries(project):
+        _advance_to(project, ONE_SECOND_PERIOD.after(min(expiries)))
 
 
-def _expire(project: "Project", order: Order) -> None:
+def _expire_authorization(project: "Project", order: Order) -> None:
     """Expire the authorization during a call; the webhooks and jobs run after the call."""
     attempt = order.last_transaction
     if attempt is None or attempt.authorization is None or project.epoch.is_advancing:
         return
-    epoch, ends = project.epoch, MOMENT.after(attempt.authorization.expires_at)
-    with project.exclusively(epoch):
-        epoch.timeline.move_to(max(epoch.now(), ends))
+    epoch, expiries = project.epoch, ONE_SECOND_PERIOD.after(attempt.authorization.expires_at)
+    with project.blocking_edits(epoch):
+        epoch.timeline.move_to(max(epoch.now(), expiries))
     with project.edit(epoch, epoch.timeline.now) as edit:
         edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
     run_due(project)
@@ -263,15 +263,17 @@ def _act_as_merchant(project: "Project", order: Order, action: str) -> None:
         act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
 
 
-EVENTS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
-    variations.CAPTURED_BY_HAND: lambda project, order: _act_as_merchant(project, order, "capture"),
-    variations.VOIDED_BY_HAND: lambda project, order: _act_as_merchant(project, order, "void"),
-    variations.EXPIRED: _expire,
-    variations.CHANGED: lambda project, order: update(project, order.id, {"description": CHANGED}, [], None),
+EVENT_APPLIERS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
+    variations.MANUAL_CAPTURE: lambda project, order: _act_as_merchant(project, order, "capture"),
+    variations.MANUAL_VOID: lambda project, order: _act_as_merchant(project, order, "void"),
+    variations.AUTHORIZATION_EXPIRY: _expire_authorization,
+    variations.ORDER_CHANGE: lambda project, order: update(
+        project, order.id, {"description": CHANGED_DESCRIPTION}, [], None
+    ),
 }
 
 
 def apply_event(effect: PriorEvent, project: "Project", path: str) -> None:
     """Apply an event to the order of a call before its response, if the order's state allows the event."""
     with suppress(Refusal):
-        EVENTS[effect](project, project.find_order(order_id_of(path)))
+        EVENT_APPLIERS[effect](project, project.find_order(order_id_of(path)))

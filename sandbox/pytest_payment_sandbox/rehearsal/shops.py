@@ -11,13 +11,13 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import SETTLE_SECONDS, Sources, advance_to
 from pytest_payment_sandbox.rehearsal.books import Books
 from pytest_payment_sandbox.rehearsal.buying import BuyScript, Customer, Forms, PurchaseFailed, images_html
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
-from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, normalize, read_pages
@@ -59,14 +59,14 @@ class ShopInBrowser:
         """Make the unchanged purchase, then its variations until the end of the budget.
 
         Raises:
-            BuyFails: the unchanged purchase fails, or the shop does not use the sandbox.
+            PurchaseFailed: the unchanged purchase fails, or the shop does not use the sandbox.
         """
         started_seconds = monotonic_seconds()
         until_seconds = started_seconds + budget_seconds
         progress.write_line(f"making the unchanged purchase in {self.url}, following {self._buy.file}")
         baseline = self._run_unchanged(browser)
         tried = TriedVariations(baseline, stored)
-        remaining = duration(until_seconds - monotonic_seconds())
+        remaining = format_duration(until_seconds - monotonic_seconds())
         purchase_seconds = monotonic_seconds() - started_seconds
         progress.write_line(
             f"changing one thing at a time; a purchase takes {purchase_seconds:.1f} s, {remaining} left"
@@ -83,8 +83,8 @@ class ShopInBrowser:
         try:
             explored = tried.play_only(explorer, only) if only else explorer.explore(tried.baseline)
         except KeyboardInterrupt:
-            return ShopResult(explorer.partial_result([], 0), tried.stored, True)
-        return ShopResult(explored, tried.stored, False)
+            return ShopResult(explorer.partial_result([], 0), tried.results_json, True)
+        return ShopResult(explored, tried.results_json, False)
 
     def _run_unchanged(self, browser: Browser) -> RunResult:
         result, failure = self._run(browser, ())
@@ -103,12 +103,12 @@ class ShopInBrowser:
         customer = Customer(browser.new_context(viewport=VIEWPORT), self._buy, self.url, self._sandbox)
         run = RehearsedRun(project, variation, visit=lambda order, tabs: self._visit(customer, order, tabs))
         if self._baseline is not None:
-            run.calls.limit(self._baseline.most_calls)
+            run.calls.set_limit(self._baseline.most_calls)
         project.rehearse(run)
         failure = None
         try:
             try:
-                customer.buy(run.press, self._forms)
+                customer.buy(run.vary_submission, self._forms)
             except PurchaseFailed as failed:
                 failure = str(failed)
                 customer.take_screenshot()
@@ -126,7 +126,7 @@ class ShopInBrowser:
             run, variation, failure, self._baseline, [], self._verdicts, lambda: self._read_view(customer)
         )
         try:
-            verdict = judge(trial, lambda until: advance_to(project, until), self._books())
+            verdict = judge(trial, lambda until: advance_to(project, until), self._find_books())
         except Exception as error:
             if not variation:
                 raise PurchaseFailed(f"the purchase could not be judged: {error}") from error
@@ -136,15 +136,15 @@ class ShopInBrowser:
             happenings = list(history(project.epoch))
             lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
             timeline = "\n".join([*lines, *(failure or "").splitlines()])
-            picture = images_html(customer.screenshots) + svg(sequence(happenings), is_file=True)
+            picture = images_html(customer.screenshots) + svg(draw_sequence(happenings), is_file=True)
         return RunResult(verdict, run.steps, run.applied, timeline, picture, has_return=True)
 
-    def _books(self) -> Books | None:
+    def _find_books(self) -> Books | None:
         source = self._sources.books
         if source is None:
             return None
         own = {"SANDBOX_URL": self._sandbox, "SANDBOX_API_KEY": self._project.masking.api_key or ""}
-        return lambda: source.entries_of(self._project, own)
+        return lambda: source.read_entries(self._project, own)
 
     def _read_view(self, customer: Customer) -> CustomerView:
         is_first = self._baseline is None

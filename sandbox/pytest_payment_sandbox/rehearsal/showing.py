@@ -1,4 +1,4 @@
-"""Compares what customers see of an idle shop: the return pages and the emails.
+"""Compares the return pages and the emails of an idle shop, as customers see them.
 
 For shops without books, this comparison is the verdict. Texts are compared without numbers, dates and tokens.
 """
@@ -24,32 +24,34 @@ if TYPE_CHECKING:
     from flask import Flask
 
 PAGES_MAX: Final = 6  # per run
-SHOWN_MAX: Final = 80  # characters of a text
-ORDER_ID: Final = "{order_id}"
-HARMLESS: Final = Trait.AT_ONCE | Trait.AT_REST
-FAILED: Final = HTTPStatus.INTERNAL_SERVER_ERROR
-BUSY: Final = HTTPStatus.SERVICE_UNAVAILABLE
+TEXT_SHOWN_MAX: Final = 80  # characters of a text
+ORDER_ID_PLACEHOLDER: Final = "{order_id}"
+HARMLESS_TRAITS: Final = Trait.AT_ONCE | Trait.AT_REST
+FAILED_STATUS_MIN: Final = HTTPStatus.INTERNAL_SERVER_ERROR
+BUSY_STATUS: Final = HTTPStatus.SERVICE_UNAVAILABLE
 PLACEHOLDER: Final = "#"
-DJANGO: Final = "django.core.mail"
-FLASK: Final = "flask_mail"
-_UNSEEN: Final = re.compile(r"(?is)<(head|script|style|template|svg)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>")
-_NAMES: Final = re.compile(
+DJANGO_MAIL_MODULE: Final = "django.core.mail"
+FLASK_MAIL_MODULE: Final = "flask_mail"
+_INVISIBLE_PATTERN: Final = re.compile(
+    r"(?is)<(head|script|style|template|svg)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>"
+)
+_DATE_WORDS_PATTERN: Final = re.compile(
     r"(?i)\b(?:mon|tues?|wed(?:nes)?|thur?s?|fri|sat(?:ur)?|sun)(?:day)?\b"
     r"|\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?=\W{0,3}\d)|(?<=\d)\s?[ap]m\b"
 )
-_TOKENS: Final = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*|[A-Za-z0-9+/=_-]{32,}")
-_NUMBERS: Final = re.compile(rf"{PLACEHOLDER}(?:[\s.,:/+-]*{PLACEHOLDER})*")
+_TOKEN_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*|[A-Za-z0-9+/=_-]{32,}")
+_NUMBERS_PATTERN: Final = re.compile(rf"{PLACEHOLDER}(?:[\s.,:/+-]*{PLACEHOLDER})*")
 
 
 def normalize(text: str) -> str:
     """Return the visible text of a page or email, without numbers, dates and tokens."""
-    visible_text = unescape(_UNSEEN.sub(" ", text))
-    without_tokens = _TOKENS.sub(_token, _NAMES.sub(PLACEHOLDER, visible_text))
-    return " ".join(_NUMBERS.sub(PLACEHOLDER, without_tokens).split())
+    visible_text = unescape(_INVISIBLE_PATTERN.sub(" ", text))
+    without_tokens = _TOKEN_PATTERN.sub(_replace_token, _DATE_WORDS_PATTERN.sub(PLACEHOLDER, visible_text))
+    return " ".join(_NUMBERS_PATTERN.sub(PLACEHOLDER, without_tokens).split())
 
 
-def _token(match: re.Match[str]) -> str:
+def _replace_token(match: re.Match[str]) -> str:
     """Replace the number in an identifier such as S-1001, and keep its prefix."""
     name = re.match(r"[A-Za-z]{1,6}-(?=\d)", match[0])
     return f"{name[0] if name else ''}{PLACEHOLDER}"
@@ -72,12 +74,12 @@ class Emails(NamedTuple):
     """The emails of a run, and the number of emails sent before the first action."""
 
     texts: Sequence[str]
-    early: int
+    early_count: int
 
     @property
-    def later(self) -> Counter[str]:
+    def later_emails(self) -> Counter[str]:
         """The emails after the first action, which may confirm a payment."""
-        return Counter(self.texts[self.early :])
+        return Counter(self.texts[self.early_count :])
 
 
 class SentEmail(Protocol):
@@ -100,7 +102,7 @@ class Mailbox:
     def _connect(self) -> None:
         """Subscribe to Flask-Mail if the shop has imported it."""
         if self._signal is None:
-            self._signal = getattr(sys.modules.get(FLASK), "email_dispatched", None)
+            self._signal = getattr(sys.modules.get(FLASK_MAIL_MODULE), "email_dispatched", None)
             if self._signal is not None:
                 self._signal.connect(self._record)
 
@@ -114,22 +116,22 @@ class Mailbox:
             self._early = len(self.texts())
 
     @property
-    def early(self) -> int:
+    def early_count(self) -> int:
         """The number of emails sent before the first action."""
         return self._early or 0
 
     def texts(self) -> list[str]:
         """Return the emails so far: recipients, subject and text."""
-        outbox: Iterable[SentEmail] = getattr(sys.modules.get(DJANGO), "outbox", ())
+        outbox: Iterable[SentEmail] = getattr(sys.modules.get(DJANGO_MAIL_MODULE), "outbox", ())
         return [
             f"{', '.join(each.recipients() if callable(each.recipients) else each.recipients)}: "
             f"{each.subject}\n{each.body or getattr(each, 'html', '')}"
             for each in (*outbox, *self._dispatched)
         ]
 
-    def sent(self) -> Emails:
+    def comparable_emails(self) -> Emails:
         """Return the emails so far, in the form used for comparisons."""
-        return Emails(list(map(normalize, self.texts())), self.early)
+        return Emails(list(map(normalize, self.texts())), self.early_count)
 
     def close(self) -> None:
         """Stop collecting emails."""
@@ -161,7 +163,10 @@ def read_pages(project: Project, get: GetPage, paths: Iterable[str], *, is_first
     order_urls = [
         (order, url)
         for order in orders
-        for url in (*_return_urls(project, order), *(path.replace(ORDER_ID, order.id) for path in paths))
+        for url in (
+            *_return_urls(project, order),
+            *(path.replace(ORDER_ID_PLACEHOLDER, order.id) for path in paths),
+        )
     ]
     pages = []
     for order, url in order_urls[:PAGES_MAX]:
@@ -192,19 +197,19 @@ def visit_shop(project: Project, browser: Browser, order: Order, tabs: int) -> l
     page = ShownPage(path, None if has_paid else False, None)
     try:
         answers = browser.returns(order.id, tabs)
-        return [_filled_page(page, answer.status_code, answer.text) for answer in answers]
+        return [_fill_page(page, answer.status_code, answer.text) for answer in answers]
     except Exception as error:  # in production, the customer gets an error page
         return [page._replace(error=_first_line(error))]
 
 
-def _filled_page(page: ShownPage, status: int, text: str) -> ShownPage:
+def _fill_page(page: ShownPage, status: int, text: str) -> ShownPage:
     """Fill a page with a response; 503 from a busy shop is not an error."""
-    if status >= FAILED and status != BUSY:
+    if status >= FAILED_STATUS_MIN and status != BUSY_STATUS:
         return page._replace(error=f"status {status}")
     return page._replace(text=normalize(text) if status == HTTPStatus.OK else None)
 
 
-def visit_problems(
+def find_visit_problems(
     pages: Sequence[ShownPage], baseline: CustomerView, *, may_fail: bool
 ) -> Iterator[BookProblem]:
     """Find pages that fail when the customer returns, or that thank a customer who has not paid."""
@@ -229,7 +234,7 @@ def open_page(browser: Browser, url: str) -> str | None:
         PageFailed: the shop responds with an error, or raises an exception.
     """
     try:
-        return browser.look(url)
+        return browser.peek(url)
     except ErrorPage as page:
         raise PageFailed(str(page)) from page
     except Exception as error:
@@ -259,7 +264,7 @@ def _is_paid(records: Mapping[str, OrderRecord], order: Order) -> bool | None:
     return True if record.capturable or record.received - record.refunded >= order.amount_cents else None
 
 
-def view_problems(
+def find_view_problems(
     current: CustomerView, baseline: CustomerView, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
     """Find pages and emails that are the same for non-payers, or that differ from the unchanged test.
@@ -267,13 +272,13 @@ def view_problems(
     A difference is a problem only if the changes are harmless and the paid, captured and refunded amounts are
     the same.
     """
-    yield from _same_for_non_payers(current, baseline)
-    yield from _failed_pages(current, baseline)
-    if is_same_money and changes and all(changed.change.traits & HARMLESS for changed in changes):
-        yield from _differences(current, baseline)
+    yield from _find_same_for_non_payers(current, baseline)
+    yield from _find_failed_pages(current, baseline)
+    if is_same_money and changes and all(changed.change.traits & HARMLESS_TRAITS for changed in changes):
+        yield from _find_differences(current, baseline)
 
 
-def _same_for_non_payers(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
+def _find_same_for_non_payers(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
     paid = _pages_of_payers(baseline) - _pages_of_payers(current)  # without the pages of earlier orders
     for page in current.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
@@ -283,17 +288,17 @@ def _same_for_non_payers(current: CustomerView, baseline: CustomerView) -> Itera
                 f"{_shorten(page.text)}",
             )
     if (
-        _nobody_paid(current, baseline)
-        and baseline.emails.later
-        and not baseline.emails.later - current.emails.later
+        _is_unpaid_run(current, baseline)
+        and baseline.emails.later_emails
+        and not baseline.emails.later_emails - current.emails.later_emails
     ):
-        email = _shorten(next(iter(baseline.emails.later)))
+        email = _shorten(next(iter(baseline.emails.later_emails)))
         yield BookProblem(
             "shown-paid", f"a customer who has not paid gets the same emails as one who has: {email}"
         )
 
 
-def _failed_pages(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
+def _find_failed_pages(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
     """Find pages that fail, but did not fail in the unchanged test."""
     expected = {page.path for page in baseline.pages if not page.error}
     for page in current.pages:
@@ -301,18 +306,18 @@ def _failed_pages(current: CustomerView, baseline: CustomerView) -> Iterator[Boo
             yield BookProblem("shown-error", f"the page {page.path} fails: {page.error}")
 
 
-def _pages_of_payers(showing: CustomerView) -> set[tuple[str, str]]:
-    return {(page.path, page.text) for page in showing.pages if page.is_paid and page.text}
+def _pages_of_payers(view: CustomerView) -> set[tuple[str, str]]:
+    return {(page.path, page.text) for page in view.pages if page.is_paid and page.text}
 
 
-def _nobody_paid(current: CustomerView, baseline: CustomerView) -> bool:
-    """Whether no customer paid in this run, although one paid in the unchanged test."""
+def _is_unpaid_run(current: CustomerView, baseline: CustomerView) -> bool:
+    """Whether no customer paid in this run, although a customer paid in the unchanged test."""
     return {page.is_paid for page in current.pages} == {False} and any(
         page.is_paid for page in baseline.pages
     )
 
 
-def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
+def _find_differences(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
     if [page.path for page in current.pages] == [page.path for page in baseline.pages]:
         for page, expected in zip(current.pages, baseline.pages, strict=True):
             if expected.text is not None and not page.error and page.text != expected.text:
@@ -324,16 +329,16 @@ def _differences(current: CustomerView, baseline: CustomerView) -> Iterator[Book
     for email, count in (emails - known_emails).items():
         yield BookProblem(
             "mailed-differently",
-            f"the customer gets {_extra_copies(count)} of an email: {_shorten(email)}",
+            f"the customer gets {_format_extra_copies(count)} of an email: {_shorten(email)}",
         )
     for email in known_emails - emails:
         yield BookProblem("mailed-differently", f"the customer does not get the email {_shorten(email)}")
 
 
-def _extra_copies(count: int) -> str:
+def _format_extra_copies(count: int) -> str:
     return "an extra copy" if count == 1 else f"{count} extra copies"
 
 
 def _shorten(text: str | None) -> str:
     visible = text or "nothing"
-    return repr(visible if len(visible) <= SHOWN_MAX else f"{visible[:SHOWN_MAX]}…")
+    return repr(visible if len(visible) <= TEXT_SHOWN_MAX else f"{visible[:TEXT_SHOWN_MAX]}…")

@@ -22,25 +22,25 @@ from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_result
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
 from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
-from pytest_payment_sandbox.rehearsal.helpers import Conversation, Ending, HelperEndpoint
+from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, judge_without_books
-from pytest_payment_sandbox.rehearsal.leaks import SECRET, leaks_in_output
-from pytest_payment_sandbox.rehearsal.progress import Progress, duration
+from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, leaks_in_output
+from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 EXTRA_SECONDS: Final = 20.0  # time limit of a run beyond the duration of the first run
-OUTPUT_MAX: Final = 4000  # characters in a report
+OUTPUT_LENGTH_MAX: Final = 4000  # characters in a report
 SEED: Final = 7
-CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
-NO_CALLS: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
+INITIAL_CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
+NO_CALLS_MESSAGE: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
 UNNAMED_TEST: Final = ""
 """The name of the additional test: all projects that no helper announced."""
-TEST: Final = "{test}"
+TEST_PLACEHOLDER: Final = "{test}"
 NUMBER_SUFFIX: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
 REGEX_CHARACTERS: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
@@ -127,9 +127,10 @@ class SuiteFailed(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """The scope of a rehearsal: the tests whose names contain ``test``, and the variations ``only``, or all.
+    """The scope of a rehearsal: the tests whose names contain ``test``, and the variations in ``only``.
 
-    ``one`` is the command for a single test, with ``{test}`` as a placeholder for the test's name.
+    An empty value selects all. ``one`` is the command for a single test, with ``{test}`` as a placeholder
+    for the test's name.
     """
 
     budget_seconds: float
@@ -161,18 +162,18 @@ class _SuiteRun:
         self._memories = memories
         self._sources = sources
         self._projects: dict[str, Project] = {}
-        self._keys: dict[str, AnnouncedTest] = {}
+        self._tests_by_project: dict[str, AnnouncedTest] = {}
 
     # Calls from the server
 
-    def opened(self, project: Project) -> None:
+    def on_opened(self, project: Project) -> None:
         """Rehearse a new project as part of the whole suite, until a helper announces the project's test."""
         run = RehearsedRun(project, self._variations.get(UNNAMED_TEST, ()), recorder=self.recorder)
         project.rehearse(run)
         self._projects[project.project_id] = project
         self.runs.append(run)
 
-    def refused(self, method: str, path: str, status: int, why: str) -> None:
+    def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
         """Ignore a request without a project."""
 
     # Calls from the helpers
@@ -182,8 +183,8 @@ class _SuiteRun:
         project = self._projects.get(project_id)
         if project is None:
             raise ValueError(f"there is no project {project_id!r}")
-        if project_id in self._keys:
-            return self._keys[project_id].name
+        if project_id in self._tests_by_project:
+            return self._tests_by_project[project_id].name
         count = sum(each.name == test or each.name.startswith(f"{test} #") for each in self.tests.values())
         name = f"{test} #{count + 1}" if count else test
         self.runs[:] = [run for run in self.runs if run.project is not project]
@@ -194,23 +195,23 @@ class _SuiteRun:
             self._memories.get(name) or TestMemory(),
             self._sources,
         )
-        self.tests[name] = self._keys[project_id] = announced
+        self.tests[name] = self._tests_by_project[project_id] = announced
         return name
 
-    def end_test(self, project_id: str, ending: Ending, conversation: Conversation) -> None:
+    def end_test(self, project_id: str, ending: EndOfTest, conversation: Conversation) -> None:
         """Judge a test that has ended."""
-        test = self._keys.get(project_id)
+        test = self._tests_by_project.get(project_id)
         if test is not None:
             test.judge(ending, conversation, {"SANDBOX_URL": self.url})
 
     # Results of the run
 
-    def results(self, failure: str | None) -> dict[str, RunResult]:
+    def collect_results(self, failure: str | None) -> dict[str, RunResult]:
         """Return the results of all finished tests, and of all projects without a test."""
-        results = {name: test.result for name, test in self.tests.items() if test.is_judged}
+        collect_results = {name: test.result for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
-            results[UNNAMED_TEST] = self._result_without_tests(failure)
-        return results
+            collect_results[UNNAMED_TEST] = self._result_without_tests(failure)
+        return collect_results
 
     def _result_without_tests(self, failure: str | None) -> RunResult:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
@@ -223,12 +224,12 @@ class _SuiteRun:
         ]
         lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return RunResult(verdict, steps, applied, timeline, svg(sequence(happenings), is_file=True))
+        return RunResult(verdict, steps, applied, timeline, svg(draw_sequence(happenings), is_file=True))
 
     def add_leaks(self, output: str) -> None:
-        """Look for the secrets of each test in the suite's output."""
+        """Find the secrets of each test in the suite's output."""
         for test in self.tests.values():
-            if test.is_judged and all(problem.kind != SECRET for problem in test.result.verdict.problems):
+            if test.is_judged and all(problem.kind != LEAK_KIND for problem in test.result.verdict.problems):
                 test.result.verdict.problems.extend(leaks_in_output(test.project, [output]))
 
 
@@ -244,7 +245,7 @@ class Suite:
         self._problems: set[tuple[str, str]] = set()  # each with its test and kind
         self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that ran together
         self._limit_seconds: float | None = None
-        self._suite_seconds = self._one_seconds = 0.0
+        self._suite_seconds = self._single_test_seconds = 0.0
         self._plan = Plan(0.0)
         self._until_seconds = 0.0
 
@@ -252,7 +253,7 @@ class Suite:
         """Run the unchanged suite, then its variations until the end of the budget.
 
         Raises:
-            SuiteFails: the unchanged suite fails, makes no call to the sandbox, or lacks the selected test.
+            SuiteFailed: the unchanged suite fails, makes no call to the sandbox, or lacks the selected test.
             OSError: the command cannot be run.
         """
         self._plan = plan
@@ -261,34 +262,34 @@ class Suite:
         self._tried = {
             name: TriedVariations(baseline, plan.stored.get(name)) for name, baseline in baselines.items()
         }
-        self._announce()
+        self._report_start()
         is_stopped = False
         batches = SharedRuns({name: self._explore(name) for name in baselines})
         explored = batches.explored
         try:
             with batches:
                 while batch := batches.next_batch():
-                    for group in self._groups(batch):
+                    for group in self._group_runs(batch):
                         for test, result in self._play(group).items():
                             batches.answer(test, result)
             explored = {name: self._confirm(name, explored[name]) for name in baselines}
         except KeyboardInterrupt:
             is_stopped = True
-        stored = {name: tried.stored for name, tried in self._tried.items()}
+        stored = {name: tried.results_json for name, tried in self._tried.items()}
         return SuiteResult({name: explored[name] for name in baselines}, stored, is_stopped)
 
     def _run_unchanged(self) -> dict[str, RunResult]:
         started_seconds = monotonic_seconds()
-        run, failure = self._execute({}, self._command)
+        run, failure = self._run_suite({}, self._command)
         self._suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
-        results = run.results(None)
+        collect_results = run.collect_results(None)
         self._limit_seconds = self._suite_seconds + EXTRA_SECONDS
         for name, test in run.tests.items():
             self._memories[name] = test.memory
-            test.memory.baseline = results[name].verdict if name in results else None
-        return _usable_tests(run, results)
+            test.memory.baseline = collect_results[name].verdict if name in collect_results else None
+        return _require_usable_tests(run, collect_results)
 
     def _select(self, baselines: dict[str, RunResult]) -> dict[str, RunResult]:
         wanted = self._plan.test
@@ -298,11 +299,11 @@ class Suite:
             raise SuiteFailed(f"no test has {wanted!r} in its name; the tests are: {names}")
         return selected
 
-    def _announce(self) -> None:
+    def _report_start(self) -> None:
         names = [name for name in self._tried if name]
         count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
         known = sum(tried.count for tried in self._tried.values())
-        remaining = duration(self._until_seconds - monotonic_seconds())
+        remaining = format_duration(self._until_seconds - monotonic_seconds())
         self._progress.write_line(
             f"changing one thing at a time in {count}; "
             f"a run takes {self._suite_seconds:.1f} s, {remaining} left"
@@ -330,13 +331,15 @@ class Suite:
         self._progress.record(len(self._problems), self._until_seconds)
         return result
 
-    def _groups(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
+    def _group_runs(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
         """Group variations into runs: all tests together, or one test per run if that is faster.
 
         The projects without a test are varied in a separate run, because the exit code is their verdict.
         """
         announced = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
-        is_single = self._plan.one is not None and (self._one_seconds * len(announced) < self._suite_seconds)
+        is_single = self._plan.one is not None and (
+            self._single_test_seconds * len(announced) < self._suite_seconds
+        )
         if is_single:
             yield from ({name: variation} for name, variation in announced.items())
         elif announced:
@@ -346,14 +349,14 @@ class Suite:
 
     def _play(self, group: Mapping[str, ChangedSteps]) -> dict[str, RunResult]:
         """Run one variation of each test in one run; rerun unfinished tests alone."""
-        run, failure = self._execute(group, self._command_for(group))
-        results = run.results(failure)
+        run, failure = self._run_suite(group, self._command_for(group))
+        collect_results = run.collect_results(failure)
         if len(group) > 1:
             self._shared.update(group.items())
         results_by_test = {}
         for name, variation in group.items():
-            if name in results:
-                results_by_test[name] = results[name]
+            if name in collect_results:
+                results_by_test[name] = collect_results[name]
             elif len(group) > 1:
                 results_by_test |= self._play({name: variation})
             else:
@@ -364,7 +367,7 @@ class Suite:
         names = list(group)
         if self._plan.one is None or len(names) != 1 or names == [UNNAMED_TEST]:
             return self._command
-        return [word.replace(TEST, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
+        return [word.replace(TEST_PLACEHOLDER, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
     def _confirm(self, name: str, explored: Exploration) -> Exploration:
         """Rerun findings alone if they occurred in a run with variations of other tests."""
@@ -379,12 +382,12 @@ class Suite:
             findings.append(finding)
         return explored._replace(findings=findings, notes=notes)
 
-    def _execute(
+    def _run_suite(
         self, variations: Mapping[str, ChangedSteps], command: Sequence[str]
     ) -> tuple[_SuiteRun, str | None]:
         started_seconds = monotonic_seconds()
         run = _SuiteRun(variations, self._memories, self._sources)
-        config = ServerConfig(observer=run, seed=SEED, clock=CLOCK)
+        config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
             if not variations:
@@ -393,7 +396,7 @@ class Suite:
         if not variations:
             run.add_leaks(output)
         if command is not self._command:
-            self._one_seconds = monotonic_seconds() - started_seconds
+            self._single_test_seconds = monotonic_seconds() - started_seconds
         return run, failure
 
     def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
@@ -414,18 +417,18 @@ class Suite:
             except subprocess.TimeoutExpired as late:
                 return f"the command took longer than {late.timeout:.0f} seconds", ""
             finally:
-                _end_group(process)
+                _kill_process_group(process)
         if process.returncode == 0:
             return None, output
-        return f"exit code {process.returncode}\n{output[-OUTPUT_MAX:]}", output
+        return f"exit code {process.returncode}\n{output[-OUTPUT_LENGTH_MAX:]}", output
 
 
-def _usable_tests(run: _SuiteRun, results: Mapping[str, RunResult]) -> dict[str, RunResult]:
+def _require_usable_tests(run: _SuiteRun, collect_results: Mapping[str, RunResult]) -> dict[str, RunResult]:
     """Return the tests of the unchanged suite that can be varied."""
-    usable = {name: result for name, result in results.items() if result.steps}
+    usable = {name: result for name, result in collect_results.items() if result.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:
-        raise SuiteFailed([*problems, NO_CALLS][0])
+        raise SuiteFailed([*problems, NO_CALLS_MESSAGE][0])
     return usable
 
 
@@ -435,7 +438,7 @@ def pattern_of(test: str) -> str:
     return REGEX_CHARACTERS.sub(r"\\\g<0>", name)
 
 
-def _end_group(process: "subprocess.Popen[str]") -> None:
+def _kill_process_group(process: "subprocess.Popen[str]") -> None:
     """Kill a program and its child processes."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):

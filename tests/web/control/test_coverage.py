@@ -117,6 +117,4 @@ def test_what_a_person_played_stands_apart(sandbox: Sandbox) -> None:
     assert one(sandbox, "credit-card", "paid")["met_by"] == [paid["id"]]
     page = browser.open("coverage/")
     assert "declined played by hand, 12:00" in page.text
-    assert (
-        "A case is covered once your shop has handled it without an open finding of the review" in page.text
-    )
+    assert "A case is covered once your shop has handled it without an open review finding" in page.text

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 import requests
 
-from payment_sandbox.serving.listeners import OnFirstConnection
+from payment_sandbox.serving.listeners import LazyServer
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox.testing.clients.with_requests import session
+from payment_sandbox.testing.clients.with_requests import create_session
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, START, by, card, details
 from tests.support.servers import make_server
 from tests.support.shop import Received, Shop
@@ -109,7 +109,7 @@ def played(
 ) -> Played:
     """What a new server answers, and sends to a shop that reads each order, and answers some with 503."""
     if in_process:
-        options["listener"] = OnFirstConnection()
+        options["listener"] = LazyServer()
     options |= {"seed": seed, "clock": f"frozen@{START}", "public_url": PUBLIC, "webhook_url": shop.url}
     with make_server(**options) as server:
 
@@ -120,7 +120,7 @@ def played(
 
         del shop.received[:]
         shop.answer = read
-        http = session(server, KEY) if in_process else direct_session(KEY)
+        http = create_session(server, KEY) if in_process else direct_session(KEY)
         with http:
             recording = Recording(http, server.url if in_process else server.local_url, waits=waits)
             if not waits:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from payment_sandbox.web.dashboard.frame import LIVE, LIVE_PAGES, PAGES_MAX
+from payment_sandbox.web.dashboard.frame import LIVE_HEADER, LIVE_PAGES, PAGES_MAX
 from payment_sandbox.web.event_stream import BATCH_SECONDS_MAX, EventStream
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox
 
-RENEWS = {LIVE: "1"}
+RENEWS = {LIVE_HEADER: "1"}
 
 
 @pytest.fixture

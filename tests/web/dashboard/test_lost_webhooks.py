@@ -140,7 +140,7 @@ def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> 
     assert told.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
     project = watched.server.registry.find(watched.key)
     assert project is not None
-    events = [each for each in project.events.beyond(0) if each.kind == "webhook"]
+    events = [each for each in project.events.events_after(0) if each.kind == "webhook"]
     assert [each.data["fault"] for each in events] == ["lost (fault)"] * 2
     assert all(each.data["label"].endswith("lost (fault)") for each in events)
 

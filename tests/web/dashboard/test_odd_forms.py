@@ -66,7 +66,7 @@ def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
     before = project.events.number
     dashboard = Dashboard(sandbox)
     dashboard.press(dashboard.open(f"orders/{order['id']}/"), "merchant capture", amount="1")
-    assert [event.kind for event in project.events.beyond(before)][-1] == "action"
+    assert [event.kind for event in project.events.events_after(before)][-1] == "action"
 
 
 def test_a_fault_for_one_call_is_off_once_it_was_applied(sandbox: Sandbox) -> None:

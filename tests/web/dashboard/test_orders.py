@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 import pytest
 import requests
 
-from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
+from payment_sandbox.web.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, by, card
 from tests.support.payer import Page
 from tests.support.shop import Shop
 
-VIEWS = [f"{name}/" for name in FRAME_VIEWS]
+VIEW_TITLES = [f"{name}/" for name in FRAME_VIEWS]
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_there_from_the_beginning(sandbox: Sandbox, view: str) -> None:
     """Also of a project in which nothing has happened."""
     page = Dashboard(sandbox).open(view)
@@ -25,7 +25,7 @@ def test_every_view_is_there_from_the_beginning(sandbox: Sandbox, view: str) -> 
     assert page.ids["now"] == "Sun 01 Mar 2026 12:00:00"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str) -> None:
     """Failed webhooks, faults, stored cards, codes, a scenario with all kinds of rules."""
     shop.answer = lambda received: 500

@@ -9,7 +9,7 @@ from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import move_notice
-from payment_sandbox.web.dashboard.settings import OFFERED
+from payment_sandbox.web.dashboard.settings import EDITABLE_SETTINGS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
@@ -56,10 +56,10 @@ def token_of_another_server() -> str:
 @pytest.mark.parametrize(
     ("token", "said"),
     [
-        ("", "This form does not come from this sandbox. Open the page of the sandbox and click there."),
+        ("", "This form does not come from this sandbox. Open the sandbox's own page and click there."),
         (
             "0" * 64,
-            "This form does not come from this sandbox. Open the page of the sandbox and click there.",
+            "This form does not come from this sandbox. Open the sandbox's own page and click there.",
         ),
         (
             "another project",
@@ -129,7 +129,7 @@ def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
 
 def test_every_setting_is_in_a_group() -> None:
     """But the seed, which would make identifiers jump."""
-    assert sorted([*OFFERED, "seed"]) == sorted(SettingsForm().fields)
+    assert sorted([*EDITABLE_SETTINGS, "seed"]) == sorted(SettingsForm().fields)
 
 
 def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:

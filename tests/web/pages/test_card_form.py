@@ -6,7 +6,7 @@ import pytest
 
 from payment_sandbox.kernel.patterns import is_luhn
 from payment_sandbox.orders.cards import CARDS
-from payment_sandbox.web.pages.language import DEFAULT, Language
+from payment_sandbox.web.pages.language import DEFAULT_TAG, Language
 from tests.support.driver import Sandbox, card, details
 from tests.support.payer import Payer, payment_page, placed
 
@@ -108,7 +108,7 @@ def test_a_card_form_is_validated(
     fields = {"number": CARDS["frictionless"].number, **TYPED, **typed}
     page = payer.press(payer.open(payment_page(order)), "pay", **fields)
     assert page.status == 400
-    assert page.ids[f"error-{field}"] == Language(DEFAULT).say(phrase)
+    assert page.ids[f"error-{field}"] == Language(DEFAULT_TAG).say(phrase)
     assert set(page.ids) & {f"error-{name}" for name in ("number", "expiry", "cvc", "holder")} == {
         f"error-{field}"
     }

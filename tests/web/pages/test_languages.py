@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox.web.pages.language import DEFAULT, Language, phrases
+from payment_sandbox.web.pages.language import DEFAULT_TAG, Language, phrases
 from tests.support.driver import Sandbox, by
 from tests.support.payer import Payer, payment_page
 
@@ -71,7 +71,7 @@ def test_no_phrase_is_missing() -> None:
     """Each is there in every language, with the same gaps."""
     import re
 
-    english = phrases(DEFAULT)
+    english = phrases(DEFAULT_TAG)
     gaps = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
     for tag in ("nl", "nl-BE", "de", "fr-BE"):
         found = phrases(tag)
@@ -93,10 +93,10 @@ def test_every_phrase_is_said_somewhere() -> None:
     prefixes = ("card_", "sheet_", "sandbox_", "bank_of_", "notice_", "error_", "transfer_", "qr_")
     endings = ("_title", "_text")
     said = set(re.findall(r'say\("([^"]+)"', text)) | set(re.findall(r'"([a-z_]+)"', text))
-    for key in phrases(DEFAULT):
-        assert key in said or key in BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
+    for key in phrases(DEFAULT_TAG):
+        assert key in said or key in METHODS_BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
     for key in re.findall(r'say\("([a-zA-Z_-]+)"[,)]', text):
-        assert key in phrases(DEFAULT), key
+        assert key in phrases(DEFAULT_TAG), key
 
 
 def test_belgian_pages_are_not_dutch_ones() -> None:
@@ -119,4 +119,4 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
 def test_times_are_said_as_people_say_them(tag: str, hours: int, said: str) -> None:
     """Near ones by the day; what is to come, with how long it takes."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert Language(tag).soon(noon + timedelta(hours=hours), noon) == said
+    assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == said

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.methods import ALL, BY_NAME
+from payment_sandbox.methods import ALL_METHODS, METHODS_BY_NAME
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox
 from tests.support.payer import RETURN, Payer, order_page, placed
 
@@ -18,7 +18,7 @@ def test_the_order_page_offers_what_can_pay_it(sandbox: Sandbox) -> None:
     """Enabled, on the allow list, usable for this order, testable in this mode."""
     payer = Payer(sandbox)
     all_of_them = payer.open(order_page(sandbox.place(order_lines=LINES, customer=CUSTOMER)))
-    offered = set(BY_NAME) - {"bank-redirect-be", "wallet-apple"} | PANEL
+    offered = set(METHODS_BY_NAME) - {"bank-redirect-be", "wallet-apple"} | PANEL
     assert all_of_them.buttons == offered
     bare = payer.open(order_page(sandbox.place()))
     assert bare.buttons == offered - {"pay-later-a", "invoice-later-b"}
@@ -29,7 +29,7 @@ def test_the_order_page_offers_what_can_pay_it(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("FLOW-02", "SET-18")
-@pytest.mark.parametrize("method", [method.name for method in ALL])
+@pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_every_method_can_be_chosen_and_paid(live: Sandbox, payer: Payer, method: str) -> None:
     """From the order's page to the shop (SET-18)."""
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, return_url=RETURN)

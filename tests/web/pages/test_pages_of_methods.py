@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from payment_sandbox.web.pages.language import DEFAULT, Language
+from payment_sandbox.web.pages.language import DEFAULT_TAG, Language
 from tests.support.codes import read_svg
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.support.payer import Payer, order_page, payment_page, placed
@@ -138,5 +138,5 @@ def test_a_refused_screening_is_no_cancellation(live: Sandbox, payer: Payer) -> 
     customer = {**CUSTOMER, "email_address": "declined@example.com"}
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=customer)
     page = payer.press(payer.open(order_page(order)), "invoice-later-b")
-    assert page.ids["notice"].startswith(Language(DEFAULT).say("notice_declined"))
+    assert page.ids["notice"].startswith(Language(DEFAULT_TAG).say("notice_declined"))
     assert "declined this customer" in page.ids["notice-reason"]

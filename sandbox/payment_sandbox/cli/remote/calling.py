@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url, say
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
     import requests
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
 KEY_DEFAULT: Final = "sandbox-key"
 ID_LENGTH: Final = 36
-LAST: Final = "last"
+NEWEST: Final = "last"
 KEY_VARIABLE: Final = "SANDBOX_API_KEY"
 TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
 START_ADVICE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
-ADVICE: Final = {
+ADVICE_BY_PROBLEM: Final = {
     "is not trusted": "trust its certificate with --ca FILE or SANDBOX_CA",
     "serves plain http": "write http://, or start it with --tls",
     "no server listens": START_ADVICE,
@@ -34,8 +34,8 @@ ADVICE: Final = {
     "cannot be reached": START_ADVICE,
 }
 FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
-OPTIONS: Final = ("url", "key", "token", "ca")
-WITH_TOKEN: Final = ("projects", "create", "prune", "replay", "servers")
+COMMON_OPTIONS: Final = ("url", "key", "token", "ca")
+TOKEN_COMMANDS: Final = ("projects", "create", "prune", "replay", "servers")
 UNAUTHORIZED: Final = 401
 
 Document = TypeVar("Document")
@@ -71,7 +71,7 @@ class CommandRun:
         self, answer: Document, rows: Callable[[Document], Iterable[Row]], headers: Row, empty: str
     ) -> None:
         """Print a response as a table or as JSON; ``rows`` reads a copy without control characters."""
-        self.show(answer, lambda safe: columns(rows(safe), headers, empty))
+        self.show(answer, lambda safe: format_table(rows(safe), headers, empty))
 
     def read(self, file: Path) -> bytes:
         """Read a file to send; later errors name positions in the file."""
@@ -85,7 +85,7 @@ class CommandRun:
         """Return the full id of an order from a prefix or ``last``."""
         if len(text) >= ID_LENGTH:
             return text
-        if text == LAST:
+        if text == NEWEST:
             matching = [item["id"] for item in self.sandbox.orders(limit=1)]
         else:
             orders = self.sandbox.orders(text=text)
@@ -98,24 +98,24 @@ class CommandRun:
 def _printable(answer: Any) -> Any:
     """Return a response without control characters, for safe output on a terminal."""
     if isinstance(answer, str):
-        return printable(answer)
+        return make_printable(answer)
     if isinstance(answer, Mapping):
         return {_printable(name): _printable(value) for name, value in answer.items()}
     return [_printable(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
 
 def _unknown_order(text: str, matching: int) -> str:
-    if text == LAST:
+    if text == NEWEST:
         return "there are no orders yet; create one with payment-sandbox trigger paid"
     problem = "several orders begin" if matching else "no order begins"
-    return f"{problem} with {text!r}; give more of the id, or {LAST}; payment-sandbox orders lists all"
+    return f"{problem} with {text!r}; give more of the id, or {NEWEST}; payment-sandbox orders lists all"
 
 
 def order_ids(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the newest orders of the server, for shell completion."""
     try:
-        with client(ServerAccess(*(context.params.get(name) for name in OPTIONS))) as sandbox:
-            known = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
+        with client(ServerAccess(*(context.params.get(name) for name in COMMON_OPTIONS))) as sandbox:
+            known = [NEWEST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
     return [order_id for order_id in known if order_id.startswith(prefix)]
@@ -128,11 +128,11 @@ def remote(name: str, *, example: str, parent: click.Group | None = None) -> Cal
     """
 
     def make(function: Callable[..., None]) -> click.Command:
-        run = _options(_run_command(function), needs_token=name in WITH_TOKEN)
-        about = f"Example: payment-sandbox {example}"
+        run = _add_options(_run_command(function), needs_token=name in TOKEN_COMMANDS)
+        epilog = f"Example: payment-sandbox {example}"
         if parent is not None:
-            return parent.command(name, epilog=about)(run)
-        return click.command(name, epilog=about)(run)
+            return parent.command(name, epilog=epilog)(run)
+        return click.command(name, epilog=epilog)(run)
 
     return make
 
@@ -141,17 +141,17 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
     """Declare a group of commands; the function runs if the user names no command of the group."""
 
     def make(function: Callable[..., None]) -> click.Group:
-        called = _run_command(function)
+        run_group = _run_command(function)
 
         @wraps(function)
         def run(**arguments: Any) -> None:
             if click.get_current_context().invoked_subcommand is None:
-                called(**arguments)
+                run_group(**arguments)
 
-        about = f"Example: payment-sandbox {example}"
-        as_group = click.group(name, cls=Group, invoke_without_command=True, epilog=about)
-        made: click.Group = as_group(_options(run, needs_token=name in WITH_TOKEN))
-        return made
+        epilog = f"Example: payment-sandbox {example}"
+        create_group = click.group(name, cls=Group, invoke_without_command=True, epilog=epilog)
+        command: click.Group = create_group(_add_options(run, needs_token=name in TOKEN_COMMANDS))
+        return command
 
     return make
 
@@ -160,7 +160,7 @@ def _run_command(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def run(as_json: bool, address: str | None = None, **arguments: Any) -> None:
         context = click.get_current_context()
-        url, key, token, ca = (_option(context, name, arguments.pop(name)) for name in OPTIONS)
+        url, key, token, ca = (_option_value(context, name, arguments.pop(name)) for name in COMMON_OPTIONS)
         with client(ServerAccess(address or url, key, token, ca)) as sandbox:
             call = CommandRun(sandbox, as_json=as_json)
             with report_errors(call):
@@ -169,7 +169,7 @@ def _run_command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _option(context: click.Context, name: str, value: Any) -> Any:
+def _option_value(context: click.Context, name: str, value: Any) -> Any:
     """Return an option's value; an option before a group's command overrides the environment."""
     parent = context.parent
     is_explicit = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -178,7 +178,7 @@ def _option(context: click.Context, name: str, value: Any) -> Any:
     return parent.params[name]
 
 
-def _options(run: Any, *, needs_token: bool) -> Any:
+def _add_options(run: Any, *, needs_token: bool) -> Any:
     """Add the common options; the help shows the control token only for commands that need it."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the response as JSON."),
@@ -214,7 +214,10 @@ def client(server: ServerAccess) -> "Iterator[SandboxClient]":
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
     sandbox = SandboxClient(
-        url, server.key or KEY_DEFAULT, session=_session(url, server.ca), control_token=server.control_token
+        url,
+        server.key or KEY_DEFAULT,
+        session=_create_session(url, server.ca),
+        control_token=server.control_token,
     )
     try:
         yield sandbox
@@ -228,13 +231,13 @@ def client(server: ServerAccess) -> "Iterator[SandboxClient]":
 
 def _network_advice(problem: str) -> str:
     """Return the advice on a network error."""
-    for words, advice in ADVICE.items():
+    for words, advice in ADVICE_BY_PROBLEM.items():
         if words in problem:
             return f"; {advice}"
     return ""
 
 
-def _session(url: str, ca: Path | None) -> Any:
+def _create_session(url: str, ca: Path | None) -> Any:
     """Return a session for https that trusts the sandbox's own authority; None for http."""
     if not url.startswith("https:"):
         return None
@@ -273,17 +276,17 @@ def report_errors(call: CommandRun) -> Iterator[None]:
 
 
 def _refusal_lines(refused: "SandboxError", file: Path | None) -> list[str]:
-    placed = [violation for violation in refused.violations if violation.line is not None]
-    if file is not None and placed:
-        return [violation.in_file(str(file)) for violation in placed]
+    located = [violation for violation in refused.violations if violation.line is not None]
+    if file is not None and located:
+        return [violation.as_line_in(str(file)) for violation in located]
     if refused.status == UNAUTHORIZED:
         return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
     if refused.is_foreign:
         return [f"{refused.value}; check --url and SANDBOX_URL"]
-    return [f"{refused.status}: {refused.value}{_advice(refused)}"]
+    return [f"{refused.status}: {refused.value}{_refusal_advice(refused)}"]
 
 
-def _advice(refused: "SandboxError") -> str:
+def _refusal_advice(refused: "SandboxError") -> str:
     """Return the possible actions, or the command that shows the cause of the failure."""
     if refused.status in FAULT_STATUSES:
         return "; payment-sandbox faults and scenario show the cause"
@@ -292,7 +295,7 @@ def _advice(refused: "SandboxError") -> str:
     return ""
 
 
-def columns(rows: Iterable[Row], headers: Row, empty: str) -> str:
+def format_table(rows: Iterable[Row], headers: Row, empty: str) -> str:
     """Format a table with uncut cells, so that identifiers can be copied."""
     texts = [[format_value(cell) for cell in row] for row in rows]
     if not texts:
@@ -310,8 +313,8 @@ def format_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return printable(", ".join(value))
-    return printable(value) if isinstance(value, str) else json.dumps(value)
+        return make_printable(", ".join(value))
+    return make_printable(value) if isinstance(value, str) else json.dumps(value)
 
 
 def short_time(moment: str) -> str:
@@ -319,13 +322,13 @@ def short_time(moment: str) -> str:
     return moment[:19].replace("T", " ")
 
 
-def money(item: Mapping[str, Any]) -> str:
+def format_amount(item: Mapping[str, Any]) -> str:
     """Format an amount with its currency."""
     whole, cents = divmod(int(item["amount"]), 100)
     return f"{whole}.{cents:02} {item['currency']}"
 
 
-def assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
+def split_assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Split each ``name=value``."""
     for text in pairs:
         name, sign, value = text.partition("=")
@@ -334,7 +337,7 @@ def assignments(pairs: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Parse a value as JSON; return other text unchanged."""
     try:
         return json.loads(text)

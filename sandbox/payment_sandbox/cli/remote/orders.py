@@ -8,15 +8,15 @@ import click
 
 from payment_sandbox.cli.options import NumberOption, fail, say
 from payment_sandbox.cli.remote.calling import (
-    LAST,
+    NEWEST,
     CommandRun,
-    assignments,
-    columns,
-    money,
+    format_amount,
+    format_table,
     order_ids,
+    parse_value,
     remote,
     short_time,
-    value_of,
+    split_assignments,
 )
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CARD: Final = "credit-card"
 
-an_order = click.argument("order", default=LAST, shell_complete=order_ids)
+order_argument = click.argument("order", default=NEWEST, shell_complete=order_ids)
 
 
 @remote("orders", example="orders --status completed --limit 5")
@@ -37,19 +37,20 @@ def orders(call: CommandRun, **filters: Any) -> None:
     """List orders, newest first."""
 
     def row(item: "OrderRow") -> tuple[object, ...]:
-        sent = item["webhooks"]
-        total = sent["pending"] + sent["delivered"] + sent["lost"] + sent["failed"]
-        delivered = f"{sent['delivered']} of {total}"
+        counts = item["webhooks"]
+        total = counts["pending"] + counts["delivered"] + counts["lost"] + counts["failed"]
+        delivered = f"{counts['delivered']} of {total}"
         number = item["merchant_order_id"]
         created = short_time(item["created"])
-        return item["id"], item["status"], money(item), item["payment_method"], created, delivered, number
+        amount, method = format_amount(item), item["payment_method"]
+        return item["id"], item["status"], amount, method, created, delivered, number
 
     heads = ("id", "status", "amount", "method", "created", "webhooks delivered", "number")
     call.table(call.sandbox.orders(**filters), lambda answer: map(row, answer), heads, "no orders")
 
 
 @remote("order", example="order last")
-@an_order
+@order_argument
 def order(call: CommandRun, order: str) -> None:
     """Show an order: its state, possible actions, pending events and history."""
     order_id = call.order_id(order)
@@ -61,29 +62,29 @@ def order(call: CommandRun, order: str) -> None:
             (short_time(item["at"]), f"{item['from']} -> {item['to']}", item["label"], item["detail"])
             for item in shown["timeline"]
         ]
-        history = columns(rows, ("at", "who", "what", "detail"), "no history")
-        return "\n".join([*_overview(call, shown), "", history])
+        history = format_table(rows, ("at", "who", "what", "detail"), "no history")
+        return "\n".join([*_overview_lines(call, shown), "", history])
 
     call.show({**overview, "timeline": timeline}, readable)
 
 
-def _overview(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
+def _overview_lines(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
     order = overview["order"]
-    yield f"order {order['id']} is {order['status']}: {money(order)}"
+    yield f"order {order['id']} is {order['status']}: {format_amount(order)}"
     for attempt in order["transactions"]:
         yield f"  {attempt['payment_method']} is {attempt['status']}"
-    yield from (f"  page: {_address(call, page)}" for page in overview["pages"])
+    yield from (f"  page: {_page_url(call, page)}" for page in overview["pages"])
     for actor, actions in overview["actions"].items():
         names = [item["action"] if isinstance(item, dict) else item for item in cast("list[Any]", actions)]
         if names:
             yield f"  possible for the {actor}: {', '.join(names)}"
     yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in overview["agenda"])
     for refund in overview["refunds"]:
-        yield f"  refund {refund['id']} is {refund['status']}: {money(refund)}"
-    yield from _webhooks(call, overview["webhooks"])
+        yield f"  refund {refund['id']} is {refund['status']}: {format_amount(refund)}"
+    yield from _webhook_lines(call, overview["webhooks"])
 
 
-def _webhooks(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
+def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
     for webhook in answer:
         state = "lost (fault)" if webhook["lost"] else webhook["state"]
         line = f"{state}, attempts: {len(webhook['attempts'])}"
@@ -110,7 +111,7 @@ def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **det
 
 
 @remote("pay", example="pay last --card frictionless")
-@an_order
+@order_argument
 @click.option("--payment-method", help="The payment method, for an order without a chosen method.")
 @click.option("--card", help="The test card to pay with.")
 @click.option("--issuer-id", help="The bank to pay with.")
@@ -121,7 +122,7 @@ def pay(
     """Pay an order, by default the newest one, as its customer."""
     order_id = call.order_id(order)
     if in_browser:
-        _open(call, call.sandbox.overview(order_id)["pages"])
+        _open_page(call, call.sandbox.overview(order_id)["pages"])
         return
     possible = call.sandbox.overview(order_id)["actions"]["customer"]
     if payment_method is not None or ("pay" not in possible and "choose" in possible):
@@ -131,15 +132,15 @@ def pay(
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
-def _address(call: CommandRun, page: str) -> str:
+def _page_url(call: CommandRun, page: str) -> str:
     """Return the address of a page, with the scheme of the server."""
     return page if "://" in page else f"{call.sandbox.base_url.partition(':')[0]}://{page}"
 
 
-def _open(call: CommandRun, pages: list[str]) -> None:
+def _open_page(call: CommandRun, pages: list[str]) -> None:
     if not pages:
         fail("the order has no payment page, or the page has closed")
-    address = _address(call, pages[-1])
+    address = _page_url(call, pages[-1])
     say(address)
     webbrowser.open(address)
 
@@ -161,7 +162,7 @@ def trigger(
 ) -> None:
     """Create an order in a state (see --list), with its webhooks. FIELD=VALUE sets fields of the order."""
     from payment_sandbox.client.triggers import TriggerImpossible
-    from payment_sandbox.client.triggers import trigger as play
+    from payment_sandbox.client.triggers import trigger as run_trigger
     from payment_sandbox.operations.recipes import RECIPES
 
     if is_list or name is None:
@@ -170,19 +171,19 @@ def trigger(
         return
     if name not in RECIPES:
         fail(_unknown_trigger(name, list(RECIPES)))
-    body = {field: value_of(value) for field, value in assignments(fields)}
+    body = {field: parse_value(value) for field, value in split_assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
         fail("fields apply to a new order only; remove the fields or --order")
     try:
-        overview = play(call.sandbox, name, order_id, **body)
+        overview = run_trigger(call.sandbox, name, order_id, **body)
     except TriggerImpossible as impossible:
         fail(str(impossible))
-    _warn_of_ignored_fields(call, overview["order"]["id"], body)
-    call.show(overview, lambda answer: "\n".join(_overview(call, answer)))
+    _warn_about_ignored_fields(call, overview["order"]["id"], body)
+    call.show(overview, lambda answer: "\n".join(_overview_lines(call, answer)))
 
 
-def _warn_of_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
+def _warn_about_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[str, Any]) -> None:
     """Warn of unknown order fields."""
     if not fields:
         return

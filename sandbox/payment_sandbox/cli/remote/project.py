@@ -9,20 +9,20 @@ import click
 from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import (
     CommandRun,
-    assignments,
     format_value,
     group,
+    parse_value,
     remote,
-    value_of,
+    split_assignments,
 )
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")
-FILES: Final = (".yaml", ".yml", ".json")
+SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @remote("scenario", example="scenario second-try-works")
@@ -34,18 +34,18 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
         raise click.UsageError("give a name, or --list")
     if listed:
         catalogue = call.sandbox.call("GET", "/control/scenarios/")
-        call.table(catalogue, _summaries, ("name", "what happens"), "no scenarios")
+        call.table(catalogue, _scenario_rows, ("name", "what happens"), "no scenarios")
         return
     if name_or_file is None:
         active = call.sandbox.active_scenario()
-    elif Path(name_or_file).suffix in FILES:
+    elif Path(name_or_file).suffix in SCENARIO_SUFFIXES:
         active = call.sandbox.scenario_text(call.read(Path(name_or_file)))
     else:
         active = call.sandbox.scenario(name_or_file)
     call.show(active, lambda answer: f"{answer['name']}: {answer.get('description', 'no description')}")
 
 
-def _summaries(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tuple[str, str]]:
+def _scenario_rows(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tuple[str, str]]:
     return ((item["name"], item["description"]) for item in catalogue["items"])
 
 
@@ -63,26 +63,29 @@ def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool)
     before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
     rules: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}
     if parts:
-        rules["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
+        rules["webhooks" if webhook else "faults"].append(_parse_fault(parts, webhook=webhook))
         rules = {**call.sandbox.faults(**rules)}
-    call.table(rules, _faults, ("of", "when", "then"), "no faults")
+    call.table(rules, _fault_rows, ("of", "when", "then"), "no faults")
 
 
-def _faults(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _fault_rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for kind in answer:
-        yield from ((kind, _words(item.get("when")), _words(item["then"])) for item in answer[kind])
+        yield from (
+            (kind, _format_assignments(item.get("when")), _format_assignments(item["then"]))
+            for item in answer[kind]
+        )
 
 
-def _fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
+def _parse_fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
     """Build a fault from the words on the command line, which are conditions and effects."""
     conditions = WEBHOOK_CONDITIONS if webhook else FAULT_CONDITIONS
-    values = {name: value_of(value) for name, value in assignments(parts)}
+    values = {name: parse_value(value) for name, value in split_assignments(parts)}
     when = {name: value for name, value in values.items() if name in conditions}
     then = {name: value for name, value in values.items() if name not in conditions}
     return {"when": when, "then": then} if when else {"then": then}
 
 
-def _words(item: Mapping[str, Any] | None) -> str:
+def _format_assignments(item: Mapping[str, Any] | None) -> str:
     return " ".join(f"{name}={format_value(value)}" for name, value in (item or {}).items()) or "always"
 
 
@@ -99,21 +102,21 @@ def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null clears a setting."""
     project = call.sandbox.project()
     if pairs:
-        project = call.sandbox.change_settings(**_settings(pairs, project["settings"]))
+        project = call.sandbox.change_settings(**_parse_settings(pairs, project["settings"]))
     call.table(project["settings"], lambda answer: answer.items(), ("setting", "value"), "")
 
 
-def _settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
     """Parse settings from the command line by the types of the current values."""
     changed: dict[str, Any] = {}
-    for name, text in assignments(pairs):
+    for name, text in split_assignments(pairs):
         kind = type(before.get(name))
         if kind is list and not text.startswith("["):
             changed[name] = [part for part in text.split(",") if part]
         elif kind is str and text != "null":
             changed[name] = text
         else:
-            changed[name] = value_of(text)
+            changed[name] = parse_value(text)
     return changed
 
 
@@ -122,12 +125,12 @@ def projects(call: CommandRun) -> None:
     """List the projects of the server, create one, or delete the project of --key."""
 
     def row(item: "Project") -> tuple[object, ...]:
-        listed = item["settings"]
-        return item["project_id"], listed["mode"], item["clock"]["now"], listed["name"], listed["webhook_url"]
+        chosen = item["settings"]
+        return item["project_id"], chosen["mode"], item["clock"]["now"], chosen["name"], chosen["webhook_url"]
 
     heads = ("id", "mode", "clock", "name", "webhook_url")
-    listed = call.sandbox.call("GET", "/control/projects/")
-    call.table(listed, lambda answer: map(row, answer["items"]), heads, "no projects")
+    answer = call.sandbox.call("GET", "/control/projects/")
+    call.table(answer, lambda answer: map(row, answer["items"]), heads, "no projects")
 
 
 @remote("servers", example="servers")
@@ -149,7 +152,7 @@ def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     from payment_sandbox.projects.settings import Settings
 
     before = {**Settings().as_mapping(), "clock": ""}
-    created = call.sandbox.call("POST", "/control/projects/", _settings(pairs, before))
+    created = call.sandbox.call("POST", "/control/projects/", _parse_settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))
 
@@ -160,7 +163,7 @@ def delete(call: CommandRun, yes: bool) -> None:
     """Delete the project of --key, and revoke the key."""
     project = call.sandbox.project()
     name = project["settings"]["name"] or project["project_id"]
-    if not yes and not click.confirm(f"Delete project {printable(name)} with all its orders?", err=True):
+    if not yes and not click.confirm(f"Delete project {make_printable(name)} with all its orders?", err=True):
         fail("nothing was deleted")
     call.sandbox.delete_project()
     call.show({"deleted": project["project_id"]}, lambda answer: f"project {answer['deleted']} is deleted")
@@ -196,21 +199,21 @@ def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None)
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
     if aims:
         call.show(
-            call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advance_text
+            call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _format_advance
         )
         return
     if freeze:
         call.sandbox.clock.freeze()
     elif rate is not None:
         call.sandbox.clock.run(rate)
-    call.show(call.sandbox.clock.read(), _clock)
+    call.show(call.sandbox.clock.read(), _format_clock)
 
 
 @remote("freeze", example="clock freeze", parent=clock)
 def freeze(call: CommandRun) -> None:
     """Freeze the clock: time passes only when you advance it."""
     call.sandbox.clock.freeze()
-    call.show(call.sandbox.clock.read(), _clock)
+    call.show(call.sandbox.clock.read(), _format_clock)
 
 
 @remote("run", example="clock run --rate 3600", parent=clock)
@@ -218,16 +221,16 @@ def freeze(call: CommandRun) -> None:
 def run(call: CommandRun, rate: float) -> None:
     """Run the clock."""
     call.sandbox.clock.run(rate)
-    call.show(call.sandbox.clock.read(), _clock)
+    call.show(call.sandbox.clock.read(), _format_clock)
 
 
-def _clock(clock: "Clock") -> str:
+def _format_clock(clock: "Clock") -> str:
     rate = f", {clock['rate']:g} times as fast as real time" if clock["rate"] != 1 else ""
     rate = rate if clock["mode"] == "running" else ""
     return f"{clock['now']} ({clock['mode']}{rate})"
 
 
-def _advance_text(answer: Mapping[str, Any]) -> str:
+def _format_advance(answer: Mapping[str, Any]) -> str:
     lines = [f"{event['at']}  {event['label']}" for event in answer["events"]]
     stopped = " (stopped early, advance again)" if answer.get("stopped") else ""
     return "\n".join([*lines, f"It is now {answer['to']}{stopped}."])

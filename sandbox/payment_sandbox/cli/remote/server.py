@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
+from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, fail, say
 from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_ids, remote, short_time
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import Due, JournalEntry
@@ -58,7 +58,7 @@ def wait(
     if (order is None) != (status is None) or not (order or webhook or idle):
         raise click.UsageError("give --order with --status, --webhook, or --idle")
     try:
-        reached = call.sandbox.wait(
+        state = call.sandbox.wait(
             order_id=call.order_id(order) if order is not None else None,
             status=status,
             webhook=call.order_id(webhook) if webhook is not None else None,
@@ -71,8 +71,7 @@ def wait(
         say(refused.value, to_stderr=True)
         sys.exit(1)
     call.show(
-        reached,
-        lambda answer: ", ".join(f"{name} is {format_value(value)}" for name, value in answer.items()),
+        state, lambda answer: ", ".join(f"{name} is {format_value(value)}" for name, value in answer.items())
     )
 
 
@@ -119,8 +118,10 @@ def review(call: CommandRun, form: str) -> None:
     reviewed = review_project(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
-        noted = [Annotation(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed]
-        say(*format_findings(noted, form, "review"))
+        annotations = [
+            Annotation(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed
+        ]
+        say(*format_findings(annotations, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
         call.show(
@@ -147,7 +148,7 @@ SKIPPED_SHOWN_MAX: Final = 10
 def replay_file(call: CommandRun, file: str) -> int:
     """Replay a file, print the differences, and return their number."""
     from payment_sandbox.client.replaying import EvidenceRefused
-    from payment_sandbox.client.replaying import replay as play
+    from payment_sandbox.client.replaying import replay as replay_evidence
 
     try:
         evidence = json.loads(Path(file).read_text(encoding="utf-8"))
@@ -158,7 +159,7 @@ def replay_file(call: CommandRun, file: str) -> int:
     except RecursionError:
         fail(f"{file} cannot be replayed: the JSON is nested too deeply")
     try:
-        outcome = play(call.sandbox, evidence)
+        outcome = replay_evidence(call.sandbox, evidence)
     except EvidenceRefused as refused:
         fail(f"{file} cannot be replayed: {refused}")
     count = len(outcome.differences)
@@ -167,5 +168,5 @@ def replay_file(call: CommandRun, file: str) -> int:
     lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
     lines += [f"different: {difference}" for difference in outcome.differences]
     lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
-    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(printable, lines)))
+    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(make_printable, lines)))
     return count

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from payment_sandbox.cli.options import fail, put_once, say, trust_in
-from payment_sandbox.cli.remote.calling import LAST, CommandRun, order_ids, remote, short_time
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.cli.options import fail, print_once, say, trust_of_option
+from payment_sandbox.cli.remote.calling import NEWEST, CommandRun, order_ids, remote, short_time
+from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
     from payment_sandbox.client.listening import ForwardedWebhook, Listener
     from payment_sandbox.web.answers.records import Webhook
 
 DELIVERED, LOST = "delivered", "lost"
-ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+STOP_SIGNALS: Final = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 @remote("webhooks", example="webhooks --state failed")
@@ -31,10 +33,10 @@ def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
     answer = call.sandbox.call("GET", "/control/webhooks/", query=query)
     if state == DELIVERED:
         answer["items"] = [item for item in answer["items"] if not item["lost"]]
-    call.show(answer, _deliveries)
+    call.show(answer, _format_webhooks)
 
 
-def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
+def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     lines = []
     for item in answer["items"]:
         state = LOST if item["lost"] else item["state"]
@@ -52,14 +54,14 @@ def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
 def redeliver(call: CommandRun, webhook: str) -> None:
     """Resend a webhook: by its id, the newest one of an order, or the last one of the project."""
     known = call.sandbox.webhooks()
-    matching = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
+    matching = known if webhook == NEWEST else [item for item in known if item["id"].startswith(webhook)]
     if not matching:
         order_id = call.order_id(webhook)
         matching = [item for item in known if item["order_id"] == order_id]
     if not matching:
         fail(f"there is no webhook {webhook!r}; payment-sandbox webhooks lists them")
     resent = call.sandbox.redeliver(matching[-1]["id"])
-    call.show(resent, lambda item: _deliveries({"items": [item]}))
+    call.show(resent, lambda item: _format_webhooks({"items": [item]}))
 
 
 @remote("listen", example="listen --forward-to http://localhost:3000/webhook")
@@ -75,16 +77,16 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     the shop restarts. If this command is killed, webhooks in flight are delivered again.
     """
     from payment_sandbox.client.listening import Listener
-    from payment_sandbox.serving.posting import poster
+    from payment_sandbox.serving.posting import webhook_poster
 
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
-    trusted = trust_in("--shop-ca", shop_ca, is_insecure=insecure)
+    trusted = trust_of_option("--shop-ca", shop_ca, is_insecure=insecure)
 
     def print_forwarded(result: "ForwardedWebhook") -> None:
-        line = json.dumps(result.as_mapping()) if call.as_json else printable(_forwarded_line(result))
-        put_once(f"{line}\n")
+        line = json.dumps(result.as_mapping()) if call.as_json else make_printable(_format_forwarded(result))
+        print_once(f"{line}\n")
 
-    def server(problem: str | None) -> None:
+    def on_server_change(problem: str | None) -> None:
         if problem is None:
             say(
                 f"Forwarding webhooks of {call.sandbox.base_url} to {forward_to}; stop with Ctrl-C.",
@@ -97,21 +99,25 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
             )
 
     listener = Listener(
-        call.sandbox, forward_to, on_forwarded=print_forwarded, on_server=server, send=poster(trusted)
+        call.sandbox,
+        forward_to,
+        on_forwarded=print_forwarded,
+        on_server=on_server_change,
+        send=webhook_poster(trusted),
     )
-    _run(listener)
+    _run_listener(listener)
 
 
-def _run(listener: "Listener") -> None:
+def _run_listener(listener: "Listener") -> None:
     """Forward webhooks until a signal, then return delivery to the server."""
     from payment_sandbox.client.listening import ListenerReplaced
 
-    for number in ENDING:  # a shell ignores SIGINT in background jobs
+    for number in STOP_SIGNALS:  # a shell ignores SIGINT in background jobs
         signal.signal(number, signal.default_int_handler)
     try:
         listener.run()
     except KeyboardInterrupt:
-        for number in ENDING:  # a second signal must not interrupt the disconnect
+        for number in STOP_SIGNALS:  # a second signal must not interrupt the disconnect
             signal.signal(number, signal.SIG_IGN)
         say("", _disconnect(listener), to_stderr=True)
     except ListenerReplaced:
@@ -134,7 +140,7 @@ def _disconnect(listener: "Listener") -> str:
     )
 
 
-def _forwarded_line(result: "ForwardedWebhook") -> str:
+def _format_forwarded(result: "ForwardedWebhook") -> str:
     offer, reply = result.offer, result.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
-from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.operations.review.creations import (
     find_blind_retries,
     find_duplicate_orders,
@@ -18,9 +18,9 @@ from payment_sandbox.operations.review.evidence import (
     HINT,
     KINDS,
     Finding,
-    Reviewed,
-    begin_of,
+    ReviewedHistory,
     is_answer_lost,
+    start_of,
 )
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.money import (
@@ -67,11 +67,11 @@ __all__ = [
     "KINDS",
     "VAULT_TOKEN",
     "Finding",
-    "begin_of",
     "calls_during",
     "is_answer_lost",
     "review",
     "review_order",
+    "start_of",
 ]
 
 TEXT_MAX: Final = 2000
@@ -79,10 +79,10 @@ TEXT_MAX: Final = 2000
 
 def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history; a correct integration gets no findings."""
-    requests = epoch.journal.unmasked()
+    requests = epoch.journal.unmasked_entries()
     deliveries = epoch.store.deliveries()
     orders = _index_orders(epoch, requests, deliveries)
-    reviewed = Reviewed(
+    history = ReviewedHistory(
         requests,
         epoch.journal.returns(),
         deliveries,
@@ -95,7 +95,7 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
     )
-    return _run_checks(epoch, CHECKS, reviewed)
+    return _run_checks(epoch, CHECKS, history)
 
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
@@ -106,12 +106,12 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         return record.order_id in about
 
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
-    all_requests = epoch.journal.unmasked()
+    all_requests = epoch.journal.unmasked_entries()
     own = [entry for entry in all_requests if entry.order_id in about]
     related = charges_during(deliveries, all_requests) | series_of(own, all_requests)
     requests = [entry for entry in all_requests if entry.order_id in about or entry.id in related]
     orders = _index_orders(epoch, requests, deliveries)
-    reviewed = Reviewed(
+    history = ReviewedHistory(
         requests,
         list(filter(is_about, epoch.journal.returns())),
         deliveries,
@@ -121,7 +121,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
-    findings = [each for each in _run_checks(epoch, CHECKS, reviewed) if each.order_id in (None, *about)]
+    findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *about)]
     findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own)), *findings]
     return [finding._replace(order_id=order.id) for finding in findings]
 
@@ -135,9 +135,9 @@ def _index_orders(
     return {order.id: order for order in orders if order is not None}
 
 
-def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
+def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
     """Collect the creations with the same merchant number or body, and the history of their orders."""
-    all_requests = epoch.journal.unmasked()
+    all_requests = epoch.journal.unmasked_entries()
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
@@ -148,26 +148,26 @@ def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]
     orders = _index_orders(epoch, creations)
     cancelled = [entry for entry in all_requests if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]
-    return Reviewed([*creations, *cancelled], (), (), orders, reached, epoch.now())
+    return ReviewedHistory([*creations, *cancelled], (), (), orders, reached, epoch.now())
 
 
-def _run_checks(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
-    by_check = {check: list(check(reviewed)) for check in checks}
+def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistory) -> list[Finding]:
+    by_check = {check: list(check(history)) for check in checks}
     refusal_findings = chain.from_iterable(
         by_check.get(check, ()) for check in (find_refused_repeats, find_unrefunded_cancellations)
     )
-    hints = find_refused_calls(reviewed, refusal_findings) if find_refused_repeats in by_check else ()
-    return [_with_lesson(epoch, finding) for finding in chain(*by_check.values(), hints)]
+    hints = find_refused_calls(history, refusal_findings) if find_refused_repeats in by_check else ()
+    return [_add_lesson(epoch, finding) for finding in chain(*by_check.values(), hints)]
 
 
-def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
+def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     """Add the risk and the documentation page to a finding.
 
     Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
     def sanitize(text: str) -> str:
-        return printable(epoch.journal.masked(text))[:TEXT_MAX]
+        return make_printable(epoch.journal.mask_text(text))[:TEXT_MAX]
 
     finding = finding._replace(
         problem=sanitize(finding.problem),
@@ -179,12 +179,12 @@ def _with_lesson(epoch: Epoch, finding: Finding) -> Finding:
         return finding
     lesson = lesson_of(finding.rule)
     risk = finding.risk or (lesson.risk if lesson is not None else "")
-    page = finding.page or (lesson.page if lesson is not None else "")
+    page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
 
 
-Check = Callable[[Reviewed], Iterable[Finding]]
+Check = Callable[[ReviewedHistory], Iterable[Finding]]
 CHECKS: Final[Sequence[Check]] = (
     find_unread_webhooks,
     find_trusted_returns,

@@ -9,13 +9,13 @@ from typing import Final
 
 from payment_sandbox.operations.review.evidence import (
     Finding,
-    Reviewed,
+    ReviewedHistory,
     as_object,
-    begin_of,
     format_request,
     is_answer_lost,
     number_in_words,
     order_in,
+    start_of,
     whole_number,
 )
 from payment_sandbox.operations.review.lessons import CALL_VERBS
@@ -23,7 +23,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import JournalEntry
 
-CREATION: Final = "/v1/orders"
+CREATION_PATH: Final = "/v1/orders"
 UNPAYABLE_STATUSES: Final = ("cancelled", "expired", "error")
 """The statuses of orders that can no longer be paid."""
 WHOLE_CALL: Final = re.compile(r"/(captures|voids)/?$")
@@ -35,30 +35,32 @@ FREE_FIELD: Final = "extra"
 
 def is_creation(entry: JournalEntry) -> bool:
     """Whether a request creates an order."""
-    return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION)
+    return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION_PATH)
 
 
-def find_duplicate_orders(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find baskets with two orders if the first was still payable when the second was created."""
+def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find baskets with two orders, the first of which was still payable when the second was created."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
-    for entry in reviewed.requests:
+    for entry in history.requests:
         number = as_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
         if isinstance(number, str) and entry.order_id is not None:
             by_number[number].append(entry)
     for number, entries in by_number.items():
         payable = [
             entry
-            for place, entry in enumerate(entries)
-            if _was_payable(reviewed, entry, entries[place + 1 : place + 2])
+            for index, entry in enumerate(entries)
+            if _was_payable(history, entry, entries[index + 1 : index + 2])
         ]
         if payable and len(entries) > 1:
-            yield _duplicate_orders(reviewed, number, [*payable, entries[-1]])
+            yield _report_duplicate_orders(history, number, [*payable, entries[-1]])
 
 
-def _duplicate_orders(reviewed: Reviewed, number: str, entries: Sequence[JournalEntry]) -> Finding:
+def _report_duplicate_orders(
+    history: ReviewedHistory, number: str, entries: Sequence[JournalEntry]
+) -> Finding:
     ids = {entry.order_id for entry in entries}
     cancelled = {
-        entry.order_id for entry in reviewed.requests if entry.method == "DELETE" and entry.status == 200
+        entry.order_id for entry in history.requests if entry.method == "DELETE" and entry.status == 200
     }
     return Finding(
         "ORD-07",
@@ -67,36 +69,40 @@ def _duplicate_orders(reviewed: Reviewed, number: str, entries: Sequence[Journal
         "Store the id of each new order, and cancel the order before you create another one.",
         entries[-1].order_id,
         tuple(map(format_request, entries)),
-        amount=_surplus_amount(reviewed, entries),
+        amount=_surplus_amount(history, entries),
         healed="your shop has cancelled the other orders" if len(ids - cancelled) == 1 else "",
         shown_by=tuple(entry.id for entry in entries),
     )
 
 
-def _surplus_amount(reviewed: Reviewed, entries: Sequence[JournalEntry]) -> int:
+def _surplus_amount(history: ReviewedHistory, entries: Sequence[JournalEntry]) -> int:
     """Return the amount of all orders of a basket except the first."""
-    return sum(reviewed.amount(each.order_id) for each in entries[1:])
+    return sum(history.amount(each.order_id) for each in entries[1:])
 
 
-def _was_payable(reviewed: Reviewed, creation: JournalEntry, following: Sequence[JournalEntry]) -> bool:
+def _was_payable(history: ReviewedHistory, creation: JournalEntry, following: Sequence[JournalEntry]) -> bool:
     """Whether an order could still be paid, or was paid, when the next order was created."""
     if not following:
         return False
-    at = begin_of(following[0])
-    return _status_at(reviewed, creation.order_id, at) not in UNPAYABLE_STATUSES
+    at = start_of(following[0])
+    return _status_at(history, creation.order_id, at) not in UNPAYABLE_STATUSES
 
 
-def _status_at(reviewed: Reviewed, order_id: str | None, at: datetime) -> str | None:
-    """Return the status of an order at a real time; the current status if the journal is too short."""
-    own = [each for each in reviewed.reached if each.order_id == order_id and each.payment_method is None]
-    if not own or own[0].status != OrderStatus.NEW:
-        return reviewed.status(order_id)
-    return next((each.status for each in reversed(own) if each.real_at <= at), own[0].status)
+def _status_at(history: ReviewedHistory, order_id: str | None, at: datetime) -> str | None:
+    """Return the status of an order at a real time, or its current status if the journal is too short."""
+    own_statuses = [
+        each for each in history.reached if each.order_id == order_id and each.payment_method is None
+    ]
+    if not own_statuses or own_statuses[0].status != OrderStatus.NEW:
+        return history.status(order_id)
+    return next(
+        (each.status for each in reversed(own_statuses) if each.real_at <= at), own_statuses[0].status
+    )
 
 
-def find_late_captures(reviewed: Reviewed) -> Iterator[Finding]:
+def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
     """Find captures after the expiry of the authorization."""
-    for entry in reviewed.requests:
+    for entry in history.requests:
         if entry.rule == "CAP-04" and "/captures" in entry.path:
             yield Finding(
                 "CAP-04",
@@ -104,60 +110,60 @@ def find_late_captures(reviewed: Reviewed) -> Iterator[Finding]:
                 "Request an expiration_period that covers your shipping time, and capture before it ends.",
                 entry.order_id,
                 (format_request(entry),),
-                amount=reviewed.amount(entry.order_id),
+                amount=history.amount(entry.order_id),
                 shown_by=(entry.id,),
             )
 
 
-def find_blind_retries(reviewed: Reviewed) -> Iterator[Finding]:
+def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
     """Find creations retried after a lost response although the order existed."""
-    if not any(map(is_answer_lost, reviewed.requests)):
+    if not any(map(is_answer_lost, history.requests)):
         return
     last_lost: dict[str, JournalEntry] = {}  # by request body
-    for entry in filter(is_creation, reviewed.requests):
+    for entry in filter(is_creation, history.requests):
         body = json.dumps(as_object(entry.request), sort_keys=True)
         first = last_lost.pop(body, None) if entry.order_id is not None else None
-        if first is not None and _was_payable(reviewed, first, [entry]):
+        if first is not None and _was_payable(history, first, [entry]):
             yield Finding(
                 "CTL-23",
                 "Your shop created the order again after its response was lost, and now there are two orders",
                 "After a lost response, first check whether the order exists: its webhooks show it.",
                 first.order_id,
                 (format_request(first), format_request(entry)),
-                amount=_surplus_amount(reviewed, [first, entry]),
+                amount=_surplus_amount(history, [first, entry]),
                 shown_by=(first.id, entry.id),
             )
         if is_answer_lost(entry) and entry.order_id is not None:
             last_lost[body] = entry
 
 
-def find_ignored_keys(reviewed: Reviewed) -> Iterator[Finding]:
+def find_ignored_keys(history: ReviewedHistory) -> Iterator[Finding]:
     """Find unknown keys in requests, which the service ignores."""
-    entries_of: dict[tuple[str, str | None, str], list[JournalEntry]] = defaultdict(list)
-    for entry in reviewed.requests:
+    entries_by_key: dict[tuple[str, str | None, str], list[JournalEntry]] = defaultdict(list)
+    for entry in history.requests:
         for name, nearest in entry.unknown:
-            entries_of[name, nearest, _call_for_key(entry, name)].append(entry)
-    for (name, nearest, other), entries in entries_of.items():
+            entries_by_key[name, nearest, _call_for_key(entry, name)].append(entry)
+    for (name, nearest, other), entries in entries_by_key.items():
         if other:
-            yield from (_ignored_part(reviewed, entry, name, other) for entry in entries)
+            yield from (_report_ignored_part(history, entry, name, other) for entry in entries)
         else:
-            yield _ignored_key(name, nearest, entries)
+            yield _report_ignored_key(name, nearest, entries)
 
 
-def _ignored_key(name: str, nearest: str | None, entries: Sequence[JournalEntry]) -> Finding:
-    what = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
+def _report_ignored_key(name: str, nearest: str | None, entries: Sequence[JournalEntry]) -> Finding:
+    subject = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
     meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
     return Finding(
         "SET-12",
-        f"The service does not know the {what} and ignored it{meant}",
-        f"Send {nearest!r} instead." if nearest is not None else _advise_on_key(name, entries),
+        f"The service does not know the {subject} and ignored it{meant}",
+        f"Send {nearest!r} instead." if nearest is not None else _advice_on_key(name, entries),
         entries[0].order_id if len(entries) == 1 else None,
         tuple(map(format_request, entries)),
         shown_by=tuple(entry.id for entry in entries),
     )
 
 
-def _advise_on_key(name: str, entries: Sequence[JournalEntry]) -> str:
+def _advice_on_key(name: str, entries: Sequence[JournalEntry]) -> str:
     """Return the advice about an unknown key; only orders have a field for the shop's own values."""
     has_place = not name.startswith("?") and all(map(is_creation, entries))
     return f"Leave it out, or put it into {FREE_FIELD}." if has_place else "Leave it out."
@@ -171,14 +177,14 @@ def _call_for_key(entry: JournalEntry, name: str) -> str:
     return f"{matched[1]}/{PARTIAL_CALL_KEYS[name]}/" if matched is not None else ""
 
 
-def _ignored_part(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
+def _report_ignored_part(history: ReviewedHistory, entry: JournalEntry, name: str, other: str) -> Finding:
     """Report a capture or void of everything although the request named a part."""
     amount = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = CALL_VERBS[other.partition("/")[0]]
     meant = euros(amount) if amount is not None else f"a part of its {name}"
     is_whole = WHOLE_CALL.search(entry.path) is not None
     did = f"and {past} everything" if is_whole else "but this call ignored the key"
-    surplus = reviewed.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
+    surplus = history.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
     return Finding(
         "SET-12",
         f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",
@@ -191,9 +197,9 @@ def _ignored_part(reviewed: Reviewed, entry: JournalEntry, name: str, other: str
     )
 
 
-def find_warnings(reviewed: Reviewed) -> Iterator[Finding]:
+def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
     """Find requests accepted with a warning."""
-    for entry in reviewed.requests:
+    for entry in history.requests:
         for warning in entry.warnings:
             yield Finding(
                 "SET-31",

@@ -48,10 +48,10 @@ class Finding(NamedTuple):
     @property
     def is_about_refund(self) -> bool:
         """Whether the mistake concerns refunds, so that no other payment can show it."""
-        return self.page == FAILING_REFUNDS.page
+        return self.page == FAILING_REFUNDS.path
 
     @classmethod
-    def read(cls, item: Mapping[str, Any]) -> "Finding":
+    def from_data(cls, item: Mapping[str, Any]) -> "Finding":
         """Create a finding from JSON data."""
         grouped = {name: tuple(item[name]) for name in ("requests", "shown_by")}
         return cls(**{**item, **grouped})
@@ -70,7 +70,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reviewed:
+class ReviewedHistory:
     """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and settings."""
 
     requests: Sequence[JournalEntry]
@@ -81,7 +81,7 @@ class Reviewed:
     now: datetime  # sandbox time
     webhooks_first: bool = False  # a setting sends webhooks before responses
     unsent: int = 0  # status changes without a webhook URL
-    unmatched: Sequence[str] = ()  # scenario rules without matches
+    unmatched: Sequence[str] = ()  # scenario rules that never matched
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders with an expired authorization and no captures
 
@@ -127,14 +127,14 @@ def format_attempt(attempt: WebhookAttempt) -> str:
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 
 
-def begin_of(entry: JournalEntry) -> datetime:
+def start_of(entry: JournalEntry) -> datetime:
     """Return the real time of a request's arrival."""
     return entry.real_at or entry.at
 
 
 def end_of(entry: JournalEntry) -> datetime:
     """Return the real time of a request's response."""
-    return entry.answered_at or begin_of(entry)
+    return entry.answered_at or start_of(entry)
 
 
 def is_from_shop(attempt: WebhookAttempt) -> bool:
@@ -157,9 +157,9 @@ def as_object(body: bytes) -> dict[str, Any]:
 
 
 def order_in(entry: JournalEntry) -> str | None:
-    """Return the order id in a request's path; None for a creation and for other collections."""
-    _, collection, *place = [*entry.path.strip("/").split("/"), "", ""]
-    return place[0] or None if collection == ORDER_PATH else None
+    """Return the order id in a request's path, if any."""
+    _, collection, *segments = [*entry.path.strip("/").split("/"), "", ""]
+    return segments[0] or None if collection == ORDER_PATH else None
 
 
 def is_read(entry: JournalEntry) -> bool:
@@ -172,10 +172,10 @@ Entries = defaultdict[str, list[JournalEntry]]
 
 
 def _by_order(entries: Iterable[JournalEntry]) -> Entries:
-    of_orders: Entries = defaultdict(list)
+    by_order: Entries = defaultdict(list)
     for entry in entries:
-        of_orders[entry.order_id or ""].append(entry)
-    return of_orders
+        by_order[entry.order_id or ""].append(entry)
+    return by_order
 
 
 def whole_number(value: object) -> int | None:
@@ -188,7 +188,7 @@ def count_in_words(number: int, one: str, many: str) -> str:
     return one if number == 1 else f"{number} {many}"
 
 
-def times(number: int) -> str:
+def format_times(number: int) -> str:
     """Spell a number of repetitions, such as ``twice``."""
     return {1: "once", 2: "twice"}.get(number, f"{number_in_words(number)} times")
 

@@ -21,18 +21,18 @@ class Lesson(NamedTuple):
     section: str
 
     @property
-    def page(self) -> str:
+    def path(self) -> str:
         """The URL path of the section."""
         return f"{MISTAKES_PAGE}#{self.section}"
 
 
-READ_ORDER: Final = Lesson(risks.UNPAID, "read-the-order")
-NOTICE_PAYMENTS: Final = Lesson(risks.MISSED, "learn-of-every-payment")
-LOST_RESPONSE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
-ACT_ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
-CAPTURE_IN_TIME: Final = Lesson(risks.LAPSED, "capture-in-time")
-FAILING_REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
-RETURN_MONEY: Final = Lesson(risks.OWED, "give-money-back")
+READ_ORDER: Final = Lesson(risks.UNPAID_GOODS, "read-the-order")
+NOTICE_PAYMENTS: Final = Lesson(risks.UNSHIPPED, "learn-of-every-payment")
+LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")
+ACT_ONCE: Final = Lesson(risks.DUPLICATION, "do-everything-once")
+CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
+FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
+RETURN_MONEY: Final = Lesson(risks.DEBT, "give-money-back")
 RULES_PAGE: Final = "/docs/fidelity/"
 ERRORS_PAGE: Final = "/docs/errors/"
 UNMATCHED_RULES_PAGE: Final = "/docs/scenarios/#why-did-my-rule-not-match"
@@ -49,7 +49,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "SET-47": ACT_ONCE,
     "HOOK-03": NOTICE_PAYMENTS,
     "HOOK-04": Lesson("customers and webhooks are sent to addresses that do not answer", "one-scheme"),
-    "HOOK-02": Lesson(risks.REFUSED, "wait-instead-of-polling"),
+    "HOOK-02": Lesson(risks.RATE_LIMITED_SHOP, "wait-instead-of-polling"),
     "ORD-07": LOST_RESPONSE,
     "CTL-23": LOST_RESPONSE,
     "CAP-03": CAPTURE_IN_TIME,
@@ -70,13 +70,13 @@ LESSONS: Final[dict[str, Lesson]] = {
     "captured-not-shipped": LOST_RESPONSE,
     "refunds-differ": FAILING_REFUNDS,
     "cancelled-but-kept": FAILING_REFUNDS,
-    "went-back": Lesson(risks.UNDONE, "go-forward-only"),
+    "went-back": Lesson(risks.UNDONE_PAYMENT, "go-forward-only"),
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,
     "shown-error": NOTICE_PAYMENTS,
     "mailed-differently": ACT_ONCE,
     "lapsed": CAPTURE_IN_TIME,
-    "waits": Lesson(risks.STUCK, "set-time-limits"),
+    "waits": Lesson(risks.BLOCKED_SHOP, "set-time-limits"),
     "endless": TIME_LIMITS,
     "hangs": TIME_LIMITS,
     "secret": Lesson("anyone who reads the log can charge and refund in the shop's name", "keep-secrets"),

@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import (
     Finding,
-    Reviewed,
+    ReviewedHistory,
     as_object,
-    begin_of,
     end_of,
     format_request,
+    format_times,
     is_answer_lost,
     is_from_shop,
     number_in_words,
     order_in,
-    times,
+    start_of,
     whole_number,
 )
 from payment_sandbox.operations.review.lessons import ACT_ONCE, CALL_VERBS, LOST_RESPONSE, RETURN_MONEY
@@ -30,18 +30,18 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.journal import JournalEntry
 
-ACCEPTED: Final = (200, 201)
+ACCEPTED_STATUSES: Final = (200, 201)
 FAULT_RULE: Final = "CTL-23"
-CONFLICT: Final = 409
-CHARGES: Final = "charges"
+CONFLICT_STATUS: Final = 409
+CHARGES_VERB: Final = "charges"
 VAULT_TOKEN: Final = b'"vault_token"'
-CALL: Final = re.compile(rf"/({'|'.join(CALL_VERBS)})(?:/|$)")
+MONEY_PATH: Final = re.compile(rf"/({'|'.join(CALL_VERBS)})(?:/|$)")
 GRACE_PERIOD: Final = timedelta(seconds=0.3)
 """The time after the answer to a webhook during which a shop may still process the event."""
 CANDIDATES_MAX: Final = 50
 """The maximum number of webhooks considered as causes of a charge, because charges name no order."""
 NOTICE_PERIOD: Final = timedelta(days=1)
-PAID: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
+PAID_STATUSES: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
 CallKind = tuple[str, str, str, bytes]
@@ -66,7 +66,7 @@ class MoneyCall(NamedTuple):
         fault = self.entry.fault
         is_lost = fault is not None and fault.is_after and fault.loses_response
         is_refused = self.entry.rule not in (None, FAULT_RULE)
-        return self.entry.status in ACCEPTED or (
+        return self.entry.status in ACCEPTED_STATUSES or (
             is_lost and self.entry.order_id is not None and not is_refused
         )
 
@@ -76,26 +76,26 @@ class HandlerRun(NamedTuple):
 
     delivery_id: str
     order_id: str
-    begins: datetime
-    ends: datetime
+    starts_at: datetime
+    ends_at: datetime
 
     def contains(self, entry: JournalEntry) -> bool:
         """Whether the shop made a call during the run."""
-        return self.begins <= begin_of(entry) <= self.ends
+        return self.starts_at <= start_of(entry) <= self.ends_at
 
 
 def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
-    """Return the calls that move money: captures, voids, refunds, and charges of stored cards."""
+    """Return the calls that move money: captures, voids, refunds, and charges to stored cards."""
     return [call for entry in requests if entry.method == "POST" for call in _money_call(entry)]
 
 
 def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
-    match = CALL.search(entry.path)
+    match = MONEY_PATH.search(entry.path)
     order_id = order_in(entry)
     if match is not None and order_id is not None:
         yield MoneyCall(entry, match[1], order_id, entry.request)
     elif order_id is None and VAULT_TOKEN in entry.request and b"recurring" in entry.request:
-        yield MoneyCall(entry, CHARGES, "", entry.request)
+        yield MoneyCall(entry, CHARGES_VERB, "", entry.request)
 
 
 def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
@@ -103,43 +103,43 @@ def _handler_runs(webhooks: Iterable[Delivery]) -> dict[str, list[HandlerRun]]:
     runs: dict[str, list[HandlerRun]] = defaultdict(list)
     for webhook in webhooks:
         for attempt in filter(is_from_shop, webhook.attempts):
-            ends = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
-            runs[webhook.order_id].append(HandlerRun(webhook.id, webhook.order_id, attempt.real_at, ends))
+            ends_at = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
+            runs[webhook.order_id].append(HandlerRun(webhook.id, webhook.order_id, attempt.real_at, ends_at))
     return {order_id: _extend_runs(own) for order_id, own in runs.items()}
 
 
 def _extend_runs(runs: list[HandlerRun]) -> list[HandlerRun]:
     """Extend runs by the grace period, at most until the next webhook."""
-    by_start = sorted(runs, key=lambda each: each.begins)
-    following = [*(each.begins for each in by_start[1:]), by_start[-1].ends + GRACE_PERIOD]
+    by_start = sorted(runs, key=lambda each: each.starts_at)
+    following = [*(each.starts_at for each in by_start[1:]), by_start[-1].ends_at + GRACE_PERIOD]
     return [
-        each._replace(ends=max(each.ends, min(each.ends + GRACE_PERIOD, after)))
+        each._replace(ends_at=max(each.ends_at, min(each.ends_at + GRACE_PERIOD, after)))
         for each, after in zip(by_start, following, strict=True)
     ]
 
 
-def find_moves_per_webhook(reviewed: Reviewed) -> Iterator[Finding]:
+def find_moves_per_webhook(history: ReviewedHistory) -> Iterator[Finding]:
     """Find repeated moves of money for duplicate or repetitive webhooks."""
-    runs = _handler_runs(reviewed.webhooks)
-    all_runs = sorted(chain.from_iterable(runs.values()), key=lambda each: each.begins)
+    runs = _handler_runs(history.webhooks)
+    all_runs = sorted(chain.from_iterable(runs.values()), key=lambda each: each.starts_at)
     equal_calls: dict[CallKind, list[MoneyCall]] = defaultdict(list)
-    for call in filter(MoneyCall.is_accepted, money_calls(reviewed.requests)):
+    for call in filter(MoneyCall.is_accepted, money_calls(history.requests)):
         equal_calls[call.kind].append(call)
     for calls in equal_calls.values():
-        orders = {calls[0].order_id} if calls[0].order_id else _causing_orders(calls, all_runs)
+        orders = {calls[0].order_id} if calls[0].order_id else _find_causing_orders(calls, all_runs)
         matched = [_pair_calls(calls, runs.get(order_id, ())) for order_id in sorted(orders)]
         pairs = max(matched, key=len, default=[])
-        events = {_event(reviewed, call, run) for call, run in pairs}
+        events = {_event_of_call(history, call, run) for call, run in pairs}
         if min(len(events), len({run.delivery_id for _, run in pairs})) < len(pairs):
-            yield _move_per_webhook(reviewed, pairs)
+            yield _report_move_per_webhook(history, pairs)
 
 
-def _causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun]) -> set[str]:
+def _find_causing_orders(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun]) -> set[str]:
     """Return the orders with webhooks in progress during these charges."""
-    begins = [each.begins for each in runs]
+    starts_at = [each.starts_at for each in runs]
     orders: set[str] = set()
     for call in calls:
-        newest = bisect_right(begins, begin_of(call.entry))
+        newest = bisect_right(starts_at, start_of(call.entry))
         around = runs[max(0, newest - CANDIDATES_MAX) : newest]
         orders |= {each.order_id for each in around if each.contains(call.entry)}
     return orders
@@ -157,91 +157,92 @@ def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry])
     return {entry.id for entry in requests if any(each.contains(entry) for each in runs)}
 
 
-def _event(reviewed: Reviewed, call: MoneyCall, run: HandlerRun) -> str:
+def _event_of_call(history: ReviewedHistory, call: MoneyCall, run: HandlerRun) -> str:
     """Return the event behind a call: the last status that the shop read; without a read, the webhook."""
-    reads = reviewed.reads[run.order_id]
-    seen = [read for read in reads if run.begins <= begin_of(read) <= begin_of(call.entry)]
-    status = reviewed.statuses[seen[-1].id] if seen else None
+    reads = history.reads[run.order_id]
+    seen = [read for read in reads if run.starts_at <= start_of(read) <= start_of(call.entry)]
+    status = history.statuses[seen[-1].id] if seen else None
     return status or run.delivery_id
 
 
 def _pair_calls(calls: Iterable[MoneyCall], runs: Sequence[HandlerRun]) -> list[tuple[MoneyCall, HandlerRun]]:
     """Pair each call with the run of the webhook handler that made it; one call per run."""
     pairs: list[tuple[MoneyCall, HandlerRun]] = []
-    free = sorted(runs, key=lambda each: each.ends)
+    unpaired_runs = sorted(runs, key=lambda each: each.ends_at)
     for call in calls:
-        first = next((each for each in free if each.contains(call.entry)), None)
+        first = next((each for each in unpaired_runs if each.contains(call.entry)), None)
         if first is not None:
-            free.remove(first)
+            unpaired_runs.remove(first)
             pairs.append((call, first))
     return pairs
 
 
-def _move_per_webhook(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, HandlerRun]]) -> Finding:
+def _report_move_per_webhook(
+    history: ReviewedHistory, pairs: Sequence[tuple[MoneyCall, HandlerRun]]
+) -> Finding:
     calls = [call for call, _ in pairs]
-    cents, changes = _cents(reviewed, calls[0]), len({run.delivery_id for _, run in pairs})
+    cents, changes = _moved_cents(history, calls[0]), len({run.delivery_id for _, run in pairs})
     events = "one status change" if changes == 1 else f"{number_in_words(changes)} status changes"
-    return _repeated_move(
+    return _report_repeated_move(
         pairs[0][1].order_id,
         calls,
         "HOOK-10",
-        f"{_sentence(calls[0], cents)} {times(len(calls))} for {events}",
+        f"{_describe_call(calls[0], cents)} {format_times(len(calls))} for {events}",
         "Webhooks can arrive more than once: record each action per order before you take it, and skip "
         "actions that are already recorded.",
         cents,
     )
 
 
-def find_blind_repeats(reviewed: Reviewed) -> Iterator[Finding]:
+def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     """Find moves of money retried after a lost response without a read of the order."""
     lost: dict[CallKind, MoneyCall] = {}
-    for call in money_calls(reviewed.requests):
+    for call in money_calls(history.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
-        if first is not None and not _has_read_between(
-            reviewed.reads[call.order_id], first.entry, call.entry
-        ):
-            cents = _cents(reviewed, call)
-            yield _repeated_move(
+        if first is not None and not _has_read_between(history.reads[call.order_id], first.entry, call.entry):
+            cents = _moved_cents(history, call)
+            yield _report_repeated_move(
                 call.order_id or call.entry.order_id,
                 [first, call],
                 FAULT_RULE,
-                f"{_sentence(call, cents)} twice: the first response was lost, and the call was sent again",
+                f"{_describe_call(call, cents)} twice: the first response was lost, "
+                "and the call was sent again",
                 "After a lost response, first read the order: it shows whether the call was executed.",
                 cents,
-            )._replace(page=LOST_RESPONSE.page)
+            )._replace(page=LOST_RESPONSE.path)
         if is_answer_lost(call.entry) and call.is_accepted():
             lost[call.kind] = call
 
 
 def _has_read_between(reads: Iterable[JournalEntry], first: JournalEntry, second: JournalEntry) -> bool:
-    return any(begin_of(first) <= begin_of(read) <= begin_of(second) for read in reads)
+    return any(start_of(first) <= start_of(read) <= start_of(second) for read in reads)
 
 
-def find_concurrent_moves(reviewed: Reviewed) -> Iterator[Finding]:
+def find_concurrent_moves(history: ReviewedHistory) -> Iterator[Finding]:
     """Find equal concurrent calls that moved money twice, as after a double click."""
     newest: dict[CallKind, MoneyCall] = {}
-    for call in money_calls(reviewed.requests):
-        if not call.is_accepted() or call.verb == CHARGES:
+    for call in money_calls(history.requests):
+        if not call.is_accepted() or call.verb == CHARGES_VERB:
             continue
         first = newest.get(call.kind)
-        if first is not None and begin_of(call.entry) < end_of(first.entry):
-            cents = _cents(reviewed, call)
-            yield _repeated_move(
+        if first is not None and start_of(call.entry) < end_of(first.entry):
+            cents = _moved_cents(history, call)
+            yield _report_repeated_move(
                 call.order_id,
                 [first, call],
                 "SET-03",
-                f"{_sentence(call, cents)} twice at the same moment",
+                f"{_describe_call(call, cents)} twice at the same moment",
                 "Accept only one of two clicks: lock the order in your database before you call.",
                 cents,
             )
         newest[call.kind] = call
 
 
-def find_refused_repeats(reviewed: Reviewed) -> Iterator[Finding]:
+def find_refused_repeats(history: ReviewedHistory) -> Iterator[Finding]:
     """Find refused repetitions of executed calls."""
     executed: dict[CallKind, MoneyCall] = {}
     refused: dict[CallKind, list[MoneyCall]] = defaultdict(list)
-    for call in money_calls(reviewed.requests):
+    for call in money_calls(history.requests):
         if call.is_accepted():
             executed[call.kind] = call
         elif (
@@ -251,15 +252,17 @@ def find_refused_repeats(reviewed: Reviewed) -> Iterator[Finding]:
         ):
             refused[call.kind].append(call)
     for kind, repeats in refused.items():
-        yield _refused_repeat(reviewed, executed[kind], repeats)
+        yield _report_refused_repeat(history, executed[kind], repeats)
 
 
-def _refused_repeat(reviewed: Reviewed, first: MoneyCall, repeats: Sequence[MoneyCall]) -> Finding:
-    cents, (verb, past) = _cents(reviewed, first), CALL_VERBS[first.verb]
+def _report_refused_repeat(
+    history: ReviewedHistory, first: MoneyCall, repeats: Sequence[MoneyCall]
+) -> Finding:
+    cents, (verb, past) = _moved_cents(history, first), CALL_VERBS[first.verb]
     how_many = f"{number_in_words(len(repeats))} were" if len(repeats) > 1 else "the second was"
     return Finding(
         "SET-47",
-        f"Your shop {past} {times(len(repeats) + 1)}: the first call took "
+        f"Your shop {past} {format_times(len(repeats) + 1)}: the first call took "
         f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
         f"Record that you {past} the order before you call, and do not call again.",
         first.order_id,
@@ -271,16 +274,11 @@ def _refused_repeat(reviewed: Reviewed, first: MoneyCall, repeats: Sequence[Mone
 
 def is_conflict(entry: JournalEntry) -> bool:
     """Whether the service itself, not a fault, refused a call because of the order's state."""
-    return entry.status == CONFLICT and entry.fault is None
+    return entry.status == CONFLICT_STATUS and entry.fault is None
 
 
-def _repeated_move(
-    order_id: str | None,
-    calls: Sequence[MoneyCall],
-    rule: str,
-    problem: str,
-    advice: str,
-    cents: int | None,
+def _report_repeated_move(
+    order_id: str | None, calls: Sequence[MoneyCall], rule: str, problem: str, advice: str, cents: int | None
 ) -> Finding:
     return Finding(
         rule,
@@ -289,36 +287,36 @@ def _repeated_move(
         order_id,
         tuple(format_request(call.entry) for call in calls),
         risk=ACT_ONCE.risk,
-        page=ACT_ONCE.page,
+        page=ACT_ONCE.path,
         amount=(cents or 0) * (len(calls) - 1),
         shown_by=tuple(call.entry.id for call in calls[1:]),
     )
 
 
-def _sentence(call: MoneyCall, cents: int | None) -> str:
+def _describe_call(call: MoneyCall, cents: int | None) -> str:
     past = CALL_VERBS[call.verb][1]
     return f"Your shop {past} {euros(cents)}" if cents is not None else f"Your shop {past}"
 
 
-def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
+def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
     """Return the cents moved by a call, according to the request or the response."""
     for data in (as_object(call.body), as_object(call.entry.response)):
         amount = whole_number(data.get("amount"))
         if amount is not None:
             return amount
-    order = reviewed.orders.get(call.order_id)
+    order = history.orders.get(call.order_id)
     return order.amount_cents if order is not None and b"order_lines" not in call.body else None
 
 
-def find_unrefunded_cancellations(reviewed: Reviewed) -> Iterator[Finding]:
+def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find refused cancellations of paid orders without a refund."""
-    known = _known_as_paid(reviewed)
-    for entry in reviewed.requests:
-        order = reviewed.orders.get(entry.order_id or "")
+    known = _known_as_paid(history)
+    for entry in history.requests:
+        order = history.orders.get(entry.order_id or "")
         if order is None or order.id in known or not _is_refused_cancellation(entry):
             continue
         owed_cents = refundable_cents(order) if _is_paid(order) else 0
-        if owed_cents and not _is_called_after(reviewed, order, end_of(entry)):
+        if owed_cents and not _is_called_after(history, order, end_of(entry)):
             yield Finding(
                 entry.rule or "SET-03",
                 f"Your shop tried to cancel a paid order, was refused, and kept the {euros(owed_cents)}",
@@ -326,7 +324,7 @@ def find_unrefunded_cancellations(reviewed: Reviewed) -> Iterator[Finding]:
                 order.id,
                 (format_request(entry),),
                 risk=RETURN_MONEY.risk,
-                page=RETURN_MONEY.page,
+                page=RETURN_MONEY.path,
                 amount=owed_cents,
                 shown_by=(entry.id,),
             )
@@ -336,18 +334,18 @@ def _is_refused_cancellation(entry: JournalEntry) -> bool:
     return entry.method == "DELETE" and is_conflict(entry)
 
 
-def _is_called_after(reviewed: Reviewed, order: Order, at: datetime) -> bool:
-    return any(order.id in entry.path and begin_of(entry) >= at for entry in reviewed.requests)
+def _is_called_after(history: ReviewedHistory, order: Order, at: datetime) -> bool:
+    return any(order.id in entry.path and start_of(entry) >= at for entry in history.requests)
 
 
 def _is_paid(order: Order) -> bool:
     """Whether a customer has paid the order; refunds do not count."""
-    return order.status in PAID and order.refund_of_order_id is None
+    return order.status in PAID_STATUSES and order.refund_of_order_id is None
 
 
-def find_unreturned_surplus(reviewed: Reviewed) -> Iterator[Finding]:
+def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
     """Find transfers above the order's amount with a surplus unreturned for a day."""
-    for order in _paid_a_day_ago(reviewed):
+    for order in _paid_a_day_ago(history):
         surplus_cents = min(order.received_cents, refundable_cents(order)) - order.amount_cents
         if surplus_cents > 0:
             yield Finding(
@@ -361,12 +359,12 @@ def find_unreturned_surplus(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def find_unnoticed_payments(reviewed: Reviewed) -> Iterator[Finding]:
+def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
     """Find payments without a webhook, unnoticed by the shop for a day."""
-    unknown = _payments_without_notice(reviewed)
-    paid = {each.order_id: each for each in reversed(reviewed.reached) if each.status in PAID}
-    for order in _paid_a_day_ago(reviewed):
-        if order.id in unknown and _is_unread(reviewed.attempted_reads[order.id], paid[order.id].real_at):
+    unknown = _payments_without_notice(history)
+    paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
+    for order in _paid_a_day_ago(history):
+        if order.id in unknown and _is_unread(history.attempted_reads[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
@@ -379,31 +377,32 @@ def find_unnoticed_payments(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def _payments_without_notice(reviewed: Reviewed) -> set[str]:
+def _payments_without_notice(history: ReviewedHistory) -> set[str]:
     """Return the paid orders without any webhook or response about the payment."""
-    known = _known_as_paid(reviewed)
-    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_from_shop, each.attempts))}
-    return {each.order_id for each in reviewed.webhooks if each.order_id not in known} - arrived
+    known = _known_as_paid(history)
+    arrived = {each.order_id for each in history.webhooks if any(map(is_from_shop, each.attempts))}
+    return {each.order_id for each in history.webhooks if each.order_id not in known} - arrived
 
 
-def _known_as_paid(reviewed: Reviewed) -> set[str | None]:
+def _known_as_paid(history: ReviewedHistory) -> set[str | None]:
     """Return the orders shown to the shop as paid in a response."""
     return {
         each.order_id
-        for each in reviewed.requests
-        if reviewed.statuses[each.id] in PAID and not (each.fault is not None and each.fault.changes_response)
+        for each in history.requests
+        if history.statuses[each.id] in PAID_STATUSES
+        and not (each.fault is not None and each.fault.changes_response)
     }
 
 
 def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
-    return all(begin_of(read) < since for read in reads)
+    return all(start_of(read) < since for read in reads)
 
 
-def _paid_a_day_ago(reviewed: Reviewed) -> list[Order]:
+def _paid_a_day_ago(history: ReviewedHistory) -> list[Order]:
     """Return the orders that have been paid for at least a day."""
-    changed = {each.order_id: each.at for each in reviewed.reached if each.payment_method is None}
+    changed = {each.order_id: each.at for each in history.reached if each.payment_method is None}
     return [
         order
-        for order in sorted(reviewed.orders.values(), key=lambda order: order.id)
-        if _is_paid(order) and order.id in changed and reviewed.now - changed[order.id] >= NOTICE_PERIOD
+        for order in sorted(history.orders.values(), key=lambda order: order.id)
+        if _is_paid(order) and order.id in changed and history.now - changed[order.id] >= NOTICE_PERIOD
     ]

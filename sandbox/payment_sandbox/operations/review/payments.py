@@ -8,7 +8,7 @@ from typing import Any, Final
 from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
-    Reviewed,
+    ReviewedHistory,
     as_object,
     count_in_words,
     format_request,
@@ -21,14 +21,14 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
 
-CREATED: Final = 201
-REFUSALS: Final = (400, 404, 405, 409, 412, 413, 415)
-CONFLICTS: Final = (409, 412)
+CREATED_STATUS: Final = 201
+REFUSAL_STATUSES: Final = (400, 404, 405, 409, 412, 413, 415)
+CONFLICT_STATUSES: Final = (409, 412)
 READ_ORDER_FIRST: Final = (
     "Read the order before you act; error.allowed and Sandbox-Explain list the possible calls."
 )
 CORRECT_REQUEST: Final = "Correct the request: its response lists all violations."
-CAPTURED_LATE: Final = "CAP-04"  # reported by ``captured_late``
+LATE_CAPTURE_RULE: Final = "CAP-04"  # reported by ``captured_late``
 
 
 def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
@@ -41,10 +41,10 @@ def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[st
     )
 
 
-def find_lapsed_authorizations(reviewed: Reviewed) -> Iterator[Finding]:
+def find_lapsed_authorizations(history: ReviewedHistory) -> Iterator[Finding]:
     """Find expired authorizations without captures."""
-    late = {entry.order_id for entry in reviewed.requests if entry.rule == CAPTURED_LATE}
-    for order_id in reviewed.lapsed:
+    late = {entry.order_id for entry in history.requests if entry.rule == LATE_CAPTURE_RULE}
+    for order_id in history.lapsed:
         if order_id not in late:
             yield Finding(
                 "CAP-03",
@@ -52,14 +52,14 @@ def find_lapsed_authorizations(reviewed: Reviewed) -> Iterator[Finding]:
                 "Capture when you ship; void the rest, so that the customer can use the money.",
                 order_id,
                 (),
-                amount=reviewed.amount(order_id),
+                amount=history.amount(order_id),
             )
 
 
-def find_charges_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find charges of a recurring series after a failed payment."""
+def find_charges_after_decline(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find charges in a recurring series after a failed payment."""
     declined: dict[str, JournalEntry] = {}  # by vault token
-    for entry in reviewed.requests:
+    for entry in history.requests:
         token = recurring_token(entry)
         if token is None:
             continue
@@ -70,10 +70,10 @@ def find_charges_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
                 "Stop the series when a payment fails, and ask the customer for another card.",
                 entry.order_id,
                 (format_request(declined[token]), format_request(entry)),
-                amount=reviewed.amount(entry.order_id),
+                amount=history.amount(entry.order_id),
                 shown_by=(declined[token].id, entry.id),
             )
-        if reviewed.status(entry.order_id) == OrderStatus.ERROR:
+        if history.status(entry.order_id) == OrderStatus.ERROR:
             declined[token] = entry
 
 
@@ -85,7 +85,7 @@ def series_of(own: Iterable[JournalEntry], requests: Iterable[JournalEntry]) -> 
 
 def recurring_token(entry: JournalEntry) -> str | None:
     """Return the vault token of a creation that charges a recurring series; None for other requests."""
-    if entry.method != "POST" or entry.status != CREATED or b"recurring" not in entry.request:
+    if entry.method != "POST" or entry.status != CREATED_STATUS or b"recurring" not in entry.request:
         return None
     transactions = as_object(entry.request).get("transactions") or [{}]
     attempt: Any = transactions[0] if isinstance(transactions, list) else {}
@@ -98,19 +98,19 @@ def recurring_token(entry: JournalEntry) -> str | None:
 
 def _is_refused(entry: JournalEntry) -> bool:
     """Whether the service, not a fault, refused the call."""
-    return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
+    return entry.status in REFUSAL_STATUSES and not entry.fault and entry.rule != LATE_CAPTURE_RULE
 
 
-def _other_refusals(reviewed: Reviewed, mistakes: Iterable[Finding]) -> list[JournalEntry]:
-    """Return the refused requests that no mistake covers."""
+def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> list[JournalEntry]:
+    """Return the refused requests without a mistake."""
     explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
-    return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in explained]
+    return [entry for entry in filter(_is_refused, history.requests) if entry.id not in explained]
 
 
-def find_refused_calls(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Iterator[Finding]:
+def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
     """Hint at each kind of refused call without ``mistakes``; a test may intend a refusal."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    for entry in _other_refusals(reviewed, mistakes):
+    for entry in _other_refusals(history, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]
@@ -118,7 +118,7 @@ def find_refused_calls(reviewed: Reviewed, mistakes: Iterable[Finding]) -> Itera
         yield Finding(
             first.rule or "SET-03",
             f"The service refused {calls}: {status} {first.error() or kind}",
-            READ_ORDER_FIRST if status in CONFLICTS else CORRECT_REQUEST,
+            READ_ORDER_FIRST if status in CONFLICT_STATUSES else CORRECT_REQUEST,
             first.order_id if len(entries) == 1 else None,
             tuple(map(format_request, entries)),
             HINT,

@@ -1,4 +1,4 @@
-"""Checks of the setup: no webhook URL, mixed schemes, and scenario rules without matches."""
+"""Checks of the setup: no webhook URL, mixed schemes, and scenario rules that never matched."""
 
 import json
 from collections.abc import Iterator
@@ -8,19 +8,19 @@ from urllib.parse import urlsplit
 from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
-    Reviewed,
+    ReviewedHistory,
     as_object,
     format_attempt,
     format_request,
 )
 from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.projects.default_scenario import DEFAULT
+from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
 
-ACCEPTED: Final = (200, 201)  # statuses of requests with valid URLs
-PLAIN_ON_TLS: Final = "serves plain http"
+ACCEPTED_STATUSES: Final = (200, 201)  # statuses of requests with valid URLs
+PLAIN_HTTP_ERROR: Final = "serves plain http"
 
 
 def count_unsent_changes(epoch: Epoch) -> int:
@@ -41,9 +41,9 @@ def _lacks_webhook_url(epoch: Epoch, order_id: str) -> bool:
     return order is not None and order.webhook_url is None and not epoch.store.deliveries_of(order_id)
 
 
-def find_missing_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
+def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
     """Report status changes without a webhook URL."""
-    count = reviewed.unsent
+    count = history.unsent
     if count:
         changes = "A status change" if count == 1 else f"{count} status changes"
         yield Finding(
@@ -55,9 +55,9 @@ def find_missing_webhook_url(reviewed: Reviewed) -> Iterator[Finding]:
         )
 
 
-def find_mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
+def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
     """Find shop URLs with mixed or wrong schemes."""
-    for entry in filter(_has_addresses, reviewed.requests):
+    for entry in filter(_has_addresses, history.requests):
         if len(_schemes(as_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
@@ -66,8 +66,12 @@ def find_mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
                 entry.order_id,
                 (format_request(entry),),
             )
-    for webhook in reviewed.webhooks:
-        wrong = [attempt for attempt in webhook.tries if PLAIN_ON_TLS in (attempt.reply.error or "")]
+    for webhook in history.webhooks:
+        wrong = [
+            attempt
+            for attempt in webhook.delivery_attempts
+            if PLAIN_HTTP_ERROR in (attempt.reply.error or "")
+        ]
         if wrong:
             yield Finding(
                 "HOOK-04",
@@ -80,7 +84,7 @@ def find_mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
 
 def _has_addresses(entry: JournalEntry) -> bool:
     """Whether a request created or changed an order with an http URL."""
-    return entry.method in ("POST", "PUT") and entry.status in ACCEPTED and b"http:" in entry.request
+    return entry.method in ("POST", "PUT") and entry.status in ACCEPTED_STATUSES and b"http:" in entry.request
 
 
 def _schemes(order: dict[str, Any]) -> set[str]:
@@ -94,9 +98,9 @@ def _schemes(order: dict[str, Any]) -> set[str]:
 
 
 def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
-    """Return the active scenario's rules without matches; empty without any attempts."""
+    """Return the active scenario's rules that never matched; empty if there are no attempts."""
     state = epoch.state
-    if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
+    if state.scenario.name == DEFAULT_NAME or not epoch.journal.of(RecordedDecision):
         return ()
     return tuple(
         f"rule {index + 1}: when {json.dumps(rule.get('when', {}))}"
@@ -105,17 +109,17 @@ def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     )
 
 
-def find_unmatched_rules(reviewed: Reviewed) -> Iterator[Finding]:
-    """Report scenario rules without matches."""
-    count = len(reviewed.unmatched)
+def find_unmatched_rules(history: ReviewedHistory) -> Iterator[Finding]:
+    """Report scenario rules that never matched."""
+    count = len(history.unmatched)
     if count:
         rules = "A rule" if count == 1 else f"{count} rules"
         yield Finding(
             "SCN-02",
-            f"{rules} of the scenario {reviewed.scenario!r} never matched",
+            f"{rules} of the scenario {history.scenario!r} never matched",
             "Create orders that match, or change the conditions: the test does not cover these rules.",
             None,
-            tuple(reviewed.unmatched),
+            tuple(history.unmatched),
             HINT,
             page=UNMATCHED_RULES_PAGE,
         )

@@ -9,20 +9,20 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review.creations import is_creation
 from payment_sandbox.operations.review.evidence import (
     Finding,
-    Reviewed,
-    begin_of,
+    ReviewedHistory,
     end_of,
     format_attempt,
     format_request,
+    format_times,
     is_answer_lost,
     is_from_shop,
     number_in_words,
-    times,
+    start_of,
 )
 from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
 from payment_sandbox.orders.webhooks import (
     NOT_DELIVERED_TO,
-    STAYS_LOCAL,
+    NOT_SENT_IN_TESTS,
     Delivery,
     DeliveryState,
     WebhookAttempt,
@@ -34,24 +34,26 @@ POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
-TIMED_OUT: Final = "no answer within"
-CLOSED: Final = "closed the connection without a response"
+TIMEOUT_ERROR: Final = "no answer within"
+CLOSED_CONNECTION_ERROR: Final = "closed the connection without a response"
 EARLY_WEBHOOK_ADVICE: Final = (
     "The webhook arrived before the response with the order's id: store your own number first, and find "
     "the purchase by merchant_order_id, or answer 503 until you know the order."
 )
 FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
-NEVER: Final = datetime.min.replace(tzinfo=UTC)
+EARLIEST_TIME: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
 LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
 CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
-RETRIES: Final = "The service retries every two minutes, up to ten attempts."
-LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRIES}"
-EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRIES}"
+RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
+LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"
+EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRY_SENTENCE}"
 ADVICE_BY_ERROR: Final = {  # advice by words of the error
-    TIMED_OUT: FAST_ANSWER_ADVICE,
-    CLOSED: CRASH_ADVICE,
-    STAYS_LOCAL: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
+    TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
+    CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
+    NOT_SENT_IN_TESTS: (
+        "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test."
+    ),
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
 NO_ANSWER_STATUS: Final = 999
@@ -68,24 +70,24 @@ def _is_acknowledged(attempt: WebhookAttempt) -> bool:
     return is_from_shop(attempt) and _status(attempt) < 300
 
 
-def find_unread_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
+def find_unread_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
     """Find acknowledged webhooks without a subsequent read of the order."""
     acknowledged: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
-    for webhook in reviewed.webhooks:
+    for webhook in history.webhooks:
         acknowledged[webhook.order_id] += [
-            (webhook, attempt) for attempt in filter(_is_acknowledged, webhook.tries)
+            (webhook, attempt) for attempt in filter(_is_acknowledged, webhook.delivery_attempts)
         ]
     for order_id, attempts in acknowledged.items():
-        newest = max(map(begin_of, reviewed.attempted_reads[order_id]), default=NEVER)
+        newest = max(map(start_of, history.attempted_reads[order_id]), default=EARLIEST_TIME)
         unread = [pair for pair in attempts if newest < pair[1].real_at]
-        if unread and _can_know(reviewed, order_id) and not _is_cancelled_by_shop(reviewed, order_id):
-            yield _unread_webhooks(reviewed, order_id, unread)
+        if unread and _can_know(history, order_id) and not _is_cancelled_by_shop(history, order_id):
+            yield _report_unread_webhooks(history, order_id, unread)
 
 
-def _unread_webhooks(
-    reviewed: Reviewed, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
+def _report_unread_webhooks(
+    history: ReviewedHistory, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
 ) -> Finding:
-    order = reviewed.orders.get(order_id)
+    order = history.orders.get(order_id)
     is_refund = order is not None and order.is_refund
     lesson = FAILING_REFUNDS if is_refund else READ_ORDER
     return Finding(
@@ -98,20 +100,22 @@ def _unread_webhooks(
         order_id,
         tuple(format_attempt(attempt) for _, attempt in unread),
         risk=lesson.risk,
-        page=lesson.page,
-        amount=reviewed.amount(order_id),
+        page=lesson.path,
+        amount=history.amount(order_id),
         shown_by=tuple(attempt_id(*pair) for pair in unread),
     )
 
 
-def _can_know(reviewed: Reviewed, order_id: str) -> bool:
+def _can_know(history: ReviewedHistory, order_id: str) -> bool:
     """Whether the shop can know an order: no fault withheld the only responses with its id."""
 
-    def names(entry: JournalEntry) -> bool:
+    def mentions_order(entry: JournalEntry) -> bool:
         return entry.order_id == order_id or order_id.encode() in entry.response
 
-    was_lost = any(names(entry) for entry in reviewed.requests if is_answer_lost(entry))
-    return not was_lost or any(names(entry) for entry in reviewed.requests if not is_answer_lost(entry))
+    was_lost = any(mentions_order(entry) for entry in history.requests if is_answer_lost(entry))
+    return not was_lost or any(
+        mentions_order(entry) for entry in history.requests if not is_answer_lost(entry)
+    )
 
 
 def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
@@ -119,23 +123,25 @@ def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
     return f"{webhook.id}/{webhook.attempts.index(attempt) + 1}"
 
 
-def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
+def _is_cancelled_by_shop(history: ReviewedHistory, order_id: str) -> bool:
     """Whether the shop cancelled the order itself, and so knows the status."""
-    return reviewed.status(order_id) == "cancelled" and any(
-        entry.order_id == order_id and entry.method == "DELETE" and reviewed.statuses[entry.id] == "cancelled"
-        for entry in reviewed.requests
+    return history.status(order_id) == "cancelled" and any(
+        entry.order_id == order_id and entry.method == "DELETE" and history.statuses[entry.id] == "cancelled"
+        for entry in history.requests
     )
 
 
-def find_trusted_returns(reviewed: Reviewed) -> Iterator[Finding]:
+def find_trusted_returns(history: ReviewedHistory) -> Iterator[Finding]:
     """Find customer returns without a subsequent read of the order."""
     notified = {
-        webhook.order_id for webhook in reviewed.webhooks if any(map(_is_acknowledged, webhook.tries))
+        webhook.order_id
+        for webhook in history.webhooks
+        if any(map(_is_acknowledged, webhook.delivery_attempts))
     }
-    for visit in reviewed.return_visits:
+    for visit in history.return_visits:
         order_id = visit.order_id or ""
         if order_id not in notified and not any(
-            begin_of(e) >= visit.real_at for e in reviewed.attempted_reads[order_id]
+            start_of(e) >= visit.real_at for e in history.attempted_reads[order_id]
         ):
             yield Finding(
                 "FLOW-15",
@@ -143,7 +149,7 @@ def find_trusted_returns(reviewed: Reviewed) -> Iterator[Finding]:
                 "Customers come back to return_url whether they paid or not: GET the order there.",
                 order_id,
                 (f"{timestamp(visit.at)}  back to the shop",),
-                amount=reviewed.amount(order_id),
+                amount=history.amount(order_id),
                 shown_by=(visit.id,),
             )
 
@@ -152,26 +158,24 @@ FailedAttempts = list[tuple[Delivery, WebhookAttempt]]
 """Attempts with the same failure, and their webhooks."""
 
 
-def find_unanswered_webhooks(reviewed: Reviewed) -> Iterator[Finding]:
+def find_unanswered_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
     """Find webhooks without a 2xx response, with one finding per order and kind of failure."""
-    early = {
-        each.order_id: end_of(each) for each in reviewed.requests if _sends_webhooks_first(reviewed, each)
-    }
+    early = {each.order_id: end_of(each) for each in history.requests if _sends_webhooks_first(history, each)}
     by_failure: dict[tuple[str, int, str], FailedAttempts] = defaultdict(list)
-    for webhook in reviewed.webhooks:
-        for attempt in filter(_has_failed, webhook.tries):
+    for webhook in history.webhooks:
+        for attempt in filter(_has_failed, webhook.delivery_attempts):
             kind = webhook.order_id, _status(attempt), _describe_recovery(webhook)
             by_failure[kind].append((webhook, attempt))
     for (order_id, _, healed), failed in by_failure.items():
         first = failed[0][1]
-        was_early = first.real_at < early.get(order_id, NEVER) + EARLY_MARGIN
+        was_early = first.real_at < early.get(order_id, EARLIEST_TIME) + EARLY_MARGIN
         yield Finding(
             "HOOK-09",
             _describe_failure(failed),
-            EARLY_WEBHOOK_ADVICE if was_early else _advice(first),
+            EARLY_WEBHOOK_ADVICE if was_early else _advice_on_failure(first),
             order_id,
             tuple(format_attempt(attempt) for _, attempt in failed),
-            amount=reviewed.amount(order_id),
+            amount=history.amount(order_id),
             healed=healed,
             shown_by=tuple(attempt_id(*pair) for pair in failed),
         )
@@ -190,7 +194,9 @@ def _describe_failure(failed: FailedAttempts) -> str:
     repetitions = ""
     if len(failed) > webhooks:
         repetitions = (
-            f" {times(len(failed))}" if webhooks == 1 else f", in {number_in_words(len(failed))} attempts"
+            f" {format_times(len(failed))}"
+            if webhooks == 1
+            else f", in {number_in_words(len(failed))} attempts"
         )
     if status == NO_ANSWER_STATUS:
         verb = {1: "did not answer the webhook", 2: "answered neither of two webhooks"}.get(
@@ -203,29 +209,29 @@ def _describe_failure(failed: FailedAttempts) -> str:
     return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
 
 
-def _sends_webhooks_first(reviewed: Reviewed, entry: JournalEntry) -> bool:
+def _sends_webhooks_first(history: ReviewedHistory, entry: JournalEntry) -> bool:
     """Whether the webhooks of a creation arrived before its response."""
     is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
-    return is_creation(entry) and (is_early or reviewed.webhooks_first)
+    return is_creation(entry) and (is_early or history.webhooks_first)
 
 
 def _describe_recovery(webhook: Delivery) -> str:
     """Describe the later successful attempt; empty if all attempts failed."""
-    last = webhook.tries[-1]
+    last = webhook.delivery_attempts[-1]
     if webhook.state is not DeliveryState.DELIVERED or not _is_acknowledged(last):
         return ""
-    return f"attempt {last.number} at {last.at:%H:%M:%S} was answered {_status(last)}"
+    return f"attempt {last.number} at {last.at:%H:%M:%S} was answered with {_status(last)}"
 
 
 def _shorten_error(error: str | None) -> str | None:
-    """Shorten an error to its first line; some libraries join chains of exceptions."""
+    """Shorten an error to its first line; some libraries include chains of exceptions."""
     if not error:
         return None
     first = error.splitlines()[0]
     return first if len(first) <= OUTCOME_LENGTH_MAX else f"{first[:OUTCOME_LENGTH_MAX]}..."
 
 
-def _advice(attempt: WebhookAttempt) -> str:
+def _advice_on_failure(attempt: WebhookAttempt) -> str:
     """Return the advice about a webhook without a 2xx response."""
     status = _status(attempt)
     if status == NO_ANSWER_STATUS:
@@ -239,29 +245,29 @@ def _advice(attempt: WebhookAttempt) -> str:
     return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
 
 
-def _read_reasons(reviewed: Reviewed) -> dict[str, list[datetime]]:
+def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
     """Return the times of all reasons to read an order: webhooks, returns, and calls of the shop."""
     reasons: dict[str, list[datetime]] = defaultdict(list)
-    for webhook in reviewed.webhooks:
+    for webhook in history.webhooks:
         first_sent: dict[int, datetime] = {}  # copies count as sent at once
         reasons[webhook.order_id] += [
             first_sent.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
         ]
-    for visit in reviewed.return_visits:
+    for visit in history.return_visits:
         reasons[visit.order_id or ""].append(visit.real_at)
-    for entry in reviewed.requests:
+    for entry in history.requests:
         if entry.order_id is not None and entry.method != "GET":
-            reasons[entry.order_id].append(begin_of(entry))
+            reasons[entry.order_id].append(start_of(entry))
     return reasons
 
 
 def _longest_run(
-    reviewed: Reviewed, entries: Sequence[JournalEntry], reasons: list[datetime]
+    history: ReviewedHistory, entries: Sequence[JournalEntry], reasons: list[datetime]
 ) -> list[JournalEntry]:
-    """Return consecutive reads with the same result and no reason, at most one above the limit."""
+    """Return consecutive unprompted reads with the same result, up to one above the limit."""
     run: list[JournalEntry] = []
     for entry in entries:
-        run = [*run, entry] if run and _is_polling(reviewed, run, entry, reasons) else [entry]
+        run = [*run, entry] if run and _is_polling(history, run, entry, reasons) else [entry]
         if len(run) > POLLS_MAX + _count_copies(run[0], reasons):
             break
     return run
@@ -269,31 +275,31 @@ def _longest_run(
 
 def _count_copies(first: JournalEntry, reasons: list[datetime]) -> int:
     """Count the duplicates of the webhook before a read; each justifies another read."""
-    before = [at for at in reasons if at <= begin_of(first)]
+    before = [at for at in reasons if at <= start_of(first)]
     return before.count(before[-1]) - 1 if before else 0
 
 
 def _is_polling(
-    reviewed: Reviewed, run: list[JournalEntry], entry: JournalEntry, reasons: list[datetime]
+    history: ReviewedHistory, run: list[JournalEntry], entry: JournalEntry, reasons: list[datetime]
 ) -> bool:
     """Whether a read soon repeats the run's result without a new reason."""
     is_apart = entry.at - run[-1].at >= POLL_INTERVAL_MIN
-    has_reason = is_apart or any(begin_of(run[-1]) < at <= begin_of(entry) for at in reasons)
-    is_same = entry.status != 200 or reviewed.statuses[entry.id] == reviewed.statuses[run[0].id]
+    has_reason = is_apart or any(start_of(run[-1]) < at <= start_of(entry) for at in reasons)
+    is_same = entry.status != 200 or history.statuses[entry.id] == history.statuses[run[0].id]
     return is_same and not has_reason
 
 
-def find_polling(reviewed: Reviewed) -> Iterator[Finding]:
-    """Find repeated reads in place of waiting for the webhook."""
-    reasons = _read_reasons(reviewed)
-    for order_id, entries in reviewed.reads.items():
+def find_polling(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find repeated reads instead of a wait for the webhook."""
+    reasons = _read_reasons(history)
+    for order_id, entries in history.reads.items():
         if len(entries) <= POLLS_MAX:
             continue
-        run = _longest_run(reviewed, entries, sorted(reasons[order_id]))
+        run = _longest_run(history, entries, sorted(reasons[order_id]))
         if len(run) > POLLS_MAX + _count_copies(run[0], sorted(reasons[order_id])):
             yield Finding(
                 "HOOK-02",
-                f"Your shop read the order at least {times(len(run))} without a change in between",
+                f"Your shop read the order at least {format_times(len(run))} without a change in between",
                 "Wait for the webhook: every status change sends one.",
                 order_id,
                 tuple(map(format_request, run)),

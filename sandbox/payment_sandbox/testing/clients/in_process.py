@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, open_response
+from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
-from payment_sandbox.web.call import Line
+from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import DeferredDeliveries
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS: Final = 10.0  # the longest wait of a call for its direct and indirect webhooks
 
-WAIT: Final = "/control/wait/"
-MERCHANT_API: Final = "/v1/"
+WAIT_PATH: Final = "/control/wait/"
+MERCHANT_API_PREFIX: Final = "/v1/"
 
 
 class SandboxResponse(NamedTuple):
@@ -36,7 +36,7 @@ class SandboxResponse(NamedTuple):
     content: bytes
 
     @property
-    def phrase(self) -> str:
+    def reason_phrase(self) -> str:
         """The standard reason phrase of the status."""
         return responses.get(self.status_code, self.reason)
 
@@ -55,8 +55,8 @@ class NoAnswer(CutOff):
     """A fault suppressed the answer; the caller's timeout expires at once, without waiting."""
 
 
-class TookTooLong(Exception):
-    """No answer within the caller's time limit."""
+class ResponseTimeout(Exception):
+    """The answer takes longer than the caller's time limit."""
 
     def __init__(self, timeout_seconds: float) -> None:
         super().__init__(f"no answer within {timeout_seconds:g} seconds")
@@ -66,7 +66,7 @@ class EndlessRun(BaseException):
     """A rehearsal run never ends. This is a ``BaseException``, so that the shop does not catch it."""
 
 
-class _InProcessLine(Line):
+class _InProcessConnection(ClientConnection):
     """The client connection of a call without a socket; a missing answer costs no time."""
 
     silence_seconds = 0.0
@@ -77,7 +77,7 @@ class _InProcessLine(Line):
         self._shop_request = shop_request
         self._deliver = deliver
 
-    def cut_off(self) -> None:
+    def cut(self) -> None:
         """Cut the connection.
 
         Raises:
@@ -85,7 +85,7 @@ class _InProcessLine(Line):
         """
         raise CutOff
 
-    def never_answer(self) -> None:
+    def hang(self) -> None:
         """Never answer.
 
         Raises:
@@ -93,7 +93,7 @@ class _InProcessLine(Line):
         """
         raise NoAnswer
 
-    def keep(self, project: "Project", held: "DeferredDeliveries") -> bool:
+    def take_over(self, project: "Project", held: "DeferredDeliveries") -> bool:
         """Defer the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.defer(project, held, self._deliver)
@@ -101,7 +101,7 @@ class _InProcessLine(Line):
 
 
 class InProcess:
-    """The sandbox without sockets; a call returns after the answers to its webhooks.
+    """The sandbox without sockets; a call returns once the shop has answered its webhooks.
 
     If the shop makes the call while it handles a request of the test, the webhooks follow the shop's
     response, as in production.
@@ -123,25 +123,27 @@ class InProcess:
         Raises:
             EndlessRun: in a rehearsal, the shop repeats this call endlessly, or the run was abandoned.
             CutOff: a fault cut the connection.
-            TookTooLong: a fault delayed the response beyond the caller's timeout.
+            ResponseTimeout: a fault delayed the response beyond the caller's timeout.
         """
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
         _stop_endless_run(project, method, path)
-        shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
-        waits = shop_request is None and self._waits(project, receiver, method, path)
+        shop_request = (
+            current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
+        )
+        waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
-        delivers = waits or _precede_response(project, receiver)
+        delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            line = _InProcessLine(shop_request, self._deliver_deferred)
-            answer = self._answered(environment(method, url, headers, body), line)
-            taken_seconds = monotonic_seconds() - started_seconds
+            line = _InProcessConnection(shop_request, self._deliver_deferred)
+            answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
+            elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
                 is_settled = _await_webhooks(project, receiver)
         if isinstance(answer, NoAnswer):
-            taken_seconds = _endless_wait(project, method, path, timeout_seconds)
-        arrived = _deliver_answer(answer, taken_seconds, timeout_seconds)
-        return arrived if is_settled else _with_warning(arrived, project)
+            elapsed_seconds = _report_endless_wait(project, method, path, timeout_seconds)
+        response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
+        return response if is_settled else _add_warning(response, project)
 
     def _deliver_deferred(self, deferred: list[DeferredWebhooks]) -> None:
         with self._server.services.courier.waiting():
@@ -157,7 +159,9 @@ class InProcess:
         receiver = self._server.services.courier.receiver_of(project)
         return receiver if isinstance(receiver, Receiver) else None
 
-    def _waits(self, project: "Project | None", receiver: Receiver | None, method: str, path: str) -> bool:
+    def _must_wait(
+        self, project: "Project | None", receiver: Receiver | None, method: str, path: str
+    ) -> bool:
         """Return whether a call waits for webhooks; a handler's call must not wait for its own webhook."""
         if project is None or not _may_cause_webhooks(project, method, path):
             return False
@@ -166,13 +170,13 @@ class InProcess:
         # with a shop behind a socket, a call on another thread may come from the webhook handler
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
 
-    def _answered(self, environ: dict[str, Any], line: Line) -> SandboxResponse | CutOff:
+    def _answer_or_cut(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse | CutOff:
         try:
             return self._answer(environ, line)
         except CutOff as cut:  # the webhooks are delivered anyway
             return cut
 
-    def _answer(self, environ: dict[str, Any], line: Line) -> SandboxResponse:
+    def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:
         heads: list[WsgiHead] = []
         answers: list[bytes] = []
         call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
@@ -182,22 +186,22 @@ class InProcess:
             try:
                 answers.extend(pieces)
             except CutOff as cut:
-                cut.partial = _answered(heads[-1], answers) if any(answers) else None
+                cut.partial = _build_response(heads[-1], answers) if any(answers) else None
                 raise
-        return _answered(heads[-1], answers)
+        return _build_response(heads[-1], answers)
 
 
 def _stop_endless_run(project: "Project | None", method: str, path: str) -> None:
-    if project is not None and project.epoch.rehearsal.ends_with(path):
-        raise EndlessRun(f"{method} {path}: this run of a rehearsal never ends")
+    if project is not None and project.epoch.rehearsal.must_end_run(path):
+        raise EndlessRun(f"{method} {path}: this rehearsal run never ends")
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
     """Return whether a call may cause webhooks; a read may only on a running clock or in a wait."""
-    return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
+    return method != "GET" or path.startswith(WAIT_PATH) or project.epoch.state.clock.running
 
 
-def _precede_response(project: "Project | None", receiver: Receiver | None) -> bool:
+def _may_precede_response(project: "Project | None", receiver: Receiver | None) -> bool:
     """Return whether webhooks may precede the response to the shop's call, which then waits for them."""
     if project is None or receiver is None or receiver.may_have_called():
         return False
@@ -215,35 +219,37 @@ def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
     return is_settled
 
 
-def _endless_wait(project: "Project | None", method: str, path: str, timeout_seconds: float | None) -> float:
+def _report_endless_wait(
+    project: "Project | None", method: str, path: str, timeout_seconds: float | None
+) -> float:
     """Return the duration of an unanswered call; report a caller without a timeout to the rehearsal."""
     if timeout_seconds is None and project is not None:
-        project.epoch.rehearsal.waits_forever(method, path)
+        project.epoch.rehearsal.record_endless_wait(method, path)
     return float("inf")
 
 
 def _deliver_answer(
-    answer: SandboxResponse | CutOff, taken_seconds: float, timeout_seconds: float | None
+    answer: SandboxResponse | CutOff, elapsed_seconds: float, timeout_seconds: float | None
 ) -> SandboxResponse:
-    if timeout_seconds is not None and taken_seconds > timeout_seconds:
-        raise TookTooLong(timeout_seconds)
+    if timeout_seconds is not None and elapsed_seconds > timeout_seconds:
+        raise ResponseTimeout(timeout_seconds)
     if isinstance(answer, CutOff):
         raise answer
     return answer
 
 
-def _answered(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
+def _build_response(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
     return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(answers))
 
 
-def _with_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
+def _add_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
     """Add a header with the unanswered webhooks to the response."""
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
 
 
-def basic(key: str, password: str = "") -> str:
+def basic_authorization(key: str, password: str = "") -> str:
     """Return the ``Authorization`` header with an API key."""
     return f"Basic {b64encode(f'{key}:{password}'.encode()).decode()}"
 
@@ -260,7 +266,7 @@ def key_in(authorization: str) -> str:
 
 
 def secure_url(url: str) -> str:
-    """Return the https address of a server, which calls without sockets may use, too."""
+    """Return a server's address with https; socket-free clients accept it, too."""
     return f"https://{url.partition('://')[2]}"
 
 

@@ -21,7 +21,12 @@ from urllib.request import getproxies_environment
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import DEFAULT_PORTS
-from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse, basic, secure_url
+from payment_sandbox.testing.clients.in_process import (
+    InProcess,
+    SandboxResponse,
+    basic_authorization,
+    secure_url,
+)
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
 
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 
-class OnImport(MetaPathFinder):
+class ImportWatcher(MetaPathFinder):
     """Calls a function for each library: at once for loaded libraries, otherwise on import."""
 
     def __init__(self, names: Collection[str], on_loaded: Callable[[ModuleType], None]) -> None:
@@ -61,11 +66,11 @@ class OnImport(MetaPathFinder):
         self._waiting.add(fullname)
         execute = spec.loader.exec_module
 
-        def executed(module: ModuleType) -> None:
+        def execute_and_report(module: ModuleType) -> None:
             execute(module)
             self._on_load(module)
 
-        spec.loader.exec_module = executed  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_report  # type: ignore[method-assign]
         return spec
 
     def _on_load(self, module: ModuleType) -> None:
@@ -77,9 +82,9 @@ class OnImport(MetaPathFinder):
 UNAUTHORIZED: Final = 401
 NOT_FOUND: Final = 404
 REJECTIONS_MAX: Final = 100
-KEY_SHOWN: Final = 4
-EXAMPLE: Final = "https://api.provider.example"
-API: Final = "/v1/"
+KEY_CHARACTERS_SHOWN: Final = 4
+EXAMPLE_ADDRESS: Final = "https://api.provider.example"
+API_PREFIX: Final = "/v1/"
 
 
 class Origin(NamedTuple):
@@ -108,7 +113,7 @@ class Provider(NamedTuple):
         Raises:
             ValueError: the address is not an HTTP address.
         """
-        problem = f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}"
+        problem = f"intercept takes an address such as {EXAMPLE_ADDRESS}, with its scheme; not {url!r}"
         if not isinstance(url, str):
             raise ValueError(problem)
         parts = urlsplit(url)
@@ -116,33 +121,33 @@ class Provider(NamedTuple):
             raise ValueError(problem)
         try:
             origin = Origin.of(parts.scheme, parts.hostname, parts.port)
-        except ValueError as error:  # of the port
+        except ValueError as error:  # from an invalid port
             raise ValueError(f"{problem}: {error}") from None
         return cls(origin, parts.path.rstrip("/"))
 
 
 class Rejections:
-    """The newest sentences about intercepted requests with an unknown key or path."""
+    """Messages about the newest intercepted requests with an unknown key or path."""
 
     def __init__(self) -> None:
-        self._sentences: list[str] = []
+        self._messages: list[str] = []
         self._dropped = 0
 
-    def add(self, sentence: str) -> None:
-        """Add a sentence; drop the oldest sentence beyond the limit."""
-        self._sentences.append(sentence)
-        if len(self._sentences) > REJECTIONS_MAX:
-            del self._sentences[0]
+    def add(self, message: str) -> None:
+        """Add a message; drop the oldest message beyond the limit."""
+        self._messages.append(message)
+        if len(self._messages) > REJECTIONS_MAX:
+            del self._messages[0]
             self._dropped += 1
 
     @property
     def count(self) -> int:
-        """The number of all rejections, including dropped ones."""
-        return self._dropped + len(self._sentences)
+        """The number of all rejections, including dropped rejections."""
+        return self._dropped + len(self._messages)
 
     def since(self, count: int) -> list[str]:
-        """Return the sentences after the first ``count`` rejections."""
-        return self._sentences[max(count - self._dropped, 0) :]
+        """Return the messages after the first ``count`` rejections."""
+        return self._messages[max(count - self._dropped, 0) :]
 
 
 class Route:
@@ -162,13 +167,13 @@ class Route:
         self._in_process = InProcess(server)
         self._rejections = rejections
 
-    def knows(self, key: str) -> bool:
+    def is_known_key(self, key: str) -> bool:
         """Return whether a key belongs to a project of this server."""
         return key in self._keys or self._server.registry.find(key) is not None
 
     def match_length(self, target: str) -> int:
         """Return the length of the provider's path prefix in the target; -1 if the prefix differs."""
-        prefix, path = self.provider.prefix, _path(target)
+        prefix, path = self.provider.prefix, _path_of(target)
         return len(prefix) if path == prefix or path.startswith(f"{prefix}/") else -1
 
     def send(
@@ -177,46 +182,46 @@ class Route:
         """Make one call; ``target`` is a path with its query, or a whole URL.
 
         Raises:
-            CutOff, TookTooLong: as in ``InProcess.send``.
+            CutOff, ResponseTimeout: as in ``InProcess.send``.
         """
-        path = _path(target)
-        own = path.removeprefix(self.provider.prefix) if self.match_length(target) >= 0 else path
+        path = _path_of(target)
+        api_path = path.removeprefix(self.provider.prefix) if self.match_length(target) >= 0 else path
         _, mark, query = target.partition("?")
         without_host = [(name, value) for name, value in headers if name.lower() != "host"]
         if key in self._keys:
             key = self._keys[key]
             without_host = [(name, value) for name, value in without_host if name.lower() != "authorization"]
-            without_host.append(("Authorization", basic(key)))
+            without_host.append(("Authorization", basic_authorization(key)))
         answer = self._in_process.send(
-            method, f"{self._server.url}{own}{mark}{query}", without_host, body, key, timeout_seconds
+            method, f"{self._server.url}{api_path}{mark}{query}", without_host, body, key, timeout_seconds
         )
         if answer.status_code in (UNAUTHORIZED, NOT_FOUND):
-            self._reject(answer.status_code, method, own, key)
+            self._reject(answer.status_code, method, api_path, key)
         return answer
 
     def _reject(self, status: int, method: str, path: str, key: str) -> None:
         host = self.provider.origin.host
         request = mask(f"{method} {path} for {host} -> {status}", key or None)
         if status == UNAUTHORIZED:
-            unknown = f"the API key {key[:KEY_SHOWN]}{MASK} belongs to no project"
+            unknown = f"the API key {key[:KEY_CHARACTERS_SHOWN]}{MASK} belongs to no project"
             problem = unknown if key else "the request had no Basic key"
             self._rejections.add(
                 f"{request}: {problem}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
             )
-        elif not path.startswith(API):
-            self._rejections.add(f"{request}: paths begin with {API}; intercept the address before it")
+        elif not path.startswith(API_PREFIX):
+            self._rejections.add(f"{request}: paths begin with {API_PREFIX}; intercept the address before it")
 
 
-def _path(target: str) -> str:
+def _path_of(target: str) -> str:
     """Return the path of a target."""
-    bare = target.partition("?")[0]
-    return urlsplit(bare).path if "://" in bare else bare
+    without_query = target.partition("?")[0]
+    return urlsplit(without_query).path if "://" in without_query else without_query
 
 
-HTTPX: Final = ("httpx", "httpx2")
-AIOHTTP: Final = "aiohttp"
-HTTPS: Final = "https"
-NO_PROXY: Final = ("no_proxy", "NO_PROXY")
+HTTPX_LIBRARIES: Final = ("httpx", "httpx2")
+AIOHTTP_LIBRARY: Final = "aiohttp"
+HTTPS_SCHEME: Final = "https"
+NO_PROXY_VARIABLES: Final = ("no_proxy", "NO_PROXY")
 
 
 class Interceptions:
@@ -237,7 +242,7 @@ class Interceptions:
             ValueError: the address is not an HTTP address.
         """
         providers = [Provider.parse(url)]
-        if providers[0].origin.scheme == HTTPS:
+        if providers[0].origin.scheme == HTTPS_SCHEME:
             providers.append(Provider.parse(secure_url(self._server.url)))
         routes = [Route(self._server, provider, self.rejections, keys) for provider in providers]
         self._routes[routes[0]] = routes
@@ -269,7 +274,7 @@ class _OriginRoutes:
         """Answer a request through the most specific route, preferably of a server that knows the key."""
         route = max(
             enumerate(self.routes),
-            key=lambda each: (each[1].match_length(target), each[1].knows(key), each[0]),
+            key=lambda each: (each[1].match_length(target), each[1].is_known_key(key), each[0]),
         )[1]
         return route.send(method, target, headers, body, key, timeout_seconds)
 
@@ -283,17 +288,17 @@ class _Origins:
         self._unhook: list[Callable[[], None]] = []
 
     def add(self, route: Route) -> None:
-        """Add a route, and hook the libraries for the first one."""
-        watching: OnImport | None = None
+        """Add a route, and hook the libraries for the first route."""
+        watching: ImportWatcher | None = None
         with self._lock:
             origin = route.provider.origin
             self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
             if not self._unhook:
-                self._unhook = [_replace_method(*hook) for hook in _hooks()]
-                self._unhook.append(_without_proxies())
-                watching = OnImport((*HTTPX, AIOHTTP), self._hook)
+                self._unhook = [_replace_method(*hook) for hook in _methods_to_hook()]
+                self._unhook.append(_save_proxy_exceptions())
+                watching = ImportWatcher((*HTTPX_LIBRARIES, AIOHTTP_LIBRARY), self._hook)
                 self._unhook.append(watching.stop)
-            _pass_proxies(origin.host)
+            _bypass_proxies(origin.host)
         if watching is not None:
             watching.start()
 
@@ -302,12 +307,12 @@ class _Origins:
         with self._lock:
             if not self._unhook:
                 return
-            if library.__name__ == AIOHTTP:
+            if library.__name__ == AIOHTTP_LIBRARY:
                 self._unhook.append(_replace_method(library.BaseConnector, "connect", _refuse_connections))
                 return
             self._unhook += [
-                _replace_method(library.HTTPTransport, "handle_request", _handle_hook),
-                _replace_method(library.AsyncHTTPTransport, "handle_async_request", _async_handle_hook),
+                _replace_method(library.HTTPTransport, "handle_request", _httpx_hook),
+                _replace_method(library.AsyncHTTPTransport, "handle_async_request", _async_httpx_hook),
             ]
 
     def remove(self, route: Route) -> None:
@@ -330,9 +335,9 @@ class _Origins:
 _ORIGINS: Final = _Origins()
 
 
-def _without_proxies() -> Callable[[], None]:
-    """Return a function that restores the current proxy exceptions in the environment."""
-    before = {name: os.environ.get(name) for name in NO_PROXY}
+def _save_proxy_exceptions() -> Callable[[], None]:
+    """Save the proxy exceptions of the environment; return a function that restores them."""
+    before = {name: os.environ.get(name) for name in NO_PROXY_VARIABLES}
 
     def restore() -> None:
         for name, value in before.items():
@@ -344,10 +349,10 @@ def _without_proxies() -> Callable[[], None]:
     return restore
 
 
-def _pass_proxies(host: str) -> None:
+def _bypass_proxies(host: str) -> None:
     """Exclude a host from the proxies of the environment, so that clients connect to it directly."""
     if any(scheme != "no" for scheme in getproxies_environment()):
-        for name in NO_PROXY:
+        for name in NO_PROXY_VARIABLES:
             os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
 
 
@@ -358,7 +363,7 @@ def _replace_method(owner: type, name: str, hook: Callable[[Any], Any]) -> Calla
     return lambda: setattr(owner, name, before)
 
 
-def _hooks() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
+def _methods_to_hook() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
     """Yield the methods to hook in the libraries that are always installed."""
     with LOADING:
         from urllib3 import connection
@@ -371,7 +376,7 @@ def _hooks() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
 
 def _connect_hook(scheme: str) -> Callable[[Any], Any]:
     def hook(connect: Callable[[Any], None]) -> Callable[[Any], None]:
-        def hooked(self: Any) -> None:
+        def replacement(self: Any) -> None:
             tunnel = getattr(self, "_tunnel_host", None)  # through a proxy
             at = _ORIGINS.find("https", tunnel, self._tunnel_port) if tunnel else None
             at = at or _ORIGINS.find(scheme, self.host, self.port)
@@ -381,7 +386,7 @@ def _connect_hook(scheme: str) -> Callable[[Any], Any]:
             self.sock = MemorySocket(at, self.timeout)
             self.is_verified = True  # to prevent a warning of urllib3
 
-        return hooked
+        return replacement
 
     return hook
 
@@ -389,7 +394,7 @@ def _connect_hook(scheme: str) -> Callable[[Any], Any]:
 def _refuse_connections(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
     """Refuse connections to the provider, because aiohttp always needs a socket."""
 
-    async def hooked(self: object, request: Any, *arguments: object, **options: object) -> object:
+    async def replacement(self: object, request: Any, *arguments: object, **options: object) -> object:
         url = request.url
         if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
             raise RuntimeError(
@@ -398,29 +403,29 @@ def _refuse_connections(connect: Callable[..., Awaitable[object]]) -> Callable[.
             )
         return await connect(self, request, *arguments, **options)
 
-    return hooked
+    return replacement
 
 
-def _handle_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     with LOADING:
         from payment_sandbox.testing.clients.with_httpx import answer_request
 
-    def hooked(self: Any, request: Any) -> Any:
+    def replacement(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         return handle(self, request) if at is None else answer_request(at, request, request.read())
 
-    return hooked
+    return replacement
 
 
-def _async_handle_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _async_httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     with LOADING:
         from payment_sandbox.testing.clients.with_httpx import answer_request
         from payment_sandbox.testing.loops import run_blocking
 
-    async def hooked(self: Any, request: Any) -> Any:
+    async def replacement(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         if at is None:
             return await handle(self, request)
         return await run_blocking(answer_request, at, request, await request.aread())
 
-    return hooked
+    return replacement

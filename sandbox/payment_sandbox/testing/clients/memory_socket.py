@@ -1,7 +1,7 @@
 """A replacement for a connected socket; the sandbox answers HTTP/1.1 requests written to it.
 
-With it, ``http.client`` and the libraries built on it (urllib3, requests, urllib.request) behave as usual in
-retries, redirects, timeouts and streaming.
+With it, ``http.client`` and the libraries built on it (urllib3, requests, urllib.request) retry, redirect,
+time out and stream as usual.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from http.client import HTTPMessage, parse_headers
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from payment_sandbox.testing.clients.in_process import CutOff, SandboxResponse, TookTooLong, key_in
+from payment_sandbox.testing.clients.in_process import CutOff, ResponseTimeout, SandboxResponse, key_in
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.addresses import is_stream
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 HEAD_END: Final = b"\r\n\r\n"
-FRAMING: Final = frozenset({"transfer-encoding", "connection", "content-length"})
-NO_BODY: Final = (204, 304)
+FRAMING_HEADERS: Final = frozenset({"transfer-encoding", "connection", "content-length"})
+STATUSES_WITHOUT_BODY: Final = (204, 304)
 
 
 class Target(Protocol):
@@ -75,19 +75,19 @@ class MemorySocket:
             ConnectionResetError: a fault cut the connection before the response.
             OSError: the response is an endless stream.
         """
-        method, target, headers, body = _parse(request)
+        method, target, headers, body = _parse_request(request)
         if is_stream(target.partition("?")[0]):
             raise OSError(f"{target} is a stream, which needs a socket: use base_url with another client")
         key = key_in(headers.get("Authorization", ""))
         try:
             answer = self._target.send(method, target, headers.items(), body, key, self.gettimeout())
-        except TookTooLong as late:
+        except ResponseTimeout as late:
             raise TimeoutError(str(late)) from None
         except CutOff as cut:
             if cut.partial is None:
                 raise ConnectionResetError(ECONNRESET, "a fault cut the connection") from None
-            return _raw(cut.partial, is_whole=False)
-        return _raw(answer, is_whole=True, has_body=method != "HEAD")
+            return _serialize(cut.partial, is_complete=False)
+        return _serialize(answer, is_complete=True, has_body=method != "HEAD")
 
 
 class _Response(RawIOBase):
@@ -109,29 +109,31 @@ class _Response(RawIOBase):
         return self._bytes.readinto(buffer)
 
 
-def _parse(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
+def _parse_request(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
     """Return the method, target, headers and body of a request."""
     raw = BytesIO(request)
     method, target, _ = raw.readline().decode("latin-1").split(" ", 2)
     headers = parse_headers(raw)
     rest = raw.read()
     is_chunked = headers.get("Transfer-Encoding", "").lower() == "chunked"
-    return method, target, headers, b"".join(_chunks(rest)) if is_chunked else rest
+    return method, target, headers, b"".join(_read_chunks(rest)) if is_chunked else rest
 
 
-def _chunks(body: bytes) -> Iterator[bytes]:
+def _read_chunks(body: bytes) -> Iterator[bytes]:
     raw = BytesIO(body)
     while size := int(raw.readline().partition(b";")[0], 16):
         yield raw.read(size)
         raw.readline()
 
 
-def _raw(answer: SandboxResponse, *, is_whole: bool, has_body: bool = True) -> bytes:
-    lines = [f"HTTP/1.1 {answer.status_code} {answer.phrase}"]
-    framing = FRAMING if has_body else FRAMING - {"content-length"}  # the length of the omitted body
+def _serialize(answer: SandboxResponse, *, is_complete: bool, has_body: bool = True) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}"]
+    framing = (
+        FRAMING_HEADERS if has_body else FRAMING_HEADERS - {"content-length"}
+    )  # the length of the omitted body
     lines += [f"{name}: {value}" for name, value in answer.headers if name.lower() not in framing]
-    if answer.status_code not in NO_BODY and has_body:
-        lines.append(f"Content-Length: {len(answer.content) + (not is_whole)}")
+    if answer.status_code not in STATUSES_WITHOUT_BODY and has_body:
+        lines.append(f"Content-Length: {len(answer.content) + (not is_complete)}")
     lines.append("Connection: close")
     head = "\r\n".join(lines).encode("latin-1") + HEAD_END
     return head + answer.content if has_body else head

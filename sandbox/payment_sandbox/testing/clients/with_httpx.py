@@ -6,7 +6,7 @@ Both libraries have the same interface, and accept any object with the methods o
 import sys
 from typing import TYPE_CHECKING, Any
 
-from payment_sandbox.testing.clients.in_process import CutOff, InProcess, TookTooLong, key_in, path_of
+from payment_sandbox.testing.clients.in_process import CutOff, InProcess, ResponseTimeout, key_in, path_of
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.testing.shops.tracebacks import CALLING_FRAMES, stack_frames
@@ -30,14 +30,14 @@ class HttpxTransport:
 
     def handle_request(self, request: Any) -> Any:
         """Handle one request on this thread."""
-        if self._in_process is None or not _is_for(self._in_process, request):
+        if self._in_process is None or not _is_in_process(self._in_process, request):
             self._sockets = self._sockets or library_of(request).HTTPTransport()
             return self._sockets.handle_request(request)
         return answer_request(self._in_process, request, request.read())
 
     async def handle_async_request(self, request: Any) -> Any:
         """Handle one request on another thread, without blocking the event loop."""
-        if self._in_process is None or not _is_for(self._in_process, request):
+        if self._in_process is None or not _is_in_process(self._in_process, request):
             self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
             return await self._async_sockets.handle_async_request(request)
         body = await request.aread()
@@ -77,7 +77,7 @@ def library_of(request: Any) -> Any:
     return sys.modules[type(request).__module__.partition(".")[0]]
 
 
-def _is_for(in_process: InProcess, request: Any) -> bool:
+def _is_in_process(in_process: InProcess, request: Any) -> bool:
     url = str(request.url)
     return in_process.is_addressed(url) and not is_stream(path_of(url))
 
@@ -92,7 +92,7 @@ def answer_request(target: Target, request: Any, body: bytes) -> Any:
     key = key_in(request.headers.get("Authorization", ""))
     try:
         answer = target.send(request.method, url, headers, body, key, limit_seconds)
-    except TookTooLong as late:
+    except ResponseTimeout as late:
         raise library.ReadTimeout(str(late), request=request) from None
     except CutOff as cut:
         if cut.partial is None:
@@ -102,5 +102,5 @@ def answer_request(target: Target, request: Any, body: bytes) -> Any:
         answer.status_code,
         headers=list(answer.headers),
         content=answer.content,
-        extensions={"reason_phrase": answer.phrase.encode(), "http_version": b"HTTP/1.1"},
+        extensions={"reason_phrase": answer.reason_phrase.encode(), "http_version": b"HTTP/1.1"},
     )

@@ -15,9 +15,9 @@ from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.clients.in_process import (
     CutOff,
     InProcess,
+    ResponseTimeout,
     SandboxResponse,
-    TookTooLong,
-    basic,
+    basic_authorization,
     key_in,
     path_of,
     secure_url,
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 
-def _convert_error(error: CutOff | TookTooLong) -> requests.RequestException:
+def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException:
     """Convert an error to the exception that requests would raise."""
-    if isinstance(error, TookTooLong):
+    if isinstance(error, ResponseTimeout):
         return requests.ReadTimeout(str(error))
     if error.partial is not None:
         return requests.exceptions.ChunkedEncodingError("a fault cut the response off midway")
@@ -60,11 +60,11 @@ class DirectSession:
         full_url = f"{url}?{urlencode(params, doseq=True)}" if params else url
         sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
-            sent.append(("Authorization", basic(*auth)))
+            sent.append(("Authorization", basic_authorization(*auth)))
         key = auth[0] if auth is not None else ""
         try:
             return self._in_process.send(method, full_url, sent, data or b"", key, timeout)
-        except (CutOff, TookTooLong) as broken:
+        except (CutOff, ResponseTimeout) as broken:
             raise _convert_error(broken) from None
 
     def get(self, url: str, **options: Any) -> requests.Response:
@@ -96,18 +96,18 @@ class InProcessAdapter(HTTPAdapter):
         if is_stream(path_of(url)):  # an endless response needs a socket
             self._sockets = self._sockets or HTTPAdapter()
             return self._sockets.send(request, stream, timeout, *arguments, **options)
-        headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
-        key = key_in(_text(request.headers.get("Authorization") or ""))
-        limit_seconds = _read_seconds(timeout)
+        headers = [(_decode(name), _decode(value)) for name, value in request.headers.items()]
+        key = key_in(_decode(request.headers.get("Authorization") or ""))
+        limit_seconds = _read_timeout_seconds(timeout)
         try:
             answer = self._in_process.send(
-                str(request.method), url, headers, _bytes(request.body), key, limit_seconds
+                str(request.method), url, headers, _body_bytes(request.body), key, limit_seconds
             )
-        except (CutOff, TookTooLong) as broken:
+        except (CutOff, ResponseTimeout) as broken:
             raised = _convert_error(broken)
             raised.request = request
             raise raised from None
-        return self.build_response(request, _raw(answer))
+        return self.build_response(request, _to_urllib3_response(answer))
 
     def close(self) -> None:
         """Close the connections of streams."""
@@ -115,7 +115,7 @@ class InProcessAdapter(HTTPAdapter):
             self._sockets.close()
 
 
-def _read_seconds(timeout: Any) -> float | None:
+def _read_timeout_seconds(timeout: Any) -> float | None:
     """Return the read timeout from any form accepted by requests; None means no limit."""
     if isinstance(timeout, Timeout):
         started = timeout.clone()
@@ -125,11 +125,11 @@ def _read_seconds(timeout: Any) -> float | None:
     return limit if isinstance(limit, int | float) else None
 
 
-def _text(part: str | bytes) -> str:
+def _decode(part: str | bytes) -> str:
     return part.decode("latin-1") if isinstance(part, bytes) else part
 
 
-def _bytes(body: Any) -> bytes:
+def _body_bytes(body: Any) -> bytes:
     """Return the body of a request, from a string, bytes, a file or an iterable."""
     if hasattr(body, "read"):
         body = body.read()
@@ -140,8 +140,8 @@ def _bytes(body: Any) -> bytes:
     return b"".join(piece.encode() if isinstance(piece, str) else bytes(piece) for piece in body)
 
 
-def _raw(answer: SandboxResponse) -> HTTPResponse:
-    """Convert a response to one from the network, cookies included."""
+def _to_urllib3_response(answer: SandboxResponse) -> HTTPResponse:
+    """Convert a response to a network response, with its cookies."""
     message = HTTPMessage()
     for name, value in answer.headers:
         message[name] = value
@@ -151,13 +151,13 @@ def _raw(answer: SandboxResponse) -> HTTPResponse:
         body=BytesIO(answer.content),
         headers=headers,
         status=answer.status_code,
-        reason=answer.phrase,
+        reason=answer.reason_phrase,
         preload_content=False,
         original_response=original,
     )
 
 
-def session(server: "Server", api_key: str) -> requests.Session:
+def create_session(server: "Server", api_key: str) -> requests.Session:
     """Create a session with the key, whose requests to the sandbox never leave the process."""
     session = direct_session(api_key)
     for url in (server.url, secure_url(server.url)):

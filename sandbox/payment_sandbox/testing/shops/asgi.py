@@ -9,7 +9,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import WebhookPost, host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
 from payment_sandbox.testing.shops.tracebacks import add_note, record_exception, set_handler_thread
@@ -20,23 +20,21 @@ Application = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
     Awaitable[None],
 ]
-OWN_LOOP: Final = (
+OWN_LOOP_NOTE: Final = (
     "the shop ran on an event loop of its own, because this call blocked the test's event loop: "
     "use await payment_sandbox.aio.act(...) and the like"
 )
-START: Final = "http.response.start"
-BODY: Final = "http.response.body"
+RESPONSE_START: Final = "http.response.start"
+RESPONSE_BODY: Final = "http.response.body"
 
 
 class AsgiExchange:
     """One request to an ASGI application, and its response."""
 
-    def __init__(
-        self, application: Application, posted: WebhookPost, answered: Callable[[int], None]
-    ) -> None:
+    def __init__(self, application: Application, post: WebhookPost, on_status: Callable[[int], None]) -> None:
         self._application = application
-        self.posted = posted
-        self._answered = answered
+        self.post = post
+        self._on_status = on_status
         self.error: BaseException | None = None
         self._status: int | None = None
         self.location: str | None = None
@@ -57,10 +55,10 @@ class AsgiExchange:
             raise RuntimeError("the application ended without a complete response")
 
     def _scope(self) -> dict[str, Any]:
-        parts = urlsplit(self.posted.url)
+        parts = urlsplit(self.post.url)
         path = parts.path or "/"
-        sent = {"host": host_of(parts), "content-length": str(len(self.posted.body))}
-        sent |= {name.lower(): value for name, value in self.posted.headers}
+        sent = {"host": host_of(parts), "content-length": str(len(self.post.body))}
+        sent |= {name.lower(): value for name, value in self.post.headers}
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
         return {
             "type": "http",
@@ -83,20 +81,20 @@ class AsgiExchange:
             await self._ended.wait()
             return {"type": "http.disconnect"}
         self._is_sent = True
-        return {"type": "http.request", "body": self.posted.body, "more_body": False}
+        return {"type": "http.request", "body": self.post.body, "more_body": False}
 
     async def _send(self, message: Message) -> None:
-        if message["type"] == START:
+        if message["type"] == RESPONSE_START:
             self._status = int(message["status"])
             headers = {bytes(name).lower(): bytes(value) for name, value in message.get("headers", ())}
             self.location = headers.get(b"location", b"").decode("latin-1") or None
-        elif message["type"] == BODY:
+        elif message["type"] == RESPONSE_BODY:
             if self._status is None:
                 raise RuntimeError("the application sent a body before its status")
             self.body = (self.body + message.get("body", b""))[:ATTEMPT_BODY_BYTES]
             self.is_whole = not message.get("more_body", False)
             if self.body or self.is_whole:
-                self._answered(self._status)
+                self._on_status(self._status)
             if self.is_whole:
                 self._ended.set()
 
@@ -106,50 +104,50 @@ class AsgiShop:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._own = local()  # the loop of each thread that waits for webhooks
+        self._thread_local = local()  # the loop of each thread that waits for webhooks
         self._loop_thread: LoopThread | None = None
         self._loops: list[OwnLoop | LoopThread] = []
 
-    def answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report the status; return the truncated body of the answer.
 
-        The application runs on the event loop that awaits the call behind the webhook. Without one, it runs
-        on a loop of this thread, shared by all webhooks.
+        The application runs on the event loop that awaits the call behind the webhook. Otherwise, it runs on
+        a loop of this thread, shared by all webhooks.
         """
-        exchanged = AsgiExchange(self._application, posted, answered)
+        exchange = AsgiExchange(self._application, post, on_status)
         try:
-            self._run(exchanged)
-        except TimeLimit as late:
-            if exchanged.is_whole:
-                return ReceiverAnswer(exchanged.body, location=exchanged.location)
-            if exchanged.error is not late:  # the position at the cancellation
-                late.__cause__ = exchanged.error
+            self._run(exchange)
+        except TimeLimitExceeded as late:
+            if exchange.is_whole:
+                return ReceiverAnswer(exchange.body, location=exchange.location)
+            if exchange.error is not late:  # the position at the cancellation
+                late.__cause__ = exchange.error
             raise
         except Exception as error:  # frameworks reraise errors after a 500 response
-            if not exchanged.is_whole:
+            if not exchange.is_whole:
                 raise
             record_exception(error)
-        return ReceiverAnswer(exchanged.body, location=exchanged.location)
+        return ReceiverAnswer(exchange.body, location=exchange.location)
 
-    def _run(self, exchanged: AsgiExchange) -> None:
+    def _run(self, exchange: AsgiExchange) -> None:
         loop = CALLING_LOOP.get()
         if loop is not None:
-            loop.run(exchanged.run, TIMEOUT_SECONDS)
+            loop.run(exchange.run, TIMEOUT_SECONDS)
         elif has_running_loop():
-            add_note(OWN_LOOP)
-            self._loop_on_thread().run(exchanged.run, TIMEOUT_SECONDS)
+            add_note(OWN_LOOP_NOTE)
+            self._loop_on_thread().run(exchange.run, TIMEOUT_SECONDS)
         elif is_django(self._application):
             with LOADING:
                 from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
-            async_to_sync(run_within)(exchanged.run, TIMEOUT_SECONDS)
+            async_to_sync(run_within)(exchange.run, TIMEOUT_SECONDS)
         else:
-            self._own_loop().run(exchanged.run, TIMEOUT_SECONDS)
+            self._own_loop().run(exchange.run, TIMEOUT_SECONDS)
 
     def _own_loop(self) -> OwnLoop:
-        loop: OwnLoop | None = getattr(self._own, "loop", None)
+        loop: OwnLoop | None = getattr(self._thread_local, "loop", None)
         if loop is None:
-            loop = self._own.loop = OwnLoop()
+            loop = self._thread_local.loop = OwnLoop()
             self._loops.append(loop)
         return loop
 

@@ -11,21 +11,21 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.orders.actions import CUSTOMER, Action
-from payment_sandbox.projects.journal import ASK, RETURN, VIA_PAGE
+from payment_sandbox.projects.journal import RETURN, SHOP_REQUEST, VIA_PAGE
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.testing.environments import WebhookPost, body_of
 from payment_sandbox.testing.loops import LoopThread
-from payment_sandbox.testing.shops.asgi import BODY, START, AsgiExchange, AsgiShop, Message
-from payment_sandbox.testing.shops.receiving import shop_of
+from payment_sandbox.testing.shops.asgi import RESPONSE_BODY, RESPONSE_START, AsgiExchange, AsgiShop, Message
+from payment_sandbox.testing.shops.receiving import wrap_application
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse
 
     from payment_sandbox.projects.project import Project
 
-SECONDS_MAX: Final = 30.0
-PREFIX: Final = "HTTP_"
-CHUNKED: Final = "HTTP_TRANSFER_ENCODING"  # the body is passed as a whole
+REQUEST_SECONDS_MAX: Final = 30.0
+HEADER_PREFIX: Final = "HTTP_"
+TRANSFER_ENCODING: Final = "HTTP_TRANSFER_ENCODING"  # dropped, because the body is no longer chunked
 
 
 class _BrowserExchange(AsgiExchange):
@@ -34,9 +34,9 @@ class _BrowserExchange(AsgiExchange):
     def __init__(self, application: Any, environ: dict[str, Any]) -> None:
         self._environ = environ
         headers = [
-            (name.removeprefix(PREFIX).replace("_", "-"), str(value))
+            (name.removeprefix(HEADER_PREFIX).replace("_", "-"), str(value))
             for name, value in environ.items()
-            if (name.startswith(PREFIX) and name != CHUNKED) or name == "CONTENT_TYPE"
+            if (name.startswith(HEADER_PREFIX) and name != TRANSFER_ENCODING) or name == "CONTENT_TYPE"
         ]
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
         super().__init__(application, WebhookPost(url, headers, body_of(environ)), lambda status: None)
@@ -49,12 +49,12 @@ class _BrowserExchange(AsgiExchange):
         return {**super()._scope(), "method": self._environ["REQUEST_METHOD"], "query_string": query}
 
     async def _send(self, message: Message) -> None:
-        if message["type"] == START:
+        if message["type"] == RESPONSE_START:
             self.status = int(message["status"])
             self.headers = [
                 (name.decode("latin-1"), value.decode("latin-1")) for name, value in message["headers"]
             ]
-        elif message["type"] == BODY:
+        elif message["type"] == RESPONSE_BODY:
             self.pieces.append(message.get("body", b""))
         await super()._send(message)
 
@@ -69,7 +69,7 @@ class AsgiBridge:
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request, on the loop of an ``async`` test or on the bridge's own loop."""
         exchange = _BrowserExchange(self._application, environ)
-        (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, SECONDS_MAX)
+        (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, REQUEST_SECONDS_MAX)
         start_response(f"{exchange.status} {responses.get(exchange.status, '')}", exchange.headers)
         return exchange.pieces
 
@@ -89,10 +89,10 @@ def bridge_to(application: Any) -> AsgiBridge | None:
     Raises:
         TypeError: the application is neither WSGI nor ASGI.
     """
-    return AsgiBridge(application) if isinstance(shop_of(application), AsgiShop) else None
+    return AsgiBridge(application) if isinstance(wrap_application(application), AsgiShop) else None
 
 
-SHOP: Final = "http://testserver"
+SHOP_ORIGIN: Final = "http://testserver"
 
 
 class ErrorPage(Exception):
@@ -113,15 +113,15 @@ class Browser:
 
     def get(self, path: str, **query: Any) -> TestResponse:
         """Open a page of the shop."""
-        return self._ask("GET", path, query_string=query)
+        return self._send_request("GET", path, query_string=query)
 
     def post(self, path: str, data: Any = None, **more: Any) -> TestResponse:
         """Submit a form of the shop; ``json=`` sends JSON instead of ``data``."""
-        return self._ask("POST", path, data=data, **more)
+        return self._send_request("POST", path, data=data, **more)
 
     def double_click(self, path: str, data: Any = None, **more: Any) -> list[TestResponse]:
         """Submit a form twice at the same time, as impatient customers do; return both responses."""
-        return self._send_together(lambda: self._ask("POST", path, data=data, **more), 2)
+        return self._send_together(lambda: self._send_request("POST", path, data=data, **more), 2)
 
     def returns(self, order_id: str, tabs: int = 1) -> list[TestResponse]:
         """Return from the payment page to the order's ``return_url``, in one tab or in several at once.
@@ -136,24 +136,20 @@ class Browser:
         with self._project.edit() as edit:
             edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, order_id)
         parts = urlsplit(return_url)
-        query = {
-            **dict(parse_qsl(parts.query)),
-            "order_id": order_id,
-            "project_id": self._project.project_id,
-        }
+        query = {**dict(parse_qsl(parts.query)), "order_id": order_id, "project_id": self._project.project_id}
         base = f"{parts.scheme}://{parts.netloc}"
         return self._send_together(
             lambda: self._client.get(parts.path or "/", query_string=urlencode(query), base_url=base), tabs
         )
 
-    def look(self, url: str) -> str | None:
+    def peek(self, url: str) -> str | None:
         """Request a page without cookies or a timeline entry; return its text if the status is 200.
 
         Raises:
             ErrorPage: the shop answers with an error (status 5xx).
         """
         parts = urlsplit(url)
-        base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP
+        base = f"{parts.scheme}://{parts.netloc}" if parts.netloc else SHOP_ORIGIN
         client = Client(self._bridge or self._app, use_cookies=False)
         answer = client.get(parts.path or "/", query_string=parts.query, base_url=base)
         try:
@@ -168,15 +164,15 @@ class Browser:
         if self._bridge is not None:
             self._bridge.close()
 
-    def _ask(self, method: str, path: str, **how: Any) -> TestResponse:
+    def _send_request(self, method: str, path: str, **options: Any) -> TestResponse:
         with self._project.edit() as edit:
-            edit.record_action(Action(CUSTOMER, ASK), VIA_PAGE, None, method=method, path=path)
-        return self._client.open(path, method=method, base_url=SHOP, **how)
+            edit.record_action(Action(CUSTOMER, SHOP_REQUEST), VIA_PAGE, None, method=method, path=path)
+        return self._client.open(path, method=method, base_url=SHOP_ORIGIN, **options)
 
-    def _send_together(self, ask: Any, count: int) -> list[TestResponse]:
-        """Send a request several times at once, each on a thread of its own."""
+    def _send_together(self, send_request: Any, count: int) -> list[TestResponse]:
+        """Send a request several times at once, each on a separate thread."""
         if count == 1:
-            return [ask()]
+            return [send_request()]
         with ThreadPoolExecutor(count) as pool:
-            answers = [pool.submit(copy_context().run, ask) for _ in range(count)]
+            answers = [pool.submit(copy_context().run, send_request) for _ in range(count)]
         return [answer.result() for answer in answers]

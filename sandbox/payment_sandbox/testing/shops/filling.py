@@ -1,4 +1,4 @@
-"""Reads and changes the values of a submitted form: a whole number, an amount, or a choice."""
+"""Reads and changes values in a submitted form: a whole number, an amount, or a choice."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from payment_sandbox.scenarios.variation import SubmittedForm
 Choices = Mapping[str, Sequence[str]]
 """The possible values of each field, in the order of the page."""
 
-_END: Final = rb"(?=\"?\s*(?:[&,}\]]|\r\n--|$))"
-_NUMBER: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")
-_AMOUNT: Final = re.compile(rb"(?<![^=:,\[\s\"])(\d{1,6})([.,]|%2C)(\d\d)" + _END)
+_VALUE_END: Final = rb"(?=\"?\s*(?:[&,}\]]|\r\n--|$))"
+_NUMBER_PATTERN: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")
+_AMOUNT_PATTERN: Final = re.compile(rb"(?<![^=:,\[\s\"])(\d{1,6})([.,]|%2C)(\d\d)" + _VALUE_END)
 CENTS_PER_UNIT: Final = 100
 
 
@@ -63,36 +63,36 @@ class FormBody(NamedTuple):
     def details(self) -> SubmittedForm:
         """The kinds of values that can be changed."""
         return SubmittedForm(
-            _NUMBER.search(self.body) is not None,
-            _AMOUNT.search(self.body) is not None,
-            with_other_choice(self) != self.body,
+            _NUMBER_PATTERN.search(self.body) is not None,
+            _AMOUNT_PATTERN.search(self.body) is not None,
+            change_choice(self) != self.body,
         )
 
 
-def with_number(form: FormBody, more: int) -> bytes:
-    """Add ``more`` to the first whole number in a form."""
-    return _NUMBER.sub(lambda number: str(int(number[1]) + more).encode(), form.body, count=1)
+def add_to_number(form: FormBody, difference: int) -> bytes:
+    """Add ``difference`` to the first whole number in a form."""
+    return _NUMBER_PATTERN.sub(lambda number: str(int(number[1]) + difference).encode(), form.body, count=1)
 
 
-def with_cents(form: FormBody, more: int) -> bytes:
-    """Add ``more`` cents to the first amount in a form, such as 12.50; an amount of 0.00 is not reduced."""
+def add_cents(form: FormBody, difference: int) -> bytes:
+    """Add ``difference`` cents to the first amount in a form, such as 12.50; the sum is at least 0.00."""
 
-    def changed(amount: re.Match[bytes]) -> bytes:
-        cents = max(0, int(amount[1] + amount[3]) + more)
+    def increase(amount: re.Match[bytes]) -> bytes:
+        cents = max(0, int(amount[1] + amount[3]) + difference)
         return b"%d%s%02d" % (cents // CENTS_PER_UNIT, amount[2], cents % CENTS_PER_UNIT)
 
-    return _AMOUNT.sub(changed, form.body, count=1)
+    return _AMOUNT_PATTERN.sub(increase, form.body, count=1)
 
 
-def with_other_choice(form: FormBody) -> bytes:
+def change_choice(form: FormBody) -> bytes:
     """Replace the last choice of a form, which usually is the payment method, with the next option."""
     for name, values in reversed(list(form.choices.items())):
         for number, value in enumerate(values):
             other = values[(number + 1) % len(values)]
-            found = _value_of(name, value, form.body).search(form.body)
-            if found is not None and other != value:
+            match = _field_pattern(name, value, form.body).search(form.body)
+            if match is not None and other != value:
                 encoded = other if _is_plain(form.body) else quote_plus(other)
-                return form.body[: found.start(1)] + encoded.encode() + form.body[found.end(1) :]
+                return form.body[: match.start(1)] + encoded.encode() + form.body[match.end(1) :]
     return form.body
 
 
@@ -101,7 +101,7 @@ def _is_plain(body: bytes) -> bool:
     return body.lstrip().startswith((b"{", b"[", b"--"))
 
 
-def _value_of(name: str, value: str, body: bytes) -> re.Pattern[bytes]:
+def _field_pattern(name: str, value: str, body: bytes) -> re.Pattern[bytes]:
     """Return the pattern of a field with this value, in the encoding of a body."""
     if _is_plain(body):
         field, text = (re.escape(each.encode()) for each in (name, value))

@@ -18,10 +18,10 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
-from payment_sandbox.testing.environments import WebhookPost, WsgiHead, environment, open_response
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded
+from payment_sandbox.testing.environments import WebhookPost, WsgiHead, build_environ, open_response
 from payment_sandbox.testing.shops.tracebacks import (
-    RUNNING,
+    CURRENT_HANDLER,
     RunningHandler,
     add_note,
     is_on_worker,
@@ -45,7 +45,7 @@ class WsgiShop:
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
 
-    def answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report the status with the first chunk; return the answer, truncated.
 
         If a test on an event loop awaits the call behind the webhook, the application runs on that thread.
@@ -53,12 +53,12 @@ class WsgiShop:
         answers: list[ReceiverAnswer] = []
         loop = CALLING_LOOP.get()
         if loop is None:
-            return self._answer(posted, answered)
-        loop.call(lambda: answers.append(self._answer(posted, answered)))
+            return self._answer(post, on_status)
+        loop.call(lambda: answers.append(self._answer(post, on_status)))
         return answers[0]
 
-    def _answer(self, posted: WebhookPost, answered: Callable[[int], None]) -> ReceiverAnswer:
-        environ = environment("POST", posted.url, posted.headers, posted.body)
+    def _answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
+        environ = build_environ("POST", post.url, post.headers, post.body)
         heads: list[WsgiHead] = []
         body = b""
         set_handler_thread()
@@ -66,10 +66,10 @@ class WsgiShop:
             for piece in pieces:
                 body += piece
                 if body:  # an error before the first chunk can still become a 500, as in servers
-                    answered(_code(heads))
+                    on_status(_status_code(heads))
                 if len(body) >= ATTEMPT_BODY_BYTES:
                     break
-        answered(_code(heads))
+        on_status(_status_code(heads))
         location = next((value for name, value in heads[-1].headers if name.lower() == "location"), None)
         return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=location)
 
@@ -77,81 +77,86 @@ class WsgiShop:
         """Do nothing."""
 
 
-def _code(heads: list[WsgiHead]) -> int:
+def _status_code(heads: list[WsgiHead]) -> int:
     if not heads:
         raise RuntimeError("the application did not call start_response")
     return heads[-1].code
 
 
-EXPECTED: Final = (
+ACCEPTED_APPLICATIONS: Final = (
     "a WSGI or ASGI application: a Flask, FastAPI, Starlette or Quart app, "
     "Django's get_wsgi_application() or get_asgi_application()"
 )
 WSGI_PARAMETERS: Final = 2
 ASGI_PARAMETERS: Final = 3
 NO_DEFAULT: Final = inspect.Parameter.empty
-_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # of accepted applications
-POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_KNOWN_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # of accepted applications
+POSITIONAL_KINDS: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def shop_of(application: Any) -> "WsgiShop | AsgiShop":
+def wrap_application(application: Any) -> "WsgiShop | AsgiShop":
     """Wrap a WSGI or ASGI application.
 
     Raises:
         TypeError: the value is neither; the message describes accepted values.
     """
-    if type(application) in _WSGI_CLASSES:
+    if type(application) in _KNOWN_WSGI_CLASSES:
         return WsgiShop(application)
     _refuse_others(application)
     if _is_coroutine_function(application):
-        return _asgi(application)
-    count = _required_parameters(application)
+        return _wrap_asgi(application)
+    count = _count_required_parameters(application)
     if count == ASGI_PARAMETERS:
-        return _asgi(application)
+        return _wrap_asgi(application)
     if count not in (None, WSGI_PARAMETERS):
         hint = ": call it, if it creates the application" if count == 0 else ""
         raise TypeError(
-            f"deliver_to takes {EXPECTED}; not {_kind(application)}, which takes {count} arguments{hint}"
+            f"deliver_to takes {ACCEPTED_APPLICATIONS}; "
+            f"not {_describe_value(application)}, which takes {count} arguments{hint}"
         )
     # reading a signature takes as long as a whole request
     if not inspect.isroutine(application) and not isinstance(application, partial):
-        _WSGI_CLASSES.add(type(application))
+        _KNOWN_WSGI_CLASSES.add(type(application))
     return WsgiShop(application)
 
 
 def _refuse_others(application: Any) -> None:
     if isinstance(application, str):
-        raise TypeError(_about_text(application))
+        raise TypeError(_refusal_of_text(application))
     is_plain_class = inspect.isclass(application) and not hasattr(application, "__iter__")  # PEP 3333
     if is_plain_class:
-        raise TypeError(f"deliver_to takes {EXPECTED}; not the class {application.__name__}")
+        raise TypeError(f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the class {application.__name__}")
     if not callable(application):
-        raise TypeError(f"deliver_to takes {EXPECTED}; not {_kind(application)}{_suggestion(application)}")
+        raise TypeError(
+            f"deliver_to takes {ACCEPTED_APPLICATIONS}; "
+            f"not {_describe_value(application)}{_suggest_application(application)}"
+        )
 
 
-def _suggestion(application: Any) -> str:
+def _suggest_application(application: Any) -> str:
     """Suggest the application of a module or a test client."""
     names = [name for name in ("application", "app") if callable(getattr(application, name, None))]
     return f": pass its {names[0]}" if names else ""
 
 
-def _asgi(application: Any) -> "AsgiShop":
+def _wrap_asgi(application: Any) -> "AsgiShop":
     with LOADING:
         from payment_sandbox.testing.shops.asgi import AsgiShop  # deferred: asyncio takes time to load
 
     return AsgiShop(application)
 
 
-def _about_text(text: str) -> str:
+def _refusal_of_text(text: str) -> str:
     if "://" in text:
         return (
-            f"deliver_to takes {EXPECTED}; not the address {text!r}. If a shop listens at this address, set "
-            f"webhook_url={text!r} in the order, or in the project's settings"
+            f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the address {text!r}. "
+            f"If a shop listens at this address, set webhook_url={text!r} in the order, "
+            "or in the project's settings"
         )
-    return f"deliver_to takes {EXPECTED}; not the text {text!r}: import the application"
+    return f"deliver_to takes {ACCEPTED_APPLICATIONS}; not the text {text!r}: import the application"
 
 
-def _kind(application: object) -> str:
+def _describe_value(application: object) -> str:
     if inspect.ismodule(application):
         return f"the module {application.__name__}"
     name = getattr(application, "__qualname__", None)
@@ -165,7 +170,7 @@ def _is_coroutine_function(application: Any) -> bool:
     )
 
 
-def _required_parameters(application: Any) -> int | None:
+def _count_required_parameters(application: Any) -> int | None:
     """Return the number of required arguments; None if it is unknown."""
     try:
         parameters = inspect.signature(application).parameters.values()
@@ -173,24 +178,24 @@ def _required_parameters(application: Any) -> int | None:
         return None
     if any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters):
         return None
-    return sum(each.kind in POSITIONAL and each.default is NO_DEFAULT for each in parameters)
+    return sum(each.kind in POSITIONAL_KINDS and each.default is NO_DEFAULT for each in parameters)
 
 
-HOST: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
-ON_OTHER_THREAD: Final = (
+HOST_PATTERN: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
+OTHER_THREAD_NOTE: Final = (
     "The handler ran on the thread {own}, not on the test's ({tests}): the call that caused this webhook was "
     "made on another thread, or over a socket. The handler cannot see connections and transactions of the "
     "test. Make the call on the test's thread, with payment_sandbox.session or another socket-free client."
 )
-BEFORE_RESPONSE: Final = (
+BEFORE_RESPONSE_NOTE: Final = (
     "The handler ran on the thread {own}, not on the test's ({tests}): the rehearsal delivered this webhook "
-    "before the response to the call that caused it. The handler cannot see connections and transactions of "
-    "the test."
+    "before the response to the call that caused it. The handler cannot see the test's connections "
+    "and transactions."
 )
 
-ON_WORKER: Final = (
+WORKER_NOTE: Final = (
     "The framework ran the handler on a worker thread, as usual for handlers that are not async. The handler "
-    "cannot see connections and transactions of the test, and continues after its timeout."
+    "cannot see the test's connections and transactions, and continues after its timeout."
 )
 
 
@@ -206,9 +211,9 @@ class Receiver:
             TypeError: the application is neither WSGI nor ASGI.
             ValueError: ``host`` is not a host name, with or without a port.
         """
-        if host is not None and not (isinstance(host, str) and HOST.fullmatch(host)):
+        if host is not None and not (isinstance(host, str) and HOST_PATTERN.fullmatch(host)):
             raise ValueError(f"host is {host!r}, but must be a host name such as shop.example:8443")
-        self._shop = shop_of(application)
+        self._shop = wrap_application(application)
         self.application = application
         watch(application)
         self._host = host
@@ -217,17 +222,17 @@ class Receiver:
         self._running: dict[int, RunningHandler] = {}  # by waiting thread
         self.outcome: BaseException | None = None
 
-    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def __call__(self, request: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook, and report its status.
 
         Raises:
-            Undelivered: the handler failed, or an earlier one has ended the test.
+            Undelivered: the handler failed, or an earlier handler has ended the test.
         """
         if self.outcome is not None:
             raise Undelivered("a handler has ended the test")
         thread_id = get_ident()
         outer = self._running.get(thread_id)  # the handler whose call caused this webhook
-        note = BEFORE_RESPONSE if current_request() is not None else ON_OTHER_THREAD
+        note = BEFORE_RESPONSE_NOTE if current_request() is not None else OTHER_THREAD_NOTE
         try:
             with signals_unblocked(), running_handler(self) as running:
                 self._running[thread_id] = running
@@ -237,27 +242,27 @@ class Receiver:
                     and current_thread() is not self._tests_thread
                 ):
                     add_note(note.format(own=current_thread().name, tests=self._tests_thread.name))
-                return self._deliver(running, self._build_post(request), answered)
+                return self._deliver(running, self._build_post(request), on_status)
         finally:
             del self._running[thread_id]
             if outer is not None:
                 self._running[thread_id] = outer
 
-    def place(self, thread: int) -> str | None:
+    def locate_handler(self, thread_id: int) -> str | None:
         """Locate the handler that a thread waits for; return None without a handler."""
-        running = self._running.get(thread)
-        return None if running is None else self._explain(running, location_on_thread(running.thread))
+        running = self._running.get(thread_id)
+        return None if running is None else self._append_notes(running, location_on_thread(running.thread))
 
     def _build_post(self, request: WebhookRequest) -> WebhookPost:
         host = [("Host", self._host)] if self._host is not None else []
         return WebhookPost(request.url, [*request.headers.items(), *host], request.body)
 
     def _deliver(
-        self, running: RunningHandler, posted: WebhookPost, answered: Callable[[int], None]
+        self, running: RunningHandler, post: WebhookPost, on_status: Callable[[int], None]
     ) -> ReceiverAnswer:
         try:
-            answer = self._shop.answer(posted, answered)
-        except TimeLimit as late:
+            answer = self._shop.answer(post, on_status)
+        except TimeLimitExceeded as late:
             problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
             has_cause = late.__cause__ is not None
             location = location_of_error(late) if has_cause else location_on_thread(running.thread)
@@ -265,27 +270,29 @@ class Receiver:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
-            if _is_outcome(error):
+            if _is_pytest_outcome(error):
                 self.outcome = error
             problem = f"{type(error).__name__}: {error}"
             raise self._delivery_error(running, problem, error, traceback_of(error)) from error
-        if not running.logged:
+        if not running.logged_exceptions:
             return answer
-        logged = running.logged[-1]
-        return answer._replace(traceback=self._explain(running, traceback_of(logged), logged))
+        logged = running.logged_exceptions[-1]
+        return answer._replace(traceback=self._append_notes(running, traceback_of(logged), logged))
 
     def _delivery_error(
         self, running: RunningHandler, problem: str, error: BaseException, traceback: str
     ) -> Undelivered:
         failed = Undelivered(problem)
-        failed.traceback = self._explain(running, traceback, error)
+        failed.traceback = self._append_notes(running, traceback, error)
         return failed
 
-    def _explain(self, running: RunningHandler, traceback: str, error: BaseException | None = None) -> str:
+    def _append_notes(
+        self, running: RunningHandler, traceback: str, error: BaseException | None = None
+    ) -> str:
         """Append notes on the handler's thread or event loop to a traceback."""
         notes = list(running.notes)
         if error is not None and is_on_worker(error):
-            notes.append(ON_WORKER)
+            notes.append(WORKER_NOTE)
         return "\n".join(filter(None, (traceback, *notes)))
 
     def may_have_called(self) -> bool:
@@ -294,7 +301,7 @@ class Receiver:
         The test's own thread counts only while it runs a handler, and a handler only until its timeout.
         """
         thread_id = get_ident()
-        running = RUNNING.get()
+        running = CURRENT_HANDLER.get()
         if running is not None and running.is_for(self):
             return True
         others = self._running.copy()
@@ -317,6 +324,6 @@ class Receiver:
         self._shop.close()
 
 
-def _is_outcome(error: BaseException) -> bool:
+def _is_pytest_outcome(error: BaseException) -> bool:
     """Return whether an exception is one of pytest's outcomes, which are for the test."""
     return any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__)

@@ -12,61 +12,61 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.shops.filling import FormBody, read_choices
 
-POST: Final = "POST"
+POST_METHOD: Final = "POST"
 Environ = dict[str, Any]
 Scope = dict[str, Any]
 CUSTOMER_HEADERS: Final = ("cookie", "authorization")
-HTML: Final = "text/html"
+HTML_TYPE: Final = "text/html"
 CONTENT_TYPE: Final = "content-type"
 
 
 class Submission(NamedTuple):
-    """A variation of a submission: by default a repetition, ``at_once`` or afterwards."""
+    """A variation of a submission: by default a second submission, ``at_once`` or afterwards."""
 
     at_once: bool = False
     fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, submitted once
-    by_another: Callable[[], None] | None = None  # called after a submission by another customer
+    after_other_customer: Callable[[], None] | None = None  # called after a submission by another customer
 
 
-SubmissionChoice = Callable[[str, SubmittedForm], Submission | None]
+SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]
 """Chooses the variation of a form from its path, and from the kinds of values in it."""
 
 
-class _Run:
+class _SubmissionRun:
     """A run of a test that varies submissions, and the choices on the pages so far."""
 
-    def __init__(self, choose: SubmissionChoice) -> None:
+    def __init__(self, choose: SubmissionChooser) -> None:
         self._choose = choose
         self._choices: dict[str, Sequence[str]] = {}
 
-    def submission(self, path: str, body: bytes) -> tuple[Submission | None, FormBody]:
+    def choose_submission(self, path: str, body: bytes) -> tuple[Submission | None, FormBody]:
         """Return the variation of a form, if any, and the form."""
         form = FormBody(body, self._choices)
         return self._choose(path, form.details), form
 
     def read_page(self, content_type: str, page: bytes) -> None:
         """Add the choices of a page."""
-        if content_type.startswith(HTML):
+        if content_type.startswith(HTML_TYPE):
             self._choices |= read_choices(page.decode(errors="replace"))
 
 
-_runs: Final[list[_Run]] = []  # the current run, if any
+_runs: Final[list[_SubmissionRun]] = []  # the current run, if any
 
 
-def set_submission_choice(choice: SubmissionChoice | None) -> None:
+def set_submission_chooser(choose: SubmissionChooser | None) -> None:
     """Set the function that varies submissions; None for no variations."""
-    _runs[:] = [_Run(choice)] if choice is not None else []
+    _runs[:] = [_SubmissionRun(choose)] if choose is not None else []
 
 
 class RepeatedRequest:
     """The repetition of a WSGI request, at the same time or afterwards."""
 
-    def __init__(self, environ: Environ, at_once: bool, ask: Callable[[Environ], Any]) -> None:
+    def __init__(self, environ: Environ, at_once: bool, send: Callable[[Environ], Any]) -> None:
         context = copy_context()
 
         def repeat() -> None:
             with suppress(Exception):
-                context.run(ask, environ)
+                context.run(send, environ)
 
         self._repeat = repeat
         self._thread = Thread(target=repeat, name="second click") if at_once else None
@@ -88,12 +88,12 @@ def answer_submission(
     if not _runs:
         return answer(environ, start_response)
     run = _runs[-1]
-    answer = _reading_pages(run, answer)
-    if environ["REQUEST_METHOD"] != POST:
+    answer = _wrap_answer(run, answer)
+    if environ["REQUEST_METHOD"] != POST_METHOD:
         return answer(environ, start_response)
     body = body_of(environ)
     environ["wsgi.input"] = BytesIO(body)
-    submission, form = run.submission(environ["PATH_INFO"], body)
+    submission, form = run.choose_submission(environ["PATH_INFO"], body)
     if submission is None:
         return answer(environ, start_response)
     copy = {**environ, "wsgi.input": BytesIO(body)}
@@ -102,11 +102,11 @@ def answer_submission(
         return answer(
             {**environ, "wsgi.input": BytesIO(filled), "CONTENT_LENGTH": str(len(filled))}, start_response
         )
-    if submission.by_another is not None:
+    if submission.after_other_customer is not None:
         for name in CUSTOMER_HEADERS:
             copy.pop(f"HTTP_{name.upper()}", None)
         RepeatedRequest(copy, False, lambda sent: answer(sent, _discard_response)).end()
-        submission.by_another()
+        submission.after_other_customer()
         return answer(environ, start_response)
     repeated = RepeatedRequest(copy, submission.at_once, lambda sent: answer(sent, _discard_response))
     try:
@@ -115,8 +115,8 @@ def answer_submission(
         repeated.end()
 
 
-def _reading_pages(run: _Run, answer: Callable[[Environ, Any], Any]) -> Callable[[Environ, Any], Any]:
-    """Return ``answer``, which then reads the choices of the page that it returns."""
+def _wrap_answer(run: _SubmissionRun, answer: Callable[[Environ, Any], Any]) -> Callable[[Environ, Any], Any]:
+    """Wrap ``answer``, so that the run reads the choices of each returned page."""
 
     def read(environ: Environ, start_response: Any) -> Any:
         if start_response is None:  # Django returns a response instead
@@ -130,10 +130,10 @@ def _reading_pages(run: _Run, answer: Callable[[Environ, Any], Any]) -> Callable
             return start_response(status, headers, *exc_info)
 
         pieces = answer(environ, start)
-        if not any(each.startswith(HTML) for each in content_types):
+        if not any(each.startswith(HTML_TYPE) for each in content_types):
             return pieces
         pieces = read_whole(pieces)
-        run.read_page(HTML, b"".join(pieces))
+        run.read_page(HTML_TYPE, b"".join(pieces))
         return pieces
 
     return read
@@ -167,31 +167,31 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
         await answer(scope, receive, send)
         return
     run = _runs[-1]
-    send = _reading_page(run, send)
-    if scope["method"] != POST:
+    send = _wrap_send(run, send)
+    if scope["method"] != POST_METHOD:
         await answer(scope, receive, send)
         return
     messages = [await receive()]
     while messages[-1].get("more_body"):
         messages.append(await receive())
     body = b"".join(message.get("body", b"") for message in messages)
-    submission, form = run.submission(scope["path"], body)
+    submission, form = run.choose_submission(scope["path"], body)
     if submission is None:
-        await answer(scope, _replay(body), send)
+        await answer(scope, _create_receive(body), send)
     elif submission.fill is not None:
         filled = submission.fill(form)
-        await answer(_with_length(scope, len(filled)), _replay(filled), send)
-    elif submission.by_another is not None:
+        await answer(_with_length(scope, len(filled)), _create_receive(filled), send)
+    elif submission.after_other_customer is not None:
         with suppress(Exception):
-            await answer(_without_customer(scope), _replay(body), _discard)
-        submission.by_another()
-        await answer(scope, _replay(body), send)
+            await answer(_without_customer_headers(scope), _create_receive(body), _discard_message)
+        submission.after_other_customer()
+        await answer(scope, _create_receive(body), send)
     else:
         await _answer_twice(submission, scope, body, send, answer)
 
 
-def _reading_page(run: _Run, send: Send) -> Send:
-    """Return ``send``, which then reads the choices of the page that it sends."""
+def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
+    """Wrap ``send``, so that the run reads the choices of each sent page."""
     content_types: list[str] = []
     pieces: list[bytes] = []
 
@@ -199,10 +199,10 @@ def _reading_page(run: _Run, send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = ((name.decode("latin-1").lower(), value) for name, value in message.get("headers", ()))
             content_types[:] = [value.decode("latin-1") for name, value in headers if name == CONTENT_TYPE]
-        elif any(each.startswith(HTML) for each in content_types):
+        elif any(each.startswith(HTML_TYPE) for each in content_types):
             pieces.append(message.get("body", b""))
             if not message.get("more_body"):
-                run.read_page(HTML, b"".join(pieces))
+                run.read_page(HTML_TYPE, b"".join(pieces))
         await send(message)
 
     return read
@@ -212,8 +212,8 @@ async def _answer_twice(
     submission: Submission, scope: Scope, body: bytes, send: Send, answer: Answer
 ) -> None:
     """Answer a request and its repetition; the first response counts."""
-    first = answer(dict(scope), _replay(body), send)
-    second = answer(dict(scope), _replay(body), _discard)
+    first = answer(dict(scope), _create_receive(body), send)
+    second = answer(dict(scope), _create_receive(body), _discard_message)
     if submission.at_once:
         from asyncio import gather  # deferred: few shops have a loop
 
@@ -223,7 +223,7 @@ async def _answer_twice(
         await second
 
 
-def _replay(body: bytes) -> Receive:
+def _create_receive(body: bytes) -> Receive:
     """Return a ``receive`` function for a recorded body."""
     messages: Iterator[Any] = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -238,7 +238,7 @@ def _with_length(scope: Scope, length: int) -> Scope:
     return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
 
 
-def _without_customer(scope: Scope) -> Scope:
+def _without_customer_headers(scope: Scope) -> Scope:
     """Return a request without the headers that identify the customer."""
     return {
         **scope,
@@ -248,5 +248,5 @@ def _without_customer(scope: Scope) -> Scope:
     }
 
 
-async def _discard(message: Any) -> None:
+async def _discard_message(message: Any) -> None:
     """Discard a part of a response."""

@@ -16,11 +16,11 @@ from payment_sandbox.serving.posting import LOCATION_PREFIX
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FRAMES_MAX: Final = 12
-WORKERS: Final = (os.path.join("anyio", "to_thread.py"), os.path.join("starlette", "concurrency.py"))
-OWN: Final = str(Path(__file__).parents[2]) + os.sep
-POSTING: Final = os.path.join(OWN, "serving", "posting.py")
-LIBRARIES: Final = (
-    OWN,
+WORKER_MODULES: Final = (os.path.join("anyio", "to_thread.py"), os.path.join("starlette", "concurrency.py"))
+SANDBOX_FOLDER: Final = str(Path(__file__).parents[2]) + os.sep
+POSTING_MODULE: Final = os.path.join(SANDBOX_FOLDER, "serving", "posting.py")
+LIBRARY_FOLDERS: Final = (
+    SANDBOX_FOLDER,
     *{f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")},
 )
 
@@ -42,7 +42,7 @@ class RunningHandler:
     """A running handler, with its logged exceptions, and notes that may explain them."""
 
     def __init__(self, receiver: object, outer: "RunningHandler | None") -> None:
-        self.logged: list[BaseException] = []
+        self.logged_exceptions: list[BaseException] = []
         self.notes: list[str] = []
         self.started_seconds = monotonic_seconds()
         self.thread = get_ident()  # the thread of the handler
@@ -54,73 +54,75 @@ class RunningHandler:
         return self._receiver is receiver or (self._outer is not None and self._outer.is_for(receiver))
 
 
-RUNNING: "Final[ContextVar[RunningHandler | None]]" = ContextVar("running_handler", default=None)
+CURRENT_HANDLER: "Final[ContextVar[RunningHandler | None]]" = ContextVar("running_handler", default=None)
 """The handler that runs the current code, including on its threads and in its tasks."""
 
 
-class _Listener(logging.Handler):
+class _ExceptionRecorder(logging.Handler):
     """Records exceptions logged during a handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        running = RUNNING.get()
+        running = CURRENT_HANDLER.get()
         if running is not None and isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
-            running.logged.append(record.exc_info[1])
+            running.logged_exceptions.append(record.exc_info[1])
 
 
-_LISTENER: Final = _Listener()
-_listening: Final[list[RunningHandler]] = []  # while not empty, the root logger has the listener
+_RECORDER: Final = _ExceptionRecorder()
+_recorded_handlers: Final[list[RunningHandler]] = []  # while not empty, the root logger has the listener
 
 
 @contextmanager
 def running_handler(receiver: object) -> Iterator[RunningHandler]:
     """Run a shop's handler in the context, and record the exceptions that it logs."""
-    running = RunningHandler(receiver, RUNNING.get())
-    before = RUNNING.set(running)
-    _listening.append(running)
-    logging.root.addHandler(_LISTENER)  # no-op if already added
+    running = RunningHandler(receiver, CURRENT_HANDLER.get())
+    before = CURRENT_HANDLER.set(running)
+    _recorded_handlers.append(running)
+    logging.root.addHandler(_RECORDER)  # no-op if already added
     try:
         yield running
     finally:
-        _listening.remove(running)
-        if not _listening:
-            logging.root.removeHandler(_LISTENER)
-        RUNNING.reset(before)
+        _recorded_handlers.remove(running)
+        if not _recorded_handlers:
+            logging.root.removeHandler(_RECORDER)
+        CURRENT_HANDLER.reset(before)
 
 
 def record_exception(error: BaseException) -> None:
     """Record an exception that the running handler has already turned into a response."""
-    running = RUNNING.get()
+    running = CURRENT_HANDLER.get()
     if running is not None:
-        running.logged.append(error)
+        running.logged_exceptions.append(error)
 
 
 def add_note(text: str) -> None:
     """Add a note to the running handler's report, in case of a failure."""
-    running = RUNNING.get()
+    running = CURRENT_HANDLER.get()
     if running is not None:
         running.notes.append(text)
 
 
 def set_handler_thread() -> None:
     """Record this thread, such as an event loop's, as the thread of the running handler."""
-    running = RUNNING.get()
+    running = CURRENT_HANDLER.get()
     if running is not None:
         running.thread = get_ident()
 
 
-def location_on_thread(thread: int) -> str:
+def location_on_thread(thread_id: int) -> str:
     """Locate the handler that a thread runs."""
-    frame = sys._current_frames().get(thread)
+    frame = sys._current_frames().get(thread_id)
     frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
-    begin = max((index + 1 for index, each in enumerate(frames) if each.filename == POSTING), default=0)
+    begin = max(
+        (index + 1 for index, each in enumerate(frames) if each.filename == POSTING_MODULE), default=0
+    )
     return _location(_shorten(StackSummary.from_list(frames[begin:])))
 
 
 def location_of_error(error: BaseException) -> str:
     """Locate the code at its cancellation."""
-    chain = _chain(error)
+    chain = _with_causes(error)
     stacks = [_shorten(TracebackException.from_exception(each).stack) for each in chain]
-    own = [stack for stack in stacks if any(_is_own(frame.filename) for frame in stack)]
+    own = [stack for stack in stacks if any(_is_shop_code(frame.filename) for frame in stack)]
     return _location(own[-1] if own else stacks[-1])
 
 
@@ -131,13 +133,13 @@ def _location(stack: StackSummary) -> str:
 def is_on_worker(error: BaseException) -> bool:
     """Return whether an error came from a framework's worker thread, or from waiting for such a thread."""
     return any(
-        frame.filename.endswith(WORKERS)
-        for each in _chain(error)
+        frame.filename.endswith(WORKER_MODULES)
+        for each in _with_causes(error)
         for frame in TracebackException.from_exception(each).stack
     )
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def _with_causes(error: BaseException) -> list[BaseException]:
     """Return an exception with its causes."""
     chain = [error]
     while (cause := _cause(chain[-1])) is not None and all(cause is not each for each in chain):
@@ -162,12 +164,12 @@ def traceback_of(error: BaseException) -> str:
 
 
 def _shorten(stack: StackSummary) -> StackSummary:
-    """Return the shop's frames and the last frame; without frames of the shop, return the last frames."""
-    frames = [frame for frame in stack if not frame.filename.startswith(OWN)]
-    own = [frame for frame in frames if _is_own(frame.filename)]
+    """Return the shop's frames and the last frame; if the shop has no frames, return the last frames."""
+    frames = [frame for frame in stack if not frame.filename.startswith(SANDBOX_FOLDER)]
+    own = [frame for frame in frames if _is_shop_code(frame.filename)]
     shown = [*own, *([frames[-1]] if own and frames[-1] is not own[-1] else [])] if own else frames
     return StackSummary.from_list(shown[-FRAMES_MAX:])
 
 
-def _is_own(filename: str) -> bool:
-    return not filename.startswith((*LIBRARIES, "<"))
+def _is_shop_code(filename: str) -> bool:
+    return not filename.startswith((*LIBRARY_FOLDERS, "<"))

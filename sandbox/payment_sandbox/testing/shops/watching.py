@@ -2,7 +2,7 @@
 
 Any test client may call the application, so the application's class is replaced by a subclass whose
 ``__call__`` marks the start and the end of a request. Django's test clients do not call the application, so
-their handlers get such a ``__call__``.
+their handlers get a similar ``__call__``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
-from payment_sandbox.testing.shops.tracebacks import RUNNING
+from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.outbox import DeferredDeliveries
@@ -42,7 +42,7 @@ class ShopRequest:
         self._deliver: Deliver | None = None
 
     def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
-        """Defer the webhooks of one of the shop's calls; ``deliver`` delivers them at the end."""
+        """Defer the webhooks of a call of the shop; ``deliver`` delivers them at the end."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
 
@@ -62,14 +62,14 @@ _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_reque
 
 
 def current_request() -> ShopRequest | None:
-    """Return the test's request to its shop that runs this code; None without one."""
-    return _CURRENT_REQUEST.get() if RUNNING.get() is None else None
+    """Return the request from the test to its shop that runs this code; None outside such a request."""
+    return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 
 @contextmanager
 def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
     """Track a request in the context; yield None for a webhook, or a request by the shop itself."""
-    if RUNNING.get() is not None or _CURRENT_REQUEST.get() is not None:
+    if CURRENT_HANDLER.get() is not None or _CURRENT_REQUEST.get() is not None:
         yield None
         return
     request = ShopRequest(method, path)
@@ -81,15 +81,15 @@ def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
 
 
 def _is_outermost() -> bool:
-    return RUNNING.get() is None and _CURRENT_REQUEST.get() is None
+    return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
 
 
 def _wsgi_members(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        called = kind.__call__
+        original_call = kind.__call__
         with _track(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
             try:
-                pieces: Iterable[bytes] = called(self, environ, start_response)
+                pieces: Iterable[bytes] = original_call(self, environ, start_response)
                 if request is not None and request.has_deferred:
                     pieces = read_whole(pieces)  # webhooks follow the response
             except BaseException:
@@ -124,10 +124,10 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 
 def _asgi_members(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
-        called = kind.__call__
+        original_call = kind.__call__
         with _track(scope["method"], scope["path"]) as request:
             try:
-                await called(self, scope, receive, send)
+                await original_call(self, scope, receive, send)
             finally:
                 await _end_on_loop(request)
 
@@ -153,9 +153,9 @@ class _WatchedApplications:
     def begin(self, application: Any) -> None:
         """Watch an application; ignore applications without a replaceable class, such as functions."""
         if is_django(application):
-            _DJANGO.begin()
+            _DJANGO_HOOKS.begin()
             return
-        with suppress(TypeError):  # it cannot be weakly referenced, or its class cannot be replaced
+        with suppress(TypeError):  # for objects that do not support weak references or a change of class
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))
@@ -164,7 +164,7 @@ class _WatchedApplications:
     def end(self, application: Any) -> None:
         """Stop watching an application for one project."""
         if is_django(application):
-            _DJANGO.end()
+            _DJANGO_HOOKS.end()
             return
         with suppress(TypeError):
             count = self._counts.pop(application, 0)
@@ -182,7 +182,7 @@ class _WatchedApplications:
         return self._classes[kind]
 
 
-class _Django:
+class _DjangoHooks:
     """Hooks in Django's test clients, which call their handlers instead of the application."""
 
     def __init__(self) -> None:
@@ -197,7 +197,7 @@ class _Django:
         with LOADING:
             from django.test import client  # type: ignore[import-not-found]  # installed for the shop
 
-        hooks = (client.ClientHandler, _watched_handler), (client.AsyncClientHandler, _watched_async)
+        hooks = (client.ClientHandler, _wrap_handler), (client.AsyncClientHandler, _wrap_async_handler)
         for handler, watched in hooks:
             self._before.append((handler, handler.__call__))
             handler.__call__ = watched(handler.__call__)
@@ -210,11 +210,11 @@ class _Django:
             handler.__call__ = call  # type: ignore[method-assign]
 
 
-def _watched_handler(called: Any) -> Any:
+def _wrap_handler(original_call: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
         with _track(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
             try:
-                response = called(self, environ)
+                response = original_call(self, environ)
             except BaseException:
                 _end(request)
                 raise
@@ -229,10 +229,10 @@ def _watched_handler(called: Any) -> Any:
     return call
 
 
-def _watched_async(called: Any) -> Any:
+def _wrap_async_handler(original_call: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
         with _track(scope["method"], scope["path"]) as request:
-            response = await called(self, scope)
+            response = await original_call(self, scope)
         await _end_on_loop(request)
         return response
 
@@ -240,19 +240,19 @@ def _watched_async(called: Any) -> Any:
 
 
 def is_django(application: object) -> bool:
-    """Return whether an application is one of Django's handlers."""
+    """Return whether an application is a handler of Django."""
     return type(application).__module__.startswith("django.")
 
 
-_DJANGO: Final = _Django()
-_WATCHED: Final = _WatchedApplications()
+_DJANGO_HOOKS: Final = _DjangoHooks()
+_WATCHED_APPLICATIONS: Final = _WatchedApplications()
 
 
 def watch(application: Any) -> None:
     """Watch the test's requests to this application, until ``unwatch``."""
-    _WATCHED.begin(application)
+    _WATCHED_APPLICATIONS.begin(application)
 
 
 def unwatch(application: Any) -> None:
     """End a ``watch``."""
-    _WATCHED.end(application)
+    _WATCHED_APPLICATIONS.end(application)

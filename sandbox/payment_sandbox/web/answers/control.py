@@ -12,7 +12,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.site import DRAINING, OK, Member
+from payment_sandbox.web.site import DRAINING, OK, ClusterMember
 
 
 def clock_record(project: Project) -> records.Clock:
@@ -30,11 +30,11 @@ def advance_record(advance: AdvanceResult) -> records.Advance:
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
         "events": cast(list[records.Happened], advance.events),
-        **stopped_record(advance),
+        **advance_limit_record(advance),
     }
 
 
-def stopped_record(advance: AdvanceResult) -> records.Stopped:
+def advance_limit_record(advance: AdvanceResult) -> records.Stopped:
     """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
     under_way = cast(list[records.UnderWay], advance.under_way)
     if advance.stopped:
@@ -53,7 +53,7 @@ def project_record(project: Project) -> records.Project:
     }
 
 
-def server_record(server: Member) -> records.Server:
+def server_record(server: ClusterMember) -> records.Server:
     """Serialize a server of the cluster."""
     return {
         "url": server.url,
@@ -68,7 +68,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
     return {
         "id": delivery.id,
         "order_id": delivery.order_id,
-        "url": masking.text(delivery.url),
+        "url": masking.mask_text(delivery.url),
         "state": delivery.state,
         "lost": delivery.is_lost,
         "status": delivery.status,
@@ -88,11 +88,12 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
 
 def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attempt:
     reply, sent = attempt.reply, attempt.request
+    url = masking.mask_text(sent.url)
     return {
         "number": attempt.number,
         "at": timestamp(attempt.at),
         "real_at": timestamp(attempt.real_at),
-        "request": {"url": masking.text(sent.url), "headers": dict(sent.headers), "body": sent.body.decode()},
+        "request": {"url": url, "headers": dict(sent.headers), "body": sent.body.decode()},
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,
@@ -102,7 +103,7 @@ def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attemp
     }
 
 
-def _body(body: bytes) -> Any:
+def _parse_body(body: bytes) -> Any:
     """Parse a body as JSON; return other content as text, and an empty body as None."""
     if not body:
         return None
@@ -116,8 +117,8 @@ def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> r
     """Serialize a request and its response (CTL-25), with the decision for the created attempt."""
     return {
         **journal_summary(entry),
-        "request": _body(entry.request),
-        "response": _body(entry.response),
+        "request": _parse_body(entry.request),
+        "response": _parse_body(entry.response),
         "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
         "decision": cast(records.Decision | None, decision),
     }

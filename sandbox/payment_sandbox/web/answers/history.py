@@ -9,11 +9,11 @@ from payment_sandbox.operations.history import TimelineEntry, history
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, as_plain
+from payment_sandbox.projects.default_scenario import DEFAULT_NAME
+from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
-from payment_sandbox.web.addresses import same_path
+from payment_sandbox.web.addresses import is_same_path
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
     delivery_record,
@@ -22,7 +22,7 @@ from payment_sandbox.web.answers.control import (
     journal_summary,
 )
 
-PAGED: Final = ("limit", "before", "summary")
+PAGE_PARAMETERS: Final = ("limit", "before", "summary")
 """The pagination parameters; without them, the response is the entire journal, including its other lists."""
 
 Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
@@ -35,11 +35,11 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
         Invalid: no webhook has the id ``before``.
     """
     order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
-    shown = delivery_summary if "summary" in query else delivery_record
+    serialize = delivery_summary if "summary" in query else delivery_record
     deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
-    wanted = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
-    page = newest_page(wanted, query, lambda known: any(known == delivery.id for delivery in deliveries))
-    return (shown(delivery, project.masking) for delivery in page)
+    matching = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
+    page = newest_page(matching, query, lambda known: any(known == delivery.id for delivery in deliveries))
+    return (serialize(delivery, project.masking) for delivery in page)
 
 
 def newest_page(
@@ -53,11 +53,11 @@ def newest_page(
     before, limit = query.get("before"), query.get("limit")
     if before is not None and not is_known(before):
         raise Invalid([Violation("before", "is not in this list; the item may have been dropped")])
-    items = _after(iter(newest_first), before) if before is not None else newest_first
+    items = _items_after(iter(newest_first), before) if before is not None else newest_first
     return list(islice(items, int(limit) if limit is not None else None))[::-1]
 
 
-def _after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
+def _items_after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
     is_after = False
     for item in newest_first:
         if is_after:
@@ -78,12 +78,12 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
     if "limit" not in query and before is None:
         entries = epoch.journal.entries(_entry_filter(query), with_bodies=not is_summary)
     else:
-        wanted = _entry_filter(query)
+        entry_filter = _entry_filter(query)
         is_on_page = before is None
 
         def is_wanted(entry: JournalEntry) -> bool:
             nonlocal is_on_page
-            matches = is_on_page and wanted(entry)
+            matches = is_on_page and entry_filter(entry)
             is_on_page = is_on_page or entry.id == before
             return matches
 
@@ -107,7 +107,7 @@ def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
     def is_wanted(entry: JournalEntry) -> bool:
         return (
             method in ("", entry.method)
-            and (path is None or same_path(entry.path, path))
+            and (path is None or is_same_path(entry.path, path))
             and status in (None, str(entry.status))
             and order_id in (None, entry.order_id)
         )
@@ -118,7 +118,7 @@ def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the statuses reached by orders and their attempts, oldest first."""
     return [
-        as_plain(reached)
+        to_plain_data(reached)
         for reached in list(project.epoch.journal.statuses)
         if order_id in (None, reached.order_id)
     ]
@@ -127,7 +127,7 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the failed events, oldest first."""
     return [
-        as_plain(failure)
+        to_plain_data(failure)
         for failure in list(project.epoch.journal.failures)
         if order_id in (None, failure.order_id)
     ]
@@ -136,9 +136,9 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 def returns(project: Project, order_id: str | None) -> list[records.Return]:
     """Return the customers' returns to the shop, oldest first."""
     return [
-        {"order_id": taken.order_id or "", "at": timestamp(taken.at), "real_at": timestamp(taken.real_at)}
-        for taken in project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
-        if taken.action == RETURN
+        {"order_id": action.order_id or "", "at": timestamp(action.at), "real_at": timestamp(action.real_at)}
+        for action in project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
+        if action.action == RETURN
     ]
 
 
@@ -151,23 +151,23 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
     }
 
 
-NOT_SENT: Final = "HOOK-03"
+MISSING_WEBHOOK_RULE: Final = "HOOK-03"
 """The rule of findings about status changes without a webhook."""
-NOTHING_CAME: Final = (
+NO_CALLS_ADVICE: Final = (
     "no call with this project's key has arrived",
     "    Give the shop's client the address of the sandbox and this key. Redirect a client with"
     " a hard-coded address",
     "    with intercept(address) in Python, and with serve --stand-in-for HOST in other languages.",
 )
-ELSEWHERE: Final = "calls with another key, or without a key, since this project started:"
-WRONG_KEY: Final = "    Give the shop's client the key of this project."
-ELSEWHERE_SHOWN_MAX: Final = 5
+OTHER_CALLS_HEADING: Final = "calls with another key, or without a key, since this project started:"
+WRONG_KEY_ADVICE: Final = "    Give the shop's client the key of this project."
+OTHER_CALLS_SHOWN_MAX: Final = 5
 
 
-def report(project: Project, order_id: str | None = None, elsewhere: Sequence[str] = ()) -> str:
-    """Format the history of an order with its refunds, or of the project, and the findings of the review.
+def report(project: Project, order_id: str | None = None, other_calls: Sequence[str] = ()) -> str:
+    """Format the history of an order with its refunds, or of the project, and the review findings.
 
-    Causes come before their effects. ``elsewhere`` are calls without a project or with another key; they
+    Causes come before their effects. ``other_calls`` are calls without a project or with another key; they
     may come from other tests on the same server.
 
     Raises:
@@ -177,37 +177,41 @@ def report(project: Project, order_id: str | None = None, elsewhere: Sequence[st
     items = history(epoch, order_id)
     lines = [f"sandbox time is {epoch.now().isoformat()}, scenario {epoch.state.scenario.name}"]
     if items or order_id is not None:
-        lines += _happenings(project, items)
-    elif not elsewhere:
-        lines += NOTHING_CAME
-    lines += _elsewhere_lines(elsewhere) if order_id is None else ()
+        lines += _timeline_lines(project, items)
+    elif not other_calls:
+        lines += NO_CALLS_ADVICE
+    lines += _other_calls_lines(other_calls) if order_id is None else ()
     orders = {None, *(item.order_id for item in items)}
     shown = (finding for finding in review(epoch) if order_id is None or finding.order_id in orders)
     return "\n".join(chain(lines, *map(_finding_lines, shown)))
 
 
-def _elsewhere_lines(elsewhere: Sequence[str]) -> Iterator[str]:
-    if elsewhere:
-        yield ELSEWHERE
-        yield from (f"    {sentence}" for sentence in elsewhere[-ELSEWHERE_SHOWN_MAX:])
-        yield WRONG_KEY
+def _other_calls_lines(other_calls: Sequence[str]) -> Iterator[str]:
+    if other_calls:
+        yield OTHER_CALLS_HEADING
+        yield from (f"    {sentence}" for sentence in other_calls[-OTHER_CALLS_SHOWN_MAX:])
+        yield WRONG_KEY_ADVICE
 
 
-def _happenings(project: Project, items: Sequence[TimelineEntry]) -> Iterator[str]:
+def _timeline_lines(project: Project, items: Sequence[TimelineEntry]) -> Iterator[str]:
     entries = {entry["id"]: entry for entry in journal(project, {})}
     urls = {webhook.id: webhook.url for webhook in project.epoch.store.deliveries()}
     answers = {item.cause: item for item in items if item.kind == "webhook-response"}
     for item in items:
-        for index, line in enumerate(_lines(item, answers, entries, urls)):
+        for index, line in enumerate(_entry_lines(item, answers, entries, urls)):
             yield f"{timestamp(item.at)}  {line}" if index == 0 else f"    {line}"
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
-    yield finding.problem if finding.rule == NOT_SENT else f"review: {finding.rule} {finding.problem}"
+    yield (
+        finding.problem
+        if finding.rule == MISSING_WEBHOOK_RULE
+        else f"review: {finding.rule} {finding.problem}"
+    )
     yield f"    {finding.advice}"
 
 
-def _lines(
+def _entry_lines(
     item: TimelineEntry,
     answers: Mapping[str | None, TimelineEntry],
     entries: Mapping[str, records.JournalEntry],
@@ -215,7 +219,7 @@ def _lines(
 ) -> Iterator[str]:
     kind, label, order_id = item.kind, item.label, item.order_id
     if kind == "request" and item.id in entries:
-        yield from _request(entries[item.id])
+        yield from _request_lines(entries[item.id])
     elif kind == "status":
         yield f"order {order_id} is {label}"
     elif kind == "attempt-status":
@@ -223,15 +227,15 @@ def _lines(
     elif kind == "action":
         yield f"{item.sender} of {order_id} {label} ({item.detail})"
     elif kind == "webhook":
-        yield from _webhook(item, answers.get(item.id), urls.get(item.id.partition("/")[0], ""))
+        yield from _webhook_lines(item, answers.get(item.id), urls.get(item.id.partition("/")[0], ""))
     elif kind == "agenda-event":
         yield f"{label} of {order_id}"
     elif kind == "failure":
         yield f"{label} for {order_id}: {item.detail}"
 
 
-def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Iterator[str]:
-    """Yield the lines of an attempt and its answer, which attempts withheld by a fault lack."""
+def _webhook_lines(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Iterator[str]:
+    """Yield the lines of an attempt and its answer; an attempt withheld by a fault has no answer."""
     number = item.label.partition(":")[0].removeprefix("webhook")
     head = f"webhook {item.id[:8]} for {item.order_id}{number}"
     if answer is None:
@@ -243,7 +247,7 @@ def _webhook(item: TimelineEntry, answer: TimelineEntry | None, url: str) -> Ite
         yield f"  {line}"
 
 
-def _request(entry: records.JournalEntry) -> Iterator[str]:
+def _request_lines(entry: records.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault: {fault_in_words(entry['fault'])}" if entry["fault"] else ""
     answer = entry["response"] if isinstance(entry["response"], dict) else {}
@@ -252,19 +256,19 @@ def _request(entry: records.JournalEntry) -> Iterator[str]:
     yield f"{entry['method']} {entry['path']} -> {entry['status']}{read}{rule}{fault}"
     if error is not None:
         yield f"  {error['type']}: {error['value']}"
-    answered = entry["headers"]["response"]
+    headers = entry["headers"]["response"]
     for name, word in (("Sandbox-Ignored-Fields", "ignored"), ("Sandbox-Warnings", "warning")):
-        if name in answered:
-            yield f"  {word}: {answered[name]}"
+        if name in headers:
+            yield f"  {word}: {headers[name]}"
     if entry["decision"] is not None:
-        yield from _decision(entry["decision"])
+        yield from _decision_lines(entry["decision"])
 
 
-def _decision(decision: records.Decision) -> Iterator[str]:
+def _decision_lines(decision: records.Decision) -> Iterator[str]:
     nearest = decision.get("nearest")
     if decision["rule"] is not None:
         yield f"  rule {decision['rule'] + 1} of scenario {decision['scenario']} decided"
-    elif nearest and decision["scenario"] != DEFAULT:  # the default rules need trigger values
+    elif nearest and decision["scenario"] != DEFAULT_NAME:  # the default rules need trigger values
         differs = "; ".join(
             f"{difference['condition']} expected {difference['expected']}, was {difference['actual']}"
             for difference in nearest["differs"]

@@ -31,7 +31,7 @@ def parties() -> Iterable[str]:
     return PARTIES
 
 
-def happenings() -> Iterable[str]:
+def timeline_kinds() -> Iterable[str]:
     """Return the kinds of timeline entries."""
     with LOADING:
         from payment_sandbox.operations.history import KINDS

@@ -11,7 +11,7 @@ from payment_sandbox.forms.fields import Anything
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
-from payment_sandbox.orders.authorization import Taken
+from payment_sandbox.orders.authorization import EntryKind
 from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.statuses import OrderStatus
@@ -25,8 +25,8 @@ from payment_sandbox.web.answers.transactions import (
     transaction_record,
 )
 
-SENT: Final = (CREATE,)
-STATUSES: Final = ("authorized", "captured", "voided")
+ON_CREATE: Final = (CREATE,)
+LINE_STATUSES: Final = ("authorized", "captured", "voided")
 
 LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
@@ -36,7 +36,7 @@ LINE: Final[Table[OrderLine]] = Table(
             "type",
             attrgetter("type"),
             reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="LINE-01",
         ),
@@ -49,7 +49,7 @@ LINE: Final[Table[OrderLine]] = Table(
                 required=True,
                 about="Cents per item, including VAT; negative only for types that lower the total.",
             ),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="LINE-02",
         ),
@@ -57,7 +57,7 @@ LINE: Final[Table[OrderLine]] = Table(
             "currency",
             attrgetter("currency"),
             reads=Choice((CURRENCY,), load_default=CURRENCY, about="EUR."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="LINE-03",
         ),
@@ -65,21 +65,21 @@ LINE: Final[Table[OrderLine]] = Table(
             "merchant_order_line_id",
             attrgetter("merchant_order_line_id"),
             reads=Text(about="The id that captures, voids and refunds use for this line."),
-            on=SENT,
+            on=ON_CREATE,
             rule="LINE-04",
         ),
         RecordField(
             "name",
             attrgetter("name"),
             reads=Text(about="Shown to the customer."),
-            on=SENT,
+            on=ON_CREATE,
             rule="LINE-05",
         ),
         RecordField(
             "quantity",
             attrgetter("quantity"),
             reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="LINE-06",
         ),
@@ -87,7 +87,7 @@ LINE: Final[Table[OrderLine]] = Table(
             "vat_percentage",
             attrgetter("vat_percentage"),
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
-            on=SENT,
+            on=ON_CREATE,
             rule="SET-30",
         ),
     ),
@@ -95,14 +95,14 @@ LINE: Final[Table[OrderLine]] = Table(
 
 
 @checks(although_invalid=True)
-def sign_fits_type(self: Any, data: Mapping[str, Any], **options: Any) -> None:
+def check_sign(self: Any, data: Mapping[str, Any], **options: Any) -> None:
     """Allow negative amounts only for types that lower the total."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
         types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
         raise ValidationError(f"may be negative for {types} only", "amount")
 
 
-OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, sign_fits_type=sign_fits_type)
+OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, check_sign=check_sign)
 
 
 class LineDetail:
@@ -116,7 +116,7 @@ class LineDetail:
         self.status = status
 
 
-DETAIL: Final[Table[LineDetail]] = Table(
+LINE_DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
     (
@@ -131,7 +131,7 @@ DETAIL: Final[Table[LineDetail]] = Table(
             lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
             text(),
         ),
-        RecordField("status", attrgetter("status"), text(enum=list(STATUSES)), always=True),
+        RecordField("status", attrgetter("status"), text(enum=list(LINE_STATUSES)), always=True),
     ),
 )
 
@@ -139,7 +139,7 @@ DETAIL: Final[Table[LineDetail]] = Table(
 def order_line_details(order: Order) -> list[dict[str, Any]]:
     """Return one entry per line and status, without quantities of 0 (LDET-01 to LDET-04)."""
     return [
-        DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
+        LINE_DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
         for status, quantities in _quantities_by_status(order)
         for index, quantity in quantities.items()
         if quantity
@@ -155,7 +155,8 @@ def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
         if attempt.captured_cents:
             yield "captured", {index: line.quantity for index, line in enumerate(order.order_lines)}
         return
-    captured, voided = authorization.quantities(Taken.CAPTURED), authorization.quantities(Taken.VOIDED)
+    captured = authorization.quantities(EntryKind.CAPTURED)
+    voided = authorization.quantities(EntryKind.VOIDED)
     if not authorization.remaining_cents:
         captured, voided = authorization.settled_quantities()
     elif not authorization.is_over:
@@ -164,9 +165,9 @@ def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
     yield "voided", voided
 
 
-CHANGED: Final = (CREATE, UPDATE)
-DETAILS: Final = "order_line_details"
-AMOUNTS: Final = "amount_details"
+ON_CREATE_AND_UPDATE: Final = (CREATE, UPDATE)
+LINE_DETAILS_NAME: Final = "order_line_details"
+AMOUNT_DETAILS_NAME: Final = "amount_details"
 
 
 class ShownOrder(NamedTuple):
@@ -192,7 +193,7 @@ class ShownOrder(NamedTuple):
         return {**(extra or {}), "bankqr_id": self.order.bankqr_id}
 
 
-SHOWN: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
+SPECIAL_GETTERS: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
     "customer": attrgetter("customer"),
     "extra": attrgetter("extra"),
 }
@@ -205,8 +206,10 @@ def _echo_field(field: SentField) -> RecordField[ShownOrder]:
     def echo(shown: ShownOrder) -> Any:
         return shown.order.sent.get(field.name)
 
-    on = CHANGED if field.changes else SENT
-    return RecordField(field.name, SHOWN.get(field.name, echo), reads=field.reads, on=on, rule=field.rule)
+    on = ON_CREATE_AND_UPDATE if field.changes else ON_CREATE
+    return RecordField(
+        field.name, SPECIAL_GETTERS.get(field.name, echo), reads=field.reads, on=on, rule=field.rule
+    )
 
 
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
@@ -237,7 +240,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             "currency",
             attrgetter("order.currency"),
             reads=Choice((CURRENCY,), required=True, about="EUR."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="ORD-03",
         ),
@@ -246,7 +249,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             attrgetter("order.amount_cents"),
             number("Cents."),
             Cents(required=True, about="Cents; it can change until the customer has acted."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="SET-11",
         ),
@@ -255,7 +258,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             "payment_methods",
             lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
             reads=Items(Text(), about="The methods that the hosted page may offer."),
-            on=SENT,
+            on=ON_CREATE,
             rule="ORD-13",
         ),
         RecordField(
@@ -267,7 +270,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
                 most=LINES_MAX,
                 about="The items bought; they can change until the customer has acted.",
             ),
-            CHANGED,
+            ON_CREATE_AND_UPDATE,
             rule="ORD-16",
         ),
         RecordField(
@@ -279,15 +282,15 @@ ORDER: Final[Table[ShownOrder]] = Table(
                 most=1,
                 about="Omit it for the hosted page; send one transaction to choose the method.",
             ),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="SET-17",
         ),
         RecordField(
             "client",
             attrgetter("order.client"),
-            reads=Anything(about="Free-form, echoed."),
-            on=SENT,
+            reads=Anything(about="Free-form data; responses repeat it."),
+            on=ON_CREATE,
             always=True,
             rule="SET-14",
         ),
@@ -323,11 +326,11 @@ ORDER: Final[Table[ShownOrder]] = Table(
             ),
             moment(),
         ),
-        RecordField(DETAILS, lambda shown: None, fields.List(fields.Nested(DETAIL.shape))),
-        RecordField(AMOUNTS, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
+        RecordField(LINE_DETAILS_NAME, lambda shown: None, fields.List(fields.Nested(LINE_DETAIL.shape))),
+        RecordField(AMOUNT_DETAILS_NAME, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
     ),
 )
-EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
+EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}
 """The serializers of the optional blocks, which ``fields[]`` requests."""
 
 OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
@@ -337,9 +340,9 @@ UpdateForm: Final = ORDER.form(
     UPDATE,
     amount=Cents(about="Cents; it can change until the customer has acted."),
 )
-READ_ONLY: Final = ORDER.read_only(UPDATE) - {"amount"}
-COMPARED: Final = READ_ONLY - EXTRA_BLOCKS.keys()
-RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()}
+READ_ONLY_FIELDS: Final = ORDER.read_only_fields(UPDATE) - {"amount"}
+COMPARED_FIELDS: Final = READ_ONLY_FIELDS - EXTRA_BLOCKS.keys()
+FIELD_RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()}
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order import order_record
 
-MERCHANT: Final = "merchant"
+MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100
 
 
@@ -57,7 +57,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
         "order": cast(records.Order, order_record(project, order)),
-        "actions": actions(project, order),
+        "actions": actions_record(project, order),
         "decisions": list(_decisions(project, order)),
         "agenda": [cast(records.Due, event(due)) for due in entries_of(epoch, order)],
         "webhooks": [
@@ -66,13 +66,13 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
             for delivery in epoch.store.deliveries_of(order_id)
         ],
         "refunds": [
-            {**order_row(project, refund), "actions": actions(project, refund)} for refund in refunds
+            {**order_row(project, refund), "actions": actions_record(project, refund)} for refund in refunds
         ],
         "pages": _pages(project, order),
     }
 
 
-def actions(project: Project, order: Order) -> records.Actions:
+def actions_record(project: Project, order: Order) -> records.Actions:
     """Return the possible actions by actor, with limits in cents for the merchant."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
@@ -80,13 +80,13 @@ def actions(project: Project, order: Order) -> records.Actions:
         actor: [name.partition(" ")[2] for name in possible if name.startswith(f"{actor} ")]
         for actor in ACTIONS
     }
-    return cast(records.Actions, {**actions, MERCHANT: _merchant_actions(order)})
+    return cast(records.Actions, {**actions, MERCHANT_ACTOR: _merchant_actions(order)})
 
 
 def _merchant_actions(order: Order) -> list[records.MerchantAction]:
     limits_cents = {
         "capture": _capturable_cents(order),
-        "void": _held_cents(order),
+        "void": _reserved_cents(order),
         "refund": _refundable_cents(order),
     }
     actions: list[records.MerchantAction] = [
@@ -97,7 +97,7 @@ def _merchant_actions(order: Order) -> list[records.MerchantAction]:
     return actions
 
 
-def _held_cents(order: Order) -> Cents:
+def _reserved_cents(order: Order) -> Cents:
     """Return the remaining cents of the newest attempt's authorization."""
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None
@@ -106,7 +106,7 @@ def _held_cents(order: Order) -> Cents:
 
 def _capturable_cents(order: Order) -> Cents:
     attempt = order.last_transaction
-    return _held_cents(order) if attempt is not None and attempt.is_capturable else 0
+    return _reserved_cents(order) if attempt is not None and attempt.is_capturable else 0
 
 
 def _refundable_cents(order: Order) -> Cents:

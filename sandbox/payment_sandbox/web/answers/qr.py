@@ -13,7 +13,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, number, text
 
-SENT: Final = (CREATE,)
+ON_CREATE: Final = (CREATE,)
 BENEFICIARY: Final = "Sandbox Merchant"
 
 
@@ -44,7 +44,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             lambda shown: _euros(shown.request.amount_cents),
             text("Euros with two decimals."),
             Cents(about="Cents; required when the payer may not change it."),
-            SENT,
+            ON_CREATE,
             rule="QR-02",
         ),
         RecordField(
@@ -52,7 +52,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             attrgetter("request.amount_changeable"),
             fields.Boolean(),
             Flag(about="Whether the payer may change the amount; false by default."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="QR-03",
         ),
@@ -61,7 +61,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             lambda shown: _euros(shown.request.amount_min_cents),
             text(),
             Cents(about="The minimum amount for the payer, in cents."),
-            SENT,
+            ON_CREATE,
             rule="QR-09",
         ),
         RecordField(
@@ -69,14 +69,14 @@ QR: Final[Table[ShownQrRequest]] = Table(
             lambda shown: _euros(shown.request.amount_max_cents),
             text(),
             Cents(about="The maximum amount for the payer, in cents."),
-            SENT,
+            ON_CREATE,
             rule="QR-07",
         ),
         RecordField(
             "currency",
             attrgetter("request.currency"),
             reads=Choice((CURRENCY,), about="EUR."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="QR-10",
         ),
@@ -84,7 +84,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "description",
             attrgetter("request.description"),
             reads=Text(about="Shown to the payer."),
-            on=SENT,
+            on=ON_CREATE,
             rule="QR-11",
         ),
         RecordField(
@@ -92,7 +92,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             attrgetter("request.one_off"),
             fields.Boolean(),
             Flag(about="Whether the code is for one payment; true by default."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="QR-12",
         ),
@@ -101,7 +101,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
             text("YYYY-MM-DD HH:MM, UTC."),
             DateTime(about="The time until which the code can be scanned; after one year by default."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="QR-16",
         ),
@@ -109,7 +109,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "merchant_order_id",
             attrgetter("request.merchant_order_id"),
             reads=Text(about="The merchant's own id for the payment."),
-            on=SENT,
+            on=ON_CREATE,
             rule="QR-18",
         ),
         RecordField(
@@ -117,7 +117,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             attrgetter("request.size_pixels"),
             number(),
             Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="QR-20",
         ),
@@ -125,14 +125,14 @@ QR: Final[Table[ShownQrRequest]] = Table(
             "return_url",
             attrgetter("request.return_url"),
             reads=WebUrl(about="The URL for the payer's return after the payment."),
-            on=SENT,
+            on=ON_CREATE,
             rule="QR-21",
         ),
         RecordField(
             "webhook_url",
             attrgetter("request.webhook_url"),
             reads=WebUrl(about="The URL for the webhooks of the orders."),
-            on=SENT,
+            on=ON_CREATE,
             rule="QR-22",
         ),
         RecordField(
@@ -146,7 +146,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
 
 
 @repairs
-def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
+def drop_zero_amount(self: Any, data: Any, **options: Any) -> Any:
     """Treat a changeable amount of 0 as no amount (A23)."""
     if not isinstance(data, Mapping) or data.get("amount_changeable") is not True:
         return data
@@ -155,7 +155,7 @@ def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
     return {key: value for key, value in data.items() if key != "amount"} if is_zero else data
 
 
-QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, zero_is_no_amount=zero_is_no_amount)
+QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, drop_zero_amount=drop_zero_amount)
 
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from payment_sandbox.web.answers.kinds import (
     Strings,
     coverage_groups,
     delivery_states,
-    happenings,
     order_shape,
     order_statuses,
     parties,
     settings_form,
+    timeline_kinds,
 )
 from payment_sandbox.web.answers.merchant_records import Order as Order
 
@@ -126,7 +126,7 @@ class Recorded(TypedDict):
 class Report(TypedDict):
     """The history of a project or an order, for the report of a failed test."""
 
-    text: Annotated[str, "The timeline, line by line, and the findings of the review."]
+    text: Annotated[str, "The timeline, line by line, and the review findings."]
 
 
 class Due(TypedDict):
@@ -312,7 +312,7 @@ class Webhook(TypedDict):
 
 
 class Nearest(TypedDict):
-    """The closest rule without a match."""
+    """The closest rule that did not match."""
 
     rule: int
     differs: list[Difference]
@@ -473,7 +473,7 @@ Happening = TypedDict(
         "real_at": Moment,
         "from": Annotated[str, OneOf(parties)],
         "to": Annotated[str, OneOf(parties)],
-        "kind": Annotated[str, OneOf(happenings)],
+        "kind": Annotated[str, OneOf(timeline_kinds)],
         "label": str,
         "status": Annotated[int | str | None, "An HTTP status, or the status of an order."],
         "cause": Annotated[str | None, "The id of an earlier entry."],
@@ -521,9 +521,7 @@ class CoverageCell(TypedDict):
     what: Annotated[str, "The case, such as paid, retried, CAP-08, or rule 1 of a scenario."]
     met_by: Annotated[list[str], "Ids of orders, or of refused requests; the first hundred."]
     count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
-    wrong: Annotated[
-        list[str], "Ids of orders or requests with an open finding of the review; the first hundred."
-    ]
+    wrong: Annotated[list[str], "Ids of orders or requests with an open review finding; at most a hundred."]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
 
 

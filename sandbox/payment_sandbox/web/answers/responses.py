@@ -18,7 +18,7 @@ from payment_sandbox.web.call import Call
 JSON = "application/json"
 CREATED = 201
 CHUNK_LENGTH: Final = 1 << 17
-ANSWERS_CACHED_MAX: Final = 1000
+RESPONSES_CACHED_MAX: Final = 1000
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -36,7 +36,7 @@ def streamed_answer(data: Mapping[str, Any]) -> Response:
 
     Encoding a large object at once would block other requests and use much memory.
     """
-    pieces = _chunks(_pieces(data))
+    pieces = _join_chunks(_encode_items(data))
     first = next(pieces)
     second = next(pieces, None)
     if second is None:
@@ -44,11 +44,11 @@ def streamed_answer(data: Mapping[str, Any]) -> Response:
     return Response(chain((first, second), pieces), mimetype=JSON)
 
 
-def _pieces(data: Mapping[str, Any]) -> Iterator[str]:
-    before = "{"
+def _encode_items(data: Mapping[str, Any]) -> Iterator[str]:
+    separator = "{"
     for key, value in data.items():
-        yield f"{before}{json.dumps(key)}: "
-        before = ", "
+        yield f"{separator}{json.dumps(key)}: "
+        separator = ", "
         if isinstance(value, list | Iterator):
             yield "["
             for number, item in enumerate(value):
@@ -59,8 +59,8 @@ def _pieces(data: Mapping[str, Any]) -> Iterator[str]:
     yield "}\n"
 
 
-def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
-    """Join pieces to chunks of at least ``CHUNK_LENGTH`` characters."""
+def _join_chunks(pieces: Iterator[str]) -> Iterator[bytes]:
+    """Join pieces into chunks of at least ``CHUNK_LENGTH`` characters."""
     chunk: list[str] = []
     length = 0
     for piece in pieces:
@@ -79,19 +79,19 @@ def order_answer(call: Call, order: Order, status: int = 200) -> Response:
     if status == CREATED and order.transactions:
         call.notes.transaction_id = order.transactions[-1].id
     rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None
-    etag, body = order_bytes(call.project, order, rendered[1] if rendered is not None else None)
+    etag, body = serialize_order(call.project, order, rendered[1] if rendered is not None else None)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 
 
-def order_bytes(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
+def serialize_order(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
     """Return the ETag and the body of an order's current version; the newest versions are cached."""
     etag = project.epoch.etag(order)
-    cache = project.epoch.answers
+    cache = project.epoch.answer_cache
     cached = cache.get(order.id)
     if cached is not None and cached[0] == etag:
         return cached
     answer = cache[order.id] = etag, (body or json_line(order_record(project, order))).encode()
-    if len(cache) > ANSWERS_CACHED_MAX:
+    if len(cache) > RESPONSES_CACHED_MAX:
         with suppress(KeyError):  # another thread may have emptied the cache
             cache.popitem(last=False)
     return answer
@@ -103,7 +103,7 @@ def if_match(call: Call) -> IfMatch | None:
     return request.if_match.contains if "If-Match" in request.headers else None
 
 
-def is_known(call: Call, order: Order) -> bool:
+def client_has_version(call: Call, order: Order) -> bool:
     """Whether the client already has this version (SET-34)."""
     request = call.request
     if "HTTP_IF_NONE_MATCH" not in request.environ:

@@ -26,8 +26,8 @@ from marshmallow import Schema, fields
 from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.web.answers.tables import number
 
-DROPPED: Final = "The number of older items dropped to make room."
-PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
+DROPPED_DESCRIPTION: Final = "The number of older items dropped to make room."
+PLAIN_FIELDS: "Final[dict[Any, type[fields.Field[Any]]]]" = {
     str: fields.String,
     int: fields.Integer,
     bool: fields.Boolean,
@@ -52,20 +52,25 @@ def declare_list(record: Any, name: str) -> RecordList:
 def shape_of(answer: Any) -> type[Schema]:
     """Return the schema of a record or a list of records; a schema is returned unchanged."""
     if isinstance(answer, RecordList):
-        return _shape(
+        return _build_schema(
             answer.name,
             f"A list: {answer.record.__doc__}",
-            {"items": _always(fields.List(_nested(answer.record))), "dropped": _always(number(DROPPED))},
+            {
+                "items": _require(fields.List(_nested_field(answer.record))),
+                "dropped": _require(number(DROPPED_DESCRIPTION)),
+            },
         )
     if not _is_record(answer):
         shape: type[Schema] = answer
         return shape
     hints = get_type_hints(answer, include_extras=True)
     if is_typeddict(answer):
-        described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
+        described_fields = {
+            name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()
+        }
     else:
-        described = dict(_tuple_fields(answer, hints))
-    return _shape(answer.__name__, answer.__doc__ or "", described)
+        described_fields = dict(_tuple_fields(answer, hints))
+    return _build_schema(answer.__name__, answer.__doc__ or "", described_fields)
 
 
 def _is_record(kind: Any) -> bool:
@@ -83,18 +88,18 @@ def _tuple_fields(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield name, field
 
 
-def _shape(name: str, about: str, described: dict[str, Any]) -> type[Schema]:
-    schema: Any = Schema.from_dict(described, name=f"{name}Shape")
+def _build_schema(name: str, about: str, described_fields: dict[str, Any]) -> type[Schema]:
+    schema: Any = Schema.from_dict(described_fields, name=f"{name}Shape")
     schema.__doc__ = about.partition("\n\n")[0]
     return schema  # type: ignore[no-any-return]
 
 
-def _always(field: Any) -> Any:
+def _require(field: Any) -> Any:
     field.required = True
     return field
 
 
-def _nested(record: Any) -> Any:
+def _nested_field(record: Any) -> Any:
     return fields.Nested(shape_of(record))
 
 
@@ -102,14 +107,14 @@ def _field(hint: Any, is_required: bool = True) -> Any:
     if get_origin(hint) is NotRequired:
         hint = get_args(hint)[0]
     hint, metadata, like = _split_annotated(hint)
-    arms = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    kinds = [arm for arm in arms if arm is not type(None)]
-    field: Any = fields.Raw() if len(kinds) > 1 else _plain(kinds[0])
+    variants = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kinds = [arm for arm in variants if arm is not type(None)]
+    field: Any = fields.Raw() if len(kinds) > 1 else _field_of_type(kinds[0])
     if like is not None:
         field = fields.Nested(like())
     field.metadata.update(metadata)
     field.required = is_required
-    if len(kinds) < len(arms):
+    if len(kinds) < len(variants):
         field.allow_none = True
     return field
 
@@ -132,19 +137,19 @@ def _split_annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
     return hint, metadata, like
 
 
-def _plain(kind: Any) -> Any:
-    origin, arms = get_origin(kind), get_args(kind)
+def _field_of_type(kind: Any) -> Any:
+    origin, variants = get_origin(kind), get_args(kind)
     if origin is Annotated:  # in a union with None
         return _field(kind)
     if origin is Literal:
-        field: Any = PLAIN[type(arms[0])]()
-        field.metadata["enum"] = list(arms)
+        field: Any = PLAIN_FIELDS[type(variants[0])]()
+        field.metadata["enum"] = list(variants)
         return field
     if origin in (list, tuple, Sequence):
-        return fields.List(_field(arms[0], is_required=False))
+        return fields.List(_field(variants[0], is_required=False))
     if origin in (dict, Mapping):
-        values = {} if arms[1] is Any else {"values": _field(arms[1], is_required=False)}
+        values = {} if variants[1] is Any else {"values": _field(variants[1], is_required=False)}
         return fields.Dict(keys=fields.String(), **values) if values else fields.Dict()
     if kind is datetime:
         return fields.String(metadata={"format": "date-time"})
-    return _nested(kind) if _is_record(kind) else PLAIN[kind]()
+    return _nested_field(kind) if _is_record(kind) else PLAIN_FIELDS[kind]()

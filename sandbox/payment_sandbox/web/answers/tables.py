@@ -40,13 +40,13 @@ class Table(Generic[Subject]):
     def __init__(self, name: str, about: str, rows: Iterable[RecordField[Subject]]) -> None:
         self.name = name
         self.rows = tuple(rows)
-        self._shown = tuple((row.name, row.getter) for row in self.rows)
+        self._getters = tuple((row.name, row.getter) for row in self.rows)
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
         """Serialize a subject, without fields that are None."""
         shown = {}
-        for name, getter in self._shown:
+        for name, getter in self._getters:
             value = getter(subject)
             if value is not None:
                 shown[name] = value
@@ -57,7 +57,7 @@ class Table(Generic[Subject]):
         read = {row.name: row.reads for row in self.rows if on in row.on}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
-    def read_only(self, on: str) -> frozenset[str]:
+    def read_only_fields(self, on: str) -> frozenset[str]:
         """Return the fields of responses that these requests cannot set."""
         return frozenset(row.name for row in self.rows if on not in row.on)
 

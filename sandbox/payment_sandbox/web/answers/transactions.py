@@ -16,7 +16,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
 
-SENT: Final = (CREATE,)
+ON_CREATE: Final = (CREATE,)
 STATUSES: Final = [status.value for status in TransactionStatus]
 MSC_RATE_PER_MILLE: Final = 18
 MSC_FIXED_CENTS: Final = 5
@@ -77,7 +77,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             "payment_method",
             attrgetter("attempt.payment_method"),
             reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="GEN-02",
         ),
@@ -87,7 +87,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             lambda shown: addresses.resolve_details(*shown),
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
-            SENT,
+            ON_CREATE,
             always=True,
             rule="TX-11",
         ),
@@ -120,7 +120,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
                 ("manual", "delayed"),
                 about="manual: capture with a call; delayed: captured after expiration_period.",
             ),
-            on=SENT,
+            on=ON_CREATE,
             rule="CAP-01",
         ),
         RecordField(
@@ -129,7 +129,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             reads=PeriodText(
                 about="The time until the attempt expires, and then until its authorization does."
             ),
-            on=SENT,
+            on=ON_CREATE,
             always=True,
             rule="TRQ-03",
         ),

@@ -7,13 +7,13 @@ from flask import Blueprint, Response
 
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.web.auth import only_with_key, same_site_only
+from payment_sandbox.web.auth import require_api_key, require_same_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run
+from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks
 
-WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
+METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
 @cache
@@ -28,13 +28,13 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
     Raises:
         Invalid: lists all of them, with suggestions.
     """
-    assert call.routed is not None, "a route must match"
-    facts = call.routed.facts
+    assert call.route is not None, "a route must match"
+    facts = call.route.facts
     read(_cached_form(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
-    twice = [key for key, values in call.request.args.lists() if len(values) > 1]
-    if twice:
-        raise Invalid([Violation(key, "is given more than once") for key in twice])
-    if facts.reads is None and call.request.method in WITH_BODY:
+    duplicates = [key for key, values in call.request.args.lists() if len(values) > 1]
+    if duplicates:
+        raise Invalid([Violation(key, "is given more than once") for key in duplicates])
+    if facts.reads is None and call.request.method in METHODS_WITH_BODY:
         read(NOTHING, json_body(call, empty_is={}))
     return call_next(call)
 
@@ -42,5 +42,11 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = Blueprint("control", __name__, url_prefix="/control")
-MIDDLEWARES: Final = (let_others_run, same_site_only, only_with_key, refuse_unknown_keys, held_webhooks)
+MIDDLEWARES: Final = (
+    let_others_run,
+    require_same_site,
+    require_api_key,
+    refuse_unknown_keys,
+    release_held_webhooks,
+)
 CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

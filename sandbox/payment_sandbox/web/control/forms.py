@@ -36,7 +36,7 @@ class ClockForm(Form):
     now = DateTime(about="The new time; it can only move forward.")
 
     @checks(although_invalid=False)
-    def is_not_empty(self, data: Mapping[str, Any], **options: Any) -> None:
+    def check_change(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse an empty change, and a rate for a frozen clock."""
         if not data:
             known = list(self.load_fields)
@@ -49,7 +49,7 @@ def _limit() -> Text:
     return Text(
         pattern="[1-9][0-9]{0,4}",
         expected="a number from 1 to 99999",
-        about="Return at most this many items, the newest.",
+        about="Return at most this many of the newest items.",
     )
 
 

@@ -64,8 +64,8 @@ def get_journal(call: Call) -> Response:
     items = histories.journal(call.project, call.request.args)
     if call.request.args.get("count"):
         return json_answer({"count": sum(1 for _ in items)})
-    dropped = call.project.epoch.journal.dropped
-    if any(name in call.request.args for name in histories.PAGED):
+    dropped = call.project.epoch.journal.dropped_count
+    if any(name in call.request.args for name in histories.PAGE_PARAMETERS):
         return list_answer(items, dropped)
     return list_answer(
         items, dropped, **histories.other_lists(call.project, call.request.args.get("order_id"))

@@ -13,13 +13,13 @@ from payment_sandbox.operations.choose_scenario import choose_scenario, file_sch
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import Finding, begin_of, review
+from payment_sandbox.operations.review import Finding, review, start_of
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.journal import PerformedAction, as_plain
+from payment_sandbox.projects.journal import PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
@@ -87,7 +87,7 @@ def get_timeline(call: Call) -> Response:
     happenings = history(call.project.epoch, call.request.args.get("order_id"))
     limit = call.request.args.get("limit")
     shown = happenings[-int(limit) :] if limit is not None else happenings
-    return list_answer(map(as_mapping, shown), call.project.epoch.journal.dropped)
+    return list_answer(map(as_mapping, shown), call.project.epoch.journal.dropped_count)
 
 
 @route(
@@ -100,22 +100,24 @@ def get_timeline(call: Call) -> Response:
     slow=True,
 )
 def get_report(call: Call) -> Response:
-    """Get the timeline and the findings of the review as text, for the report of a failed test."""
-    is_guarded = call.site.control_token is not None  # so its teams may not see each other's calls
-    elsewhere = (
-        [] if is_guarded else [*call.site.refused.since(call.project.loaded_at), *_with_first_key(call)]
+    """Get the timeline and the review findings as text, for the report of a failed test."""
+    is_guarded = call.site.control_token is not None  # its teams must not see each other's calls
+    other_calls = (
+        []
+        if is_guarded
+        else [*call.site.refused.calls_since(call.project.loaded_at), *_calls_with_first_key(call)]
     )
-    return json_answer({"text": report(call.project, call.request.args.get("order_id"), elsewhere)})
+    return json_answer({"text": report(call.project, call.request.args.get("order_id"), other_calls)})
 
 
-def _with_first_key(call: Call) -> list[str]:
+def _calls_with_first_key(call: Call) -> list[str]:
     """List the calls with the key of the first project, if none came with the key of this project."""
     own, first = call.project, call.site.registry.find(FIRST_API_KEY)
-    if first in (None, own) or own.epoch.journal.unmasked():
+    if first in (None, own) or own.epoch.journal.unmasked_entries():
         return []
     return [
         f"{entry.method} {entry.path} -> {entry.status}: with {FIRST_API_KEY}, the key of the first project"
-        for entry in first.epoch.journal.entries(lambda entry: begin_of(entry) >= own.loaded_at)
+        for entry in first.epoch.journal.entries(lambda entry: start_of(entry) >= own.loaded_at)
     ]
 
 
@@ -137,7 +139,7 @@ def get_actions(call: Call) -> Response:
     page = newest_page(
         reversed(actions), call.request.args, lambda known: any(known == action.id for action in actions)
     )
-    return list_answer(map(as_plain, page))
+    return list_answer(map(to_plain_data, page))
 
 
 @route(control, "GET", "/review/", answers=declare_list(Finding, "Review"), slow=True)
@@ -157,17 +159,17 @@ def get_coverage(call: Call) -> Response:
 @route(control, "GET", "/cards/", answers=declare_list(records.StoredCard, "StoredCards"), slow=True)
 def get_cards(call: Call) -> Response:
     """List the stored cards, oldest first."""
-    return list_answer(map(_card, call.project.epoch.store.credentials()))
+    return list_answer(map(_card_record, call.project.epoch.store.credentials()))
 
 
 @route(control, "GET", "/bankqr/", answers=declare_list(records.QrRow, "QrRequests"), slow=True)
 def get_qr_requests(call: Call) -> Response:
     """List the QR requests, oldest first."""
     owner = call.project
-    return list_answer(_qr_request(owner, request) for request in owner.epoch.store.qr_requests())
+    return list_answer(_qr_record(owner, request) for request in owner.epoch.store.qr_requests())
 
 
-def _card(stored: Credential) -> dict[str, object]:
+def _card_record(stored: Credential) -> dict[str, object]:
     return {
         "vault_token": stored.vault_token,
         "use": stored.use,
@@ -179,7 +181,7 @@ def _card(stored: Credential) -> dict[str, object]:
     }
 
 
-def _qr_request(owner: Project, request: QrRequest) -> dict[str, object]:
+def _qr_record(owner: Project, request: QrRequest) -> dict[str, object]:
     return {
         "id": request.id,
         "created": timestamp(request.created),
@@ -194,8 +196,8 @@ def _qr_request(owner: Project, request: QrRequest) -> dict[str, object]:
     }
 
 
-ACT = ActForm()
-SCAN = ScanForm()
+ACT_FORM = ActForm()
+SCAN_FORM = ScanForm()
 SCENARIO_EXAMPLE: Final = {
     "name": "second-try-works",
     "rules": [
@@ -317,12 +319,12 @@ def delete_faults(call: Call) -> Response:
 )
 def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
-    data = read(ACT, json_body(call))
+    data = read(ACT_FORM, json_body(call))
     catch_up_call(call, call.project)
     if (first := replay_or_track(call)) is not None:
         return first
     call.hold_webhooks()
-    reason = call.project.masking.text(data.pop("reason", "")) or None
+    reason = call.project.masking.mask_text(data.pop("reason", "")) or None
     action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
     return order_answer(call, act(call.project, order_id, action))
 
@@ -340,7 +342,7 @@ def post_act(call: Call, order_id: str) -> Response:
 )
 def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
-    data = read(SCAN, json_body(call, empty_is={}))
+    data = read(SCAN_FORM, json_body(call, empty_is={}))
     catch_up_call(call, call.project)
     if (first := replay_or_track(call)) is not None:
         return first

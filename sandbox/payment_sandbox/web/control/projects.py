@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from flask import Blueprint, Response
 
-from payment_sandbox.extensions import COMPANY, METRICS, NotInstalled
+from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
 from payment_sandbox.loading import LOADING
@@ -19,20 +19,20 @@ from payment_sandbox.storage import snapshot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
+    advance_limit_record,
     advance_record,
     clock_record,
     project_record,
     server_record,
-    stopped_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import declare_list
-from payment_sandbox.web.auth import same_site_only
+from payment_sandbox.web.auth import require_same_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown_keys
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
-from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, known_keys
+from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face
 from payment_sandbox.web.routes import route
@@ -54,18 +54,18 @@ def get_health(call: Call) -> Response:
 @route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
 def get_metrics(call: Call) -> Response:
     """Get the server's metrics since its start, in the text format of Prometheus."""
-    around = call.site.around
-    commit_count = around.shared.commit_count if around.shared is not None else 0
+    server_context = call.site.server_context
+    commit_count = server_context.shared.commit_count if server_context.shared is not None else 0
     try:
         with LOADING:
-            metrics = load_extension(METRICS, "prometheus", COMPANY, "/metrics")
+            metrics = load_extension(METRICS_GROUP, "prometheus", COMPANY_DISTRIBUTION, "/metrics")
     except NotInstalled as missing:
         raise RequestRefused(501, str(missing)) from None
-    text = metrics(around.statistics or Statistics(), call.site.registry, commit_count)
+    text = metrics(server_context.statistics or Statistics(), call.site.registry, commit_count)
     return Response(text, mimetype="text/plain")
 
 
-def only_with_token(call: Call, call_next: CallNext) -> Response:
+def require_control_token(call: Call, call_next: CallNext) -> Response:
     """Require the control token if one is set."""
     token = call.site.control_token
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
@@ -77,7 +77,9 @@ def only_with_token(call: Call, call_next: CallNext) -> Response:
 
 
 HEALTH_FACE: Final = Face(health, (), answer_for)
-PROJECTS_FACE: Final = Face(projects, (same_site_only, only_with_token, refuse_unknown_keys), answer_for)
+PROJECTS_FACE: Final = Face(
+    projects, (require_same_site, require_control_token, refuse_unknown_keys), answer_for
+)
 
 
 def refuse_beyond_quota(call: Call) -> None:
@@ -88,7 +90,7 @@ def refuse_beyond_quota(call: Call) -> None:
     """
     projects_max = call.site.registry.services.quotas.projects
     if projects_max is not None and call.site.registry.count() >= projects_max:
-        value = f"this server has its maximum of {projects_max} projects (--max-projects); delete one first"
+        value = f"this server has the maximum of {projects_max} projects (--max-projects); delete one first"
         raise RequestRefused(429, value)
 
 
@@ -98,7 +100,7 @@ def refuse_known_keys(registry: Registry, settings: Any) -> None:
     Raises:
         RequestRefused: 400.
     """
-    if any(GENERATED_KEY.fullmatch(key) for key in known_keys(registry, json.dumps(settings))):
+    if any(GENERATED_KEY.fullmatch(key) for key in find_known_keys(registry, json.dumps(settings))):
         raise RequestRefused(
             400, "the settings must not contain an API key, because they are stored and shown unmasked"
         )
@@ -151,11 +153,11 @@ def post_prune(call: Call) -> Response:
 @route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
 def get_servers(call: Call) -> Response:
     """List the servers of the cluster; a single server lists itself."""
-    shared = call.site.around.shared
+    shared = call.site.server_context.shared
     if shared is not None:
         return list_answer([server_record(each) for each in shared.servers()])
     own = {"url": call.site.public_url, "version": __version__, "status": OK}
-    return list_answer([{**own, "projects": len(call.site.registry.loaded())}])
+    return list_answer([{**own, "projects": len(call.site.registry.loaded_projects())}])
 
 
 @route(control, "GET", "/project/", answers=records.Project)
@@ -214,8 +216,8 @@ def put_state(call: Call) -> Response:
     return json_answer(project_record(call.project))
 
 
-CLOCK = ClockForm()
-ADVANCE = AdvanceForm()
+CLOCK_FORM = ClockForm()
+ADVANCE_FORM = AdvanceForm()
 
 
 @route(control, "GET", "/clock/", answers=records.Clock)
@@ -236,8 +238,8 @@ def get_clock(call: Call) -> Response:
 )
 def patch_clock(call: Call) -> Response:
     """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    done = clocks.change_clock(call.project, **read(CLOCK, json_body(call)))
-    return json_answer({**clock_record(call.project), **stopped_record(done)})
+    result = clocks.change_clock(call.project, **read(CLOCK_FORM, json_body(call)))
+    return json_answer({**clock_record(call.project), **advance_limit_record(result)})
 
 
 @route(
@@ -252,7 +254,7 @@ def patch_clock(call: Call) -> Response:
 )
 def post_advance(call: Call) -> Response:
     """Advance the clock, event by event (CTL-13)."""
-    target = read(ADVANCE, json_body(call))
+    target = read(ADVANCE_FORM, json_body(call))
     events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
     given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
     limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})

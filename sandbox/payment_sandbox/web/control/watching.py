@@ -16,13 +16,13 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.auth import only_with_key, same_site_only
+from payment_sandbox.web.auth import require_api_key, require_same_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown_keys
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.event_stream import EventStream, after_of
+from payment_sandbox.web.event_stream import EventStream, last_event_number
 from payment_sandbox.web.faces import Face, let_others_run
 from payment_sandbox.web.routes import route
 
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS_MAX: Final = 60.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
-    watching, (let_others_run, same_site_only, only_with_key, refuse_unknown_keys), answer_for
+    watching, (let_others_run, require_same_site, require_api_key, refuse_unknown_keys), answer_for
 )
 
 
@@ -49,12 +49,14 @@ def get_wait(call: Call) -> Response:
     query = call.request.args.to_dict()
     timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
     conditions = _conditions(query)
-    _refuse(query, conditions, timeout_seconds)
+    _refuse_invalid_wait(query, conditions, timeout_seconds)
     catch_up(call.project)
     return json_answer(waiting.wait(call.project, conditions, timeout_seconds))
 
 
-def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float) -> None:
+def _refuse_invalid_wait(
+    query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float
+) -> None:
     violations = (
         []
         if conditions
@@ -80,18 +82,18 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
 def get_events(call: Call) -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
     call.project.storage.watch(call.project)
-    stream = call.stream = EventStream(call.project.events, after_of(call.request))
-    return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+    stream = call.stream = EventStream(call.project.events, last_event_number(call.request))
+    return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
     conditions = []
     if "order_id" in query and "status" in query:
-        conditions.append(waiting.order_status(query["order_id"], query["status"]))
+        conditions.append(waiting.await_status(query["order_id"], query["status"]))
     if "webhook" in query:
         conditions.append(waiting.await_webhook_answer(query["webhook"]))
     if "idle" in query:
-        conditions.append(waiting.idle())
+        conditions.append(waiting.await_idle())
     return conditions
 
 
@@ -122,8 +124,8 @@ class AnswerForm(Form):
     duration_ms = Number(about="The response time of the shop, in milliseconds.")
 
 
-NEXT: Final = NextForm()
-ANSWER: Final = AnswerForm()
+NEXT_FORM: Final = NextForm()
+ANSWER_FORM: Final = AnswerForm()
 
 
 @route(
@@ -142,10 +144,12 @@ def post_next(call: Call) -> Response:
 
     A later call ends this call; attempts without a reported answer are offered again.
     """
-    request = read(NEXT, json_body(call, empty_is={}))
+    request = read(NEXT_FORM, json_body(call, empty_is={}))
     catch_up(call.project)
     offers = _wait_for_offers(call.project, request)
-    return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
+    return json_answer(
+        {"items": [_offer_record(offer) for offer in offers or ()], "replaced": offers is None}
+    )
 
 
 def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
@@ -181,33 +185,32 @@ def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[Offer
     waits=True,
 )
 def post_answer(call: Call) -> Response:
-    """Report the shop's answer to an attempt; the answer counts as received by the sandbox.
+    """Report the shop's answer to an attempt, which counts as if the sandbox had received it.
 
     If the answer is not recorded, the same attempt is offered again; the listener then repeats the answer.
     """
-    data: dict[str, Any] = read(ANSWER, json_body(call))
-    return json_answer({"recorded": call.project.relay.answer(data["id"], _reply(data))})
+    data: dict[str, Any] = read(ANSWER_FORM, json_body(call))
+    return json_answer({"recorded": call.project.relay.answer(data["id"], _build_reply(data))})
 
 
-def _reply(data: dict[str, Any]) -> Reply:
-    """Build the shop's reply, with long texts truncated."""
+def _build_reply(data: dict[str, Any]) -> Reply:
     return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
         data.get("body", "").encode()[:ATTEMPT_BODY_BYTES].decode(errors="ignore"),
-        _error(data),
+        _missing_response_reason(data),
         (data.get("warning") or "")[:TEXT_LENGTH_MAX] or None,
     )
 
 
-def _error(data: dict[str, Any]) -> str | None:
+def _missing_response_reason(data: dict[str, Any]) -> str | None:
     """Return the reason for a missing response; None if there is a response."""
     if data.get("status") is not None:
         return None
     return (data.get("error") or "")[:TEXT_LENGTH_MAX] or "the listener gave no reason"
 
 
-def _record(offer: OfferedAttempt) -> dict[str, Any]:
+def _offer_record(offer: OfferedAttempt) -> dict[str, Any]:
     return {
         "id": str(offer.label),
         "webhook": f"{offer.label.webhook}/{offer.label.copy}",

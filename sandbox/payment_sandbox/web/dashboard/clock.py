@@ -12,22 +12,22 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Checkpoint, Irreversible, take_checkpoint, undo_move
+from payment_sandbox.storage.snapshot import Checkpoint, IrreversibleEffects, take_checkpoint, undo_move
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, form_page, url
+from payment_sandbox.web.dashboard.frame import FORM_FACTS, dashboard, enter, form_page, url
 from payment_sandbox.web.dashboard.notices import Notice, move_notice, with_notice
-from payment_sandbox.web.event_stream import ChangeStream, after_of
+from payment_sandbox.web.event_stream import ChangeStream, last_event_number
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
-ADVANCE: Final = AdvanceForm()
+ADVANCE_FORM: Final = AdvanceForm()
 TARGETS: Final = ("by", "until", "to")
 BATCH_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/", **FORM_FACTS)
 def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or run it at a rate."""
     project = enter(call, project_id)
@@ -40,9 +40,9 @@ def post_clock(call: Call, project_id: str) -> Response:
         before = take_checkpoint(project, epoch)
         given = _with_zone(target)
         _refuse_past_time(project, given.get("to"))
-        done = advance_clock(project, read(ADVANCE, given))
+        result = advance_clock(project, read(ADVANCE_FORM, given))
         epoch.slots.of(LAST_MOVE).before = before
-        back = with_notice(project, back, move_notice(project, done, target))
+        back = with_notice(project, back, move_notice(project, result, target))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])
     elif call.request.form.get("rate") == FROZEN:
@@ -52,7 +52,7 @@ def post_clock(call: Call, project_id: str) -> Response:
     return redirect(back)
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **FORM_FACTS)
 def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the current clock move; the page that started the move reports its events."""
     project = enter(call, project_id, catches_up=False)
@@ -75,7 +75,7 @@ class LastMove:
 LAST_MOVE: Final = Slot(LastMove)
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **FORM_FACTS)
 def post_clock_undo(call: Call, project_id: str) -> Response:
     """Undo the last clock move."""
     project = enter(call, project_id)
@@ -88,8 +88,7 @@ def post_clock_undo(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
 
 
-def _permanent_effects(undone: Irreversible) -> str:
-    """Name the effects of a move that cannot be undone."""
+def _permanent_effects(undone: IrreversibleEffects) -> str:
     webhooks, requests = undone
     sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(
         webhooks, f" {webhooks} webhooks had been sent, which cannot be undone."
@@ -112,8 +111,10 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Stream a signal to an open page after each change."""
     project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = call.stream = ChangeStream(project.events, after_of(call.request), BATCH_SECONDS_PER_WATCHER)
-    return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+    stream = call.stream = ChangeStream(
+        project.events, last_event_number(call.request), BATCH_SECONDS_PER_WATCHER
+    )
+    return Response(stream.chunks(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def _refuse_past_time(project: Project, to: str | None) -> None:

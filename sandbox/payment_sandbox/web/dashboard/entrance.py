@@ -8,13 +8,13 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import signing_in
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, own_path, url
+from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboard, own_path, url
 from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401
-SIGN_IN = "sign-in"
+SIGN_IN_NAME = "sign-in"
 PROJECTS_SHOWN_MAX = 200
-LINKS = {
+ROOT_LINKS = {
     "dashboard": "/dashboard/",
     "documentation": "/docs/",
     "openapi": "/openapi.json",
@@ -22,22 +22,22 @@ LINKS = {
 }
 
 
-@route(dashboard, "GET", "/", **VIEW)
+@route(dashboard, "GET", "/", **VIEW_FACTS)
 def get_root(call: Call) -> Response:
     """Redirect browsers to the dashboard; return links as JSON to other clients."""
     if not is_browser(call.request):
-        return json_answer({name: f"{call.site.public_url}{path}" for name, path in LINKS.items()})
+        return json_answer({name: f"{call.site.public_url}{path}" for name, path in ROOT_LINKS.items()})
     return redirect(f"{call.site.base_path}/dashboard/")
 
 
-@route(dashboard, "GET", "/dashboard/", **VIEW)
+@route(dashboard, "GET", "/dashboard/", **VIEW_FACTS)
 def get_dashboard(call: Call) -> Response:
     """Redirect to the only project, or list the projects."""
     projects = signing_in.visible_projects(call)
     if len(projects) == 1:
         return redirect(url(projects[0], "orders/"))
     if not projects and not signing_in.is_open(call):
-        return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN}/")
+        return redirect(f"{call.site.base_path}/dashboard/{SIGN_IN_NAME}/")
     body = call.site.render(
         "dashboard/projects.html",
         projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
@@ -47,13 +47,13 @@ def get_dashboard(call: Call) -> Response:
     return Response(body, content_type=HTML)
 
 
-@route(dashboard, "GET", f"/dashboard/{SIGN_IN}/", **VIEW)
+@route(dashboard, "GET", f"/dashboard/{SIGN_IN_NAME}/", **VIEW_FACTS)
 def get_sign_in(call: Call) -> Response:
     """Show the form for an API key or the control token."""
     return _sign_in_page(call)
 
 
-@route(dashboard, "POST", f"/dashboard/{SIGN_IN}/", **POSTED)
+@route(dashboard, "POST", f"/dashboard/{SIGN_IN_NAME}/", **FORM_FACTS)
 def post_sign_in(call: Call) -> Response:
     """Sign in to a project with its API key, or to all projects with the control token."""
     grant = signing_in.grant_for(call, call.request.form.get("secret", "").strip())
@@ -66,13 +66,13 @@ def post_sign_in(call: Call) -> Response:
     return signing_in.sign_in(call, redirect(own_path(call, call.request.form.get("next", "")) or to), grant)
 
 
-@route(dashboard, "POST", "/dashboard/sign-out/", **POSTED)
+@route(dashboard, "POST", "/dashboard/sign-out/", **FORM_FACTS)
 def post_sign_out(call: Call) -> Response:
     """Sign out."""
     return signing_in.sign_out(call, redirect(f"{call.site.base_path}/dashboard/"))
 
 
-@route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
+@route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW_FACTS)
 def get_project_page(call: Call, project_id: str) -> Response:
     """Redirect to the orders of a project."""
     if UUID.fullmatch(project_id) is None:

@@ -8,38 +8,38 @@ from flask import Response
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.history import EVIDENCE_FORMAT, as_mapping, history
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.journal import as_plain
+from payment_sandbox.projects.journal import to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import ORDER, VIEW, dashboard, enter
+from payment_sandbox.web.dashboard.frame import ORDER_PATH, VIEW_FACTS, dashboard, enter
 from payment_sandbox.web.dashboard.orders import due_events
-from payment_sandbox.web.pictures import Sequence, mermaid, sequence, svg
+from payment_sandbox.web.pictures import SequenceDiagram, draw_sequence, mermaid, svg
 from payment_sandbox.web.routes import route
 
-TEXT: Final = {**VIEW, "media_type": "text/plain"}
+TEXT_FACTS: Final = {**VIEW_FACTS, "media_type": "text/plain"}
 
 
-@route(dashboard, "GET", f"{ORDER}picture.svg", **{**VIEW, "media_type": "image/svg+xml"})
+@route(dashboard, "GET", f"{ORDER_PATH}picture.svg", **{**VIEW_FACTS, "media_type": "image/svg+xml"})
 def get_picture(call: Call, project_id: str, order_id: str) -> Response:
     """Download the sequence diagram of an order."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
-    drawn = svg(_picture(project, order), title=f"What happened to order {order.id}", is_file=True)
-    return _file(drawn, "image/svg+xml", f"order-{order.id[:8]}.svg")
+    picture = svg(_draw_order(project, order), title=f"Sequence diagram of order {order.id}", is_file=True)
+    return _download(picture, "image/svg+xml", f"order-{order.id[:8]}.svg")
 
 
-@route(dashboard, "GET", f"{ORDER}picture.mmd", **TEXT)
+@route(dashboard, "GET", f"{ORDER_PATH}picture.mmd", **TEXT_FACTS)
 def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
     """Download the sequence diagram of an order as Mermaid text."""
     project = enter(call, project_id)
     order = project.find_order(order_id)
-    return _file(mermaid(_picture(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
+    return _download(mermaid(_draw_order(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
 
 
-@route(dashboard, "GET", f"{ORDER}evidence.json", **TEXT)
+@route(dashboard, "GET", f"{ORDER_PATH}evidence.json", **TEXT_FACTS)
 def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
     """Download the evidence of an order: the snapshot, timeline and journal of its project."""
     project = enter(call, project_id)
@@ -56,9 +56,11 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
                 {**request_record(project, entry), "raw": b64encode(_truncate_binary(entry.request)).decode()}
                 for entry in epoch.journal.entries()
             ),
-            "actions": map(as_plain, epoch.journal.actions()),
-            "choices": map(as_plain, epoch.journal.choices()),
-            "snapshot": {name: _plain(part) for name, part in snapshot.snapshot_parts(project).items()},
+            "actions": map(to_plain_data, epoch.journal.actions()),
+            "choices": map(to_plain_data, epoch.journal.choices()),
+            "snapshot": {
+                name: _as_json_value(part) for name, part in snapshot.snapshot_parts(project).items()
+            },
         }
     )
     name = f"order-{order.id[:8]}-evidence.json"
@@ -66,8 +68,8 @@ def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
     return response
 
 
-def _picture(project: Project, order: Order) -> Sequence:
-    return sequence(history(project.epoch, order.id), due_events(project, order))
+def _draw_order(project: Project, order: Order) -> SequenceDiagram:
+    return draw_sequence(history(project.epoch, order.id), due_events(project, order))
 
 
 def _truncate_binary(body: bytes) -> bytes:
@@ -79,10 +81,10 @@ def _truncate_binary(body: bytes) -> bytes:
     return body
 
 
-def _plain(part: Any) -> Any:
+def _as_json_value(part: Any) -> Any:
     return part if isinstance(part, str | int | float | dict | list | None) else list(part)
 
 
-def _file(text: str, media_type: str, name: str) -> Response:
+def _download(text: str, media_type: str, name: str) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(text, mimetype=media_type, headers=headers)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
-from payment_sandbox.methods import ALL
+from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.methods.common import PAGE_KEYS
 from payment_sandbox.operations.choose_scenario import choose_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
@@ -20,27 +20,27 @@ from payment_sandbox.scenarios.variations import offers_in
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, form_page, show, url
+from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboard, enter, form_page, show, url
 from payment_sandbox.web.routes import route
 
 BAD_REQUEST: Final = 400
-ONLINE: Final = frozenset(
-    method.name for method in ALL if any(keys >= PAGE_KEYS for keys in method.capabilities.outcomes)
+METHODS_WITH_PAGE: Final = frozenset(
+    method.name for method in ALL_METHODS if any(keys >= PAGE_KEYS for keys in method.capabilities.outcomes)
 )
 """The payment methods with a customer page."""
 
 
-class Switch(NamedTuple):
+class FaultSwitch(NamedTuple):
     """A fault switch and its state."""
 
     offer: VariationOffer
     is_on: bool
 
 
-def switches(project: Project) -> list[Switch]:
+def switches(project: Project) -> list[FaultSwitch]:
     """Return all switches with their current state."""
     faults = project.epoch.state.faults
-    return [Switch(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
+    return [FaultSwitch(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
@@ -58,7 +58,7 @@ def _toggle(offer: VariationOffer, before: Faults) -> Faults:
     return before.with_rules(kind, others if _is_on(offer, before) else [*rules, *others], rules)
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/faults/", **FORM_FACTS)
 def post_switch(call: Call, project_id: str) -> Response:
     """Switch a common fault on or off, or remove all faults."""
     project = enter(call, project_id)
@@ -73,13 +73,13 @@ def post_switch(call: Call, project_id: str) -> Response:
     return redirect(form_page(call) or url(project, "scenario/"))
 
 
-@route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
+@route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW_FACTS)
 def get_scenario_view(call: Call, project_id: str) -> Response:
     """Show the active scenario with its rules, the other scenarios, and the faults."""
     return _scenario_page(call, enter(call, project_id))
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **FORM_FACTS)
 def post_scenario(call: Call, project_id: str) -> Response:
     """Activate a scenario by name or from YAML."""
     project = enter(call, project_id)
@@ -99,7 +99,7 @@ def post_scenario(call: Call, project_id: str) -> Response:
 
 
 def _scenario_page(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
-    text, violations = project.masking.text(text), [project.masking.record(each) for each in wrong]
+    text, violations = project.masking.mask_text(text), [project.masking.mask_record(each) for each in wrong]
     active = project.epoch.state.scenario
     known = {
         scenario.name: scenario
@@ -117,7 +117,7 @@ def _scenario_page(call: Call, project: Project, text: str = "", wrong: Sequence
         scenarios=others,
         switches=switches(project),
         text=text,
-        in_words=partial(rule_in_words, online=ONLINE),
+        in_words=partial(rule_in_words, online=METHODS_WITH_PAGE),
         lines=lines,
         violations=violations,
         wrong_lines={violation.line for violation in violations if violation.line is not None},

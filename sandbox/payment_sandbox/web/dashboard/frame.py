@@ -11,23 +11,23 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response
 
-from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
+from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words
-from payment_sandbox.web.addresses import base_path, takes_snapshot
-from payment_sandbox.web.auth import same_site_only, without_secrets
+from payment_sandbox.web.addresses import accepts_snapshot, base_path
+from payment_sandbox.web.auth import redirect_without_secrets, require_same_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy, redirect
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.notices import (
-    NAME,
+    NOTICE_PARAMETER,
+    format_optional_euros,
     notice_for,
-    refusal,
-    shown_euros,
+    refusal_notice,
     with_notice,
     without_notice,
 )
@@ -44,14 +44,14 @@ from payment_sandbox.web.dashboard.signing_in import (
 )
 from payment_sandbox.web.dashboard.verdict import (
     available_review,
-    counts,
-    moment_of_day,
+    describe_period,
+    format_moment_of_day,
+    navigation_counts,
     orders_with_mistakes,
-    period_in_words,
 )
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, held_webhooks, let_others_run, with_headers
+from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks, with_headers
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import route
 
@@ -60,9 +60,9 @@ ASSETS: Final = {
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-PATH_MARKS: Final = frozenset("[._")  # the marks of a field's path
+PATH_MARKS: Final = frozenset("[._")  # characters that indicate a field path rather than a word
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
-REMARKS: Final = {
+INVALID_QUERY_REMARKS: Final = {
     "before": "The requested page of the list no longer exists; this is the first page.",
     "sort": "This sort order does not exist; the newest orders are first.",
 }
@@ -73,22 +73,22 @@ REFRESH_MS_MIN: Final = 300
 REFRESH_MS_MAX: Final = 2000
 REFRESH_MS_PER_WATCHER: Final = 25
 REFRESH_PER_TIME_TAKEN: Final = 20
-HEADERS: Final = {**PAGE_HEADERS, **policy("'self'")}
-VIEW: Final[Mapping[str, Any]] = {
+HEADERS: Final = {**PAGE_HEADERS, **csp_headers("'self'")}
+VIEW_FACTS: Final[Mapping[str, Any]] = {
     "media_type": "text/html",
     "errors": (403, 404),
     "without_body": (303,),
     "slow": True,
 }
-POSTED: Final[Mapping[str, Any]] = {
+FORM_FACTS: Final[Mapping[str, Any]] = {
     "media_type": "text/html",
     "errors": (400, 403, 404, 409),
     "status": 303,
     "waits": True,
 }
-ORDERS: Final = "/dashboard/<project_id>/orders/"
-ORDER: Final = f"{ORDERS}<order_id>/"
-VIEWS: Final = {
+ORDERS_PATH: Final = "/dashboard/<project_id>/orders/"
+ORDER_PATH: Final = f"{ORDERS_PATH}<order_id>/"
+VIEW_TITLES: Final = {
     "orders": "Orders",
     "webhooks": "Webhooks",
     "journal": "Journal",
@@ -102,9 +102,9 @@ VIEWS: Final = {
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 
 
-def only_whole_forms(call: Call, call_next: CallNext) -> Response:
+def refuse_large_forms(call: Call, call_next: CallNext) -> Response:
     """Refuse forms above the size limit, which would be parsed incompletely."""
-    if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
+    if not accepts_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
     return call_next(call)
 
@@ -113,48 +113,48 @@ class SignInRequired(Exception):
     """The project requires a sign-in."""
 
 
-dashboard.add_app_template_filter(shown_euros, "euros")
+dashboard.add_app_template_filter(format_optional_euros, "euros")
 dashboard.add_app_template_global(fault_in_words, "fault_name")
 
 
 @dashboard.app_template_filter("clock")
-def clock_text(at: datetime | str) -> str:
+def format_clock(at: datetime | str) -> str:
     """Format a time to the second."""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return f"{moment.day} {moment:%b %Y %H:%M:%S}"
 
 
 @dashboard.app_template_filter("day")
-def day_text(at: str) -> str:
+def format_day(at: str) -> str:
     """Format the day of a time, with the weekday."""
     moment = datetime.fromisoformat(at)
     return f"{moment:%A} {moment.day} {moment:%B %Y}"
 
 
 @dashboard.app_template_filter("moment_of_day")
-def moment_of_text(at: str, now: datetime) -> str:
+def format_moment_text(at: str, now: datetime) -> str:
     """Format the time of day of an event, with the day unless it is today."""
-    return moment_of_day(datetime.fromisoformat(at), now)
+    return format_moment_of_day(datetime.fromisoformat(at), now)
 
 
 @dashboard.app_template_filter("sentence")
-def sentence(text: str) -> str:
+def capitalize_sentence(text: str) -> str:
     """Capitalize the first word of a text, unless it is the path of a field."""
     first = text.partition(" ")[0]
     return text if PATH_MARKS.intersection(first) else f"{text[:1].upper()}{text[1:]}"
 
 
 @dashboard.app_template_filter("short")
-def short(path: str) -> str:
+def shorten_ids(path: str) -> str:
     """Shorten the ids in a path to their first characters."""
     return UUID.sub(r"\1…", path)
 
 
 @dashboard.app_template_filter("evidence")
-def evidence(line: str) -> str:
+def format_evidence(line: str) -> str:
     """Format a call or an attempt of a finding, without fractions of seconds and with short ids."""
     at, _, what = line.partition("  ")
-    return f"{clock_text(at)}  {short(what).replace(' -> ', ' → ')}" if what else short(line)
+    return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
 
 
 def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
@@ -184,7 +184,7 @@ def _refuse_wrong_form(call: Call, project_id: str) -> None:
     if problem:
         raise RequestRefused(403, problem)
     for values in call.request.form.listvalues():
-        if any(NOT_TEXT.search(value) for value in values):
+        if any(FORBIDDEN_CHARACTER.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
 
 
@@ -194,7 +194,7 @@ def order_name(project: Project, order_id: str | None) -> str:
     if order is not None and order.refund_of_order_id is not None:
         return f"Refund {euros(order.amount_cents)} of {order_name(project, order.refund_of_order_id)}"
     number = order.merchant_order_id if order is not None else None
-    return project.masking.text(number) if number else (order_id or "")[:8]
+    return project.masking.mask_text(number) if number else (order_id or "")[:8]
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
@@ -206,7 +206,7 @@ def url(project: Project, path: str = "", **query: str | None) -> str:
 
 def show(call: Call, template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
     """Render a page of a project in the frame."""
-    known = available_review(project, may_wait=LIVE in call.request.headers)
+    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
     body = call.site.render(
         f"dashboard/{template}.html",
         project=project,
@@ -214,7 +214,7 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         url=lambda path="", **query: url(project, path, **query),
         order_name=lambda order_id: order_name(project, order_id),
         view=view,
-        views=VIEWS,
+        views=VIEW_TITLES,
         token=form_token(call, project.project_id),
         is_open=is_open(call),
         state=project.epoch.state,
@@ -222,13 +222,13 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
-        counts=counts(known),
+        counts=navigation_counts(known),
         orders_with_mistakes=orders_with_mistakes(known),
         is_reviewed=known is not None,
-        ahead=_ahead(project),
+        ahead=_clock_difference(project),
         events_so_far=project.epoch.advance_log,
-        active_faults=project.epoch.state.faults.active,
-        notice=notice_for(project, call.request.args.get(NAME)),
+        active_faults=project.epoch.state.faults.active_count,
+        notice=notice_for(project, call.request.args.get(NOTICE_PARAMETER)),
         current_page=without_notice(call.request.full_path.rstrip("?")),
         refresh_ms=_refresh_ms(call, project),
         event=project.events.number,
@@ -237,12 +237,12 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
     return Response(body, status=status, content_type=HTML)
 
 
-def _ahead(project: Project) -> str:
+def _clock_difference(project: Project) -> str:
     """Format the difference between sandbox time and real time; empty if it is small."""
     offset = project.now() - project.services.real.wall_now()
     if abs(offset) < timedelta(minutes=1):
         return ""
-    return f"{period_in_words(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
+    return f"{describe_period(abs(offset))} {'ahead' if offset > timedelta() else 'behind'}"
 
 
 def _refresh_ms(call: Call, project: Project) -> int:
@@ -260,11 +260,11 @@ def _menu(call: Call, project: Project) -> list[Project]:
     return [project, *islice(others, MENU_MAX)]
 
 
-def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
+def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
     """Return the next due events."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.in_order() if applies(epoch, due))
-    return [event(entry) for entry in islice(due, most)]
+    return [event(entry) for entry in islice(due, rows_max)]
 
 
 def form_page(call: Call) -> str:
@@ -273,10 +273,10 @@ def form_page(call: Call) -> str:
 
 
 def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
-    """Return the query of a list without invalid values, and a remark about the invalid values."""
+    """Return a list's query with invalid values removed, and a remark about them."""
     wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
     valid = {name: value for name, value in args.items() if value and name not in wrong}
-    return valid, " ".join(REMARKS[name] for name in wrong)
+    return valid, " ".join(INVALID_QUERY_REMARKS[name] for name in wrong)
 
 
 def own_path(call: Call, address: str) -> str:
@@ -303,7 +303,7 @@ def ask_to_sign_in(call: Call) -> Response:
     return redirect(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': requested})}")
 
 
-def refuse(call: Call, error: Exception) -> Response:
+def answer_error(call: Call, error: Exception) -> Response:
     """Answer refusals with a page for browsers and with JSON for other clients."""
     if isinstance(error, SignInRequired):
         return ask_to_sign_in(call)
@@ -330,7 +330,7 @@ def _redirect_to_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     project, back = call.owner, form_page(call)
     if call.request.method != "POST" or project is None or not back:
         return None
-    return redirect(with_notice(project, back, refusal(project, error, call.request.form)))
+    return redirect(with_notice(project, back, refusal_notice(project, error, call.request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
@@ -347,34 +347,34 @@ def asset(name: str) -> bytes:
     return files("payment_sandbox.web.dashboard").joinpath("assets", name).read_bytes()
 
 
-LIVE: Final = "Sandbox-Live"
-"""The header of a page's own refresh; requests without it get an uncached page."""
+LIVE_HEADER: Final = "Sandbox-Live"
+"""The header sent when a page refreshes itself; requests without it get an uncached page."""
 
 OK: Final = 200
 CROWD_MIN: Final = 9
-SHARE_OF_REFRESH: Final = 0.25
+REFRESH_SHARE: Final = 0.25
 PAGES_MAX: Final = 16
 LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDict)
 """The recently rendered pages of a busy project, oldest first: the time and the page."""
 
 
-def shared_pages(call: Call, call_next: CallNext) -> Response:
+def serve_shared_pages(call: Call, call_next: CallNext) -> Response:
     """Answer with a recently rendered page, or cache a new one."""
     project = _crowded_project(call)
     if project is None:
         return call_next(call)
     pages = project.epoch.slots.of(LIVE_PAGES)
-    shared = pages.get(_key(call))
-    if shared is not None and _now(project) - shared[0] <= _age_seconds_max(project):
+    shared = pages.get(_cache_key(call))
+    if shared is not None and _monotonic_seconds(project) - shared[0] <= _age_seconds_max(project):
         return Response(shared[1], content_type=HTML)
     response = call_next(call)
     if response.status_code == OK and response.mimetype == "text/html":
-        _cache(project, pages, _key(call), response.get_data())
+        _cache(project, pages, _cache_key(call), response.get_data())
     return response
 
 
 def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
-    now = _now(project)
+    now = _monotonic_seconds(project)
     for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads may add pages
         if now - at_seconds > _age_seconds_max(project):
             pages.pop(other, None)
@@ -385,7 +385,7 @@ def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: 
 
 def _crowded_project(call: Call) -> Project | None:
     """Return the project of a refreshing page if many of its pages are open; None otherwise."""
-    if call.request.method != "GET" or LIVE not in call.request.headers:
+    if call.request.method != "GET" or LIVE_HEADER not in call.request.headers:
         return None
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
     if project is None or project.events.watchers < CROWD_MIN or not may_see(call, project):
@@ -393,25 +393,25 @@ def _crowded_project(call: Call) -> Project | None:
     return project
 
 
-def _key(call: Call) -> str:
+def _cache_key(call: Call) -> str:
     return f"{call.request.full_path} {call.request.cookies.get(COOKIE, '')}"
 
 
-def _now(project: Project) -> float:
+def _monotonic_seconds(project: Project) -> float:
     return project.services.real.monotonic_seconds()
 
 
 def _age_seconds_max(project: Project) -> float:
-    return SHARE_OF_REFRESH * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000
+    return REFRESH_SHARE * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000
 
 
 MIDDLEWARES: Final = (
     let_others_run,
     with_headers(HEADERS),
-    same_site_only,
-    without_secrets,
-    only_whole_forms,
-    shared_pages,
-    held_webhooks,
+    require_same_site,
+    redirect_without_secrets,
+    refuse_large_forms,
+    serve_shared_pages,
+    release_held_webhooks,
 )
-FACE: Final = Face(dashboard, MIDDLEWARES, refuse)
+FACE: Final = Face(dashboard, MIDDLEWARES, answer_error)

@@ -16,12 +16,12 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
 NOTICES_MAX: Final = 50
-NAME: Final = "notice"  # the query parameter with the name of a notice
-MOMENT: Final = "at"  # the query parameter with an earlier moment of an order
+NOTICE_PARAMETER: Final = "notice"  # the query parameter with the name of a notice
+MOMENT_PARAMETER: Final = "at"  # the query parameter with an earlier moment of an order
 RESTORED_FIELDS: Final = ("action", "amount", "description", "url", "body", "after")  # of a refused form
-TYPED_MAX: Final = 16_384
+INPUT_LENGTH_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
-WORDS_OF: Final = {
+EVENT_WORDS: Final = {
     "expiry": ("expiry", "expiries"),
     "page-expiry": ("payment page expired", "payment pages expired"),
     "authorization-expiry": ("authorization expired", "authorizations expired"),
@@ -35,12 +35,12 @@ class Notice(NamedTuple):
     text: str
     orders: Sequence[str] = ()  # the ids of the affected orders
     is_refusal: bool = False
-    typed: Mapping[str, str] = {}
+    inputs: Mapping[str, str] = {}
     is_move: bool = False  # a clock move, which can be undone
     target: Mapping[str, str] = {}  # the target of a move that stopped early, to continue it
 
 
-def shown_euros(cents: int | None) -> str:
+def format_optional_euros(cents: int | None) -> str:
     """Format an amount in euros; empty for None."""
     return "" if cents is None else euros(cents)
 
@@ -57,14 +57,20 @@ def with_notice(project: Project, address: str, notice: Notice) -> str:
     while len(notices) > NOTICES_MAX:
         notices.popitem(last=False)
     parts = urlsplit(address)
-    query = [pair for pair in parse_qsl(parts.query) if pair[0] != NAME] + [(NAME, name)]
+    query = [pair for pair in parse_qsl(parts.query) if pair[0] != NOTICE_PARAMETER] + [
+        (NOTICE_PARAMETER, name)
+    ]
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
 def without_notice(address: str) -> str:
     """Return the address of a page without a notice and an earlier moment."""
     parts = urlsplit(address)
-    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in (NAME, MOMENT)]
+    query = [
+        pair
+        for pair in parse_qsl(parts.query, keep_blank_values=True)
+        if pair[0] not in (NOTICE_PARAMETER, MOMENT_PARAMETER)
+    ]
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
@@ -73,30 +79,30 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
     return project.slots.of(NOTICES).get(name or "")
 
 
-def move_notice(project: Project, done: AdvanceResult, target: Mapping[str, str]) -> Notice:
+def move_notice(project: Project, result: AdvanceResult, target: Mapping[str, str]) -> Notice:
     """Describe a clock move; after an early stop, with the reason and the remaining target."""
-    happened = _count_events(done.events)
-    orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))
-    to = short_moment(done.ended, done.begun)
-    if not done.stopped:
+    happened = _count_events(result.events)
+    orders = list(dict.fromkeys(event["order_id"] for event in result.events if event.get("order_id")))
+    to = short_moment(result.ended, result.begun)
+    if not result.stopped:
         return Notice(f"Moved to {to}: {happened}.", orders[:ORDERS_SHOWN], is_move=True)
-    if done.by_hand:
+    if result.by_hand:
         return Notice(
             f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN], is_move=True
         )
-    text = f"Stopped at {to}: {_stop_reason(project, done)}: continue or undo."
-    return Notice(text, (), True, is_move=True, target=_remaining_target(done, target))
+    text = f"Stopped at {to}: {_stop_reason(project, result)}: continue or undo."
+    return Notice(text, (), True, is_move=True, target=_remaining_target(result, target))
 
 
-def _stop_reason(project: Project, done: AdvanceResult) -> str:
+def _stop_reason(project: Project, result: AdvanceResult) -> str:
     """Explain a slow move by the shop's average response time to webhooks, if any were answered."""
     took_ms = [
         attempt.reply.duration_ms
         for delivery in project.epoch.store.deliveries()
         for attempt in delivery.attempts
-        if attempt.at >= done.begun
+        if attempt.at >= result.begun
     ]
-    webhooks = len(took_ms) + len(done.under_way)
+    webhooks = len(took_ms) + len(result.under_way)
     if not took_ms:
         return f"your shop has not answered {_count_webhooks(webhooks)} yet"
     return (
@@ -108,24 +114,23 @@ def _count_webhooks(webhooks: int) -> str:
     return f"{webhooks} webhook{'' if webhooks == 1 else 's'}"
 
 
-def _remaining_target(done: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the target for the rest of a move, with a period converted to a time."""
+def _remaining_target(result: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the target of the remaining move, with a period converted to a time."""
     if "by" not in target:
         return target
-    return {"to": Period.parse(target["by"]).after(done.begun).isoformat()}
+    return {"to": Period.parse(target["by"]).after(result.begun).isoformat()}
 
 
 def _count_events(events: Sequence[Mapping[str, Any]]) -> str:
-    """Summarize the events by kind."""
     kinds = Counter(str(event.get("kind")) for event in events)
     if not kinds:
         return "nothing was due"
-    return ", ".join(f"{count} {_words(kind, count)}" for kind, count in kinds.most_common())
+    return ", ".join(f"{count} {_event_words(kind, count)}" for kind, count in kinds.most_common())
 
 
-def _words(kind: str, count: int) -> str:
+def _event_words(kind: str, count: int) -> str:
     plain = kind.replace("-", " ")
-    one, many = WORDS_OF.get(kind, (plain, f"{plain}s"))
+    one, many = EVENT_WORDS.get(kind, (plain, f"{plain}s"))
     return one if count == 1 else many
 
 
@@ -140,23 +145,26 @@ def answer_notice(project: Project, order_id: str) -> Notice:
         attempt for delivery in project.epoch.store.deliveries_of(order_id) for attempt in delivery.attempts
     ]
     is_bad = not attempts or not all(attempt.reply.is_delivered for attempt in attempts)
-    text = " and ".join(dict.fromkeys(_answer(attempt.reply) for attempt in attempts)) or "nothing yet"
+    text = (
+        " and ".join(dict.fromkeys(_describe_reply(attempt.reply) for attempt in attempts)) or "nothing yet"
+    )
     if attempts and all(attempt.is_withheld for attempt in attempts):
         return Notice(f"A test order was paid, but your shop received no webhook: {text}.", (order_id,), True)
-    text = project.masking.text(f"A test order was paid, and your shop answered {text}.")
+    text = project.masking.mask_text(f"A test order was paid, and your shop answered {text}.")
     return Notice(text, (order_id,), is_bad)
 
 
-def _answer(reply: Reply) -> str:
+def _describe_reply(reply: Reply) -> str:
     if reply.fault is None and reply.status is not None:
         return f"{reply.status} in {reply.duration_ms:.0f} ms"
     return reply.fault or reply.error or reply.warning or "no answer"
 
 
-def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
+def refusal_notice(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
     """Explain the refusal of a form, and store its input."""
     violations = [violation["message"] for violation in error["violations"]]
     text = convert_cents("; ".join(dict.fromkeys(violations)) or str(error["value"]))
-    typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in RESTORED_FIELDS if name in form}
-    text = project.masking.text(f"{text[:1].upper()}{text[1:]}")
-    return Notice(text, (), True, typed)
+    mask_text = project.masking.mask_text
+    inputs = {name: mask_text(form[name])[:INPUT_LENGTH_MAX] for name in RESTORED_FIELDS if name in form}
+    text = mask_text(f"{text[:1].upper()}{text[1:]}")
+    return Notice(text, (), True, inputs)

@@ -8,23 +8,23 @@ from typing import Any, Final, NamedTuple, cast
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORTS, OrderFilter, count_orders, find_orders
+from payment_sandbox.operations.find_orders import SORT_ORDERS, OrderFilter, count_orders, find_orders
 from payment_sandbox.operations.folding import fold
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
-from payment_sandbox.operations.recipes import play, playable
+from payment_sandbox.operations.recipes import play, playable_recipes
 from payment_sandbox.orders.actions import ACTIONS, Action
-from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.control import journal_summary
@@ -33,10 +33,10 @@ from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.frame import (
-    ORDER,
-    ORDERS,
-    POSTED,
-    VIEW,
+    FORM_FACTS,
+    ORDER_PATH,
+    ORDERS_PATH,
+    VIEW_FACTS,
     dashboard,
     enter,
     form_page,
@@ -44,12 +44,12 @@ from payment_sandbox.web.dashboard.frame import (
     url,
     valid_query,
 )
-from payment_sandbox.web.dashboard.notices import MOMENT, answer_notice, with_notice
+from payment_sandbox.web.dashboard.notices import MOMENT_PARAMETER, answer_notice, with_notice
 from payment_sandbox.web.dashboard.reproductions import reproduction
-from payment_sandbox.web.dashboard.snippets import creation_of, curl, pretty, test_code
-from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict
+from payment_sandbox.web.dashboard.snippets import creation_of, curl, format_body, test_code
+from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, order_moment, verdict
 from payment_sandbox.web.dashboard.what_if import create_manual_order, what_if_options
-from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
+from payment_sandbox.web.pictures import LANES, ROWS_MAX, ScheduledEvent, draw_sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -58,8 +58,8 @@ ROWS_SHOWN_MAX: Final = 5000  # of a diagram
 NUMBER_LENGTH_MAX: Final = 9
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
 REQUESTS_SHOWN: Final = 8
-CUSTOMERS: Final = {"customer visit", "customer pay", "customer choose"}
-LABELS: Final = {
+CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
+ACTION_LABELS: Final = {
     "customer pay": "Customer pays",
     "customer cancel": "Customer cancels",
     "customer fail": "Payment fails",
@@ -70,8 +70,8 @@ LABELS: Final = {
     "processor settle": "Processor settles",
     "processor fail": "Processor refuses",
 }
-ACT: Final = ActForm()
-DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
+ACT_FORM: Final = ActForm()
+ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
 TEST_ORDER: Final = {
     "currency": "EUR",
     "amount": 2295,
@@ -106,14 +106,14 @@ TEST_ORDER: Final = {
 }
 
 
-@route(dashboard, "GET", ORDERS, **VIEW)
+@route(dashboard, "GET", ORDERS_PATH, **VIEW_FACTS)
 def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the orders, newest first."""
     project = enter(call, project_id)
     return _orders_page(call, project, None)
 
 
-@route(dashboard, "POST", ORDERS, **POSTED)
+@route(dashboard, "POST", ORDERS_PATH, **FORM_FACTS)
 def post_test_order(call: Call, project_id: str) -> Response:
     """Create a test order."""
     project = enter(call, project_id)
@@ -122,7 +122,7 @@ def post_test_order(call: Call, project_id: str) -> Response:
     return redirect(url(project, f"orders/{order.id}/"))
 
 
-@route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
+@route(dashboard, "POST", f"{ORDERS_PATH}in-a-state/", **FORM_FACTS)
 def post_order_in_a_state(call: Call, project_id: str) -> Response:
     """Create a test order in a chosen state."""
     project = enter(call, project_id)
@@ -132,7 +132,7 @@ def post_order_in_a_state(call: Call, project_id: str) -> Response:
     return redirect(url(project, f"orders/{order.id}/"))
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
+@route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **FORM_FACTS)
 def post_test_webhook(call: Call, project_id: str) -> Response:
     """Pay a test order, and show the shop's answers to its webhooks."""
     project = enter(call, project_id)
@@ -142,7 +142,7 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, back, answer_notice(project, order.id)))
 
 
-@route(dashboard, "GET", ORDER, **VIEW)
+@route(dashboard, "GET", ORDER_PATH, **VIEW_FACTS)
 def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     """Show the page of an order."""
     project = enter(call, project_id)
@@ -152,24 +152,24 @@ def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     return _orders_page(call, project, order)
 
 
-@route(dashboard, "POST", f"{ORDER}act/", **POSTED)
+@route(dashboard, "POST", f"{ORDER_PATH}act/", **FORM_FACTS)
 def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
     """Act as the customer, the bank, the screening, the processor or the merchant."""
     project = enter(call, project_id)
     actor, _, name = call.request.form.get("action", "").partition(" ")
-    amount_cents = typed_cents(call, "amount")
+    amount_cents = parse_cents(call, "amount")
     call.hold_webhooks()
-    if actor == MERCHANT:
+    if actor == MERCHANT_ACTOR:
         act_as_merchant(project, order_id, name, amount_cents)
     else:
-        given = {field: call.request.form[field] for field in DETAILS if call.request.form.get(field)}
-        data = read(ACT, {"actor": actor, "action": name, **given})
+        given = {field: call.request.form[field] for field in ACTION_DETAILS if call.request.form.get(field)}
+        data = read(ACT_FORM, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
     return redirect(form_page(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
-def typed_cents(call: Call, field: str) -> int | None:
+def parse_cents(call: Call, field: str) -> int | None:
     """Parse an amount in euros, such as 12.95; None if the field is empty.
 
     Raises:
@@ -179,7 +179,7 @@ def typed_cents(call: Call, field: str) -> int | None:
     if not typed:
         return None
     try:
-        cents = typed_euros(typed)
+        cents = parse_euros(typed)
     except ValueError:
         raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")]) from None
     if not 0 < cents <= AMOUNT_CENTS_MAX:
@@ -187,9 +187,11 @@ def typed_cents(call: Call, field: str) -> int | None:
     return cents
 
 
-def due_events(project: Project, order: Order) -> list[PictureDue]:
+def due_events(project: Project, order: Order) -> list[ScheduledEvent]:
     """Return the due events of an order for its diagram."""
-    return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)]
+    return [
+        ScheduledEvent(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)
+    ]
 
 
 def link_of(project: Project, happening: TimelineEntry) -> str | None:
@@ -202,9 +204,11 @@ def link_of(project: Project, happening: TimelineEntry) -> str | None:
 
 
 def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
-    args, remark = valid_query(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
-    wanted = OrderFilter(*map(args.get, OrderFilter._fields))
-    rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
+    args, remark = valid_query(
+        call.request.args, before=project.epoch.store.order, sort=SORT_ORDERS.__contains__
+    )
+    criteria = OrderFilter(*map(args.get, OrderFilter._fields))
+    rows = list(islice(find_orders(project.epoch, criteria), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
         call,
@@ -212,17 +216,17 @@ def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
         project,
         "orders",
         rows=[
-            {**project.masking.record(order_row(project, row)), "look": look_of(row)}
+            {**project.masking.mask_record(order_row(project, row)), "look": look_of(row)}
             for row in rows[:ROWS_SHOWN]
         ],
         has_more=len(rows) > ROWS_SHOWN,
         count=count_orders(project.epoch),
-        wanted=wanted,
+        criteria=criteria,
         remark=remark,
-        sorts=SORTS,
+        sorts=SORT_ORDERS,
         statuses=[status.value for status in OrderStatus],
-        methods=NAMES,
-        recipes=playable(project.settings.mode),
+        methods=METHOD_NAMES,
+        recipes=playable_recipes(project.settings.mode),
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
         switches=faults.switches(project),
         **(_order_values(call, project, order) if order is not None else _empty_values(call, project)),
@@ -230,7 +234,6 @@ def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
 
 
 def _empty_values(call: Call, project: Project) -> dict[str, Any]:
-    """Return the values of the page without a selected order."""
     return {
         "order": None,
         "steps": first_steps(project),
@@ -238,15 +241,14 @@ def _empty_values(call: Call, project: Project) -> dict[str, Any]:
     }
 
 
-def _requested_moment(call: Call, most: int) -> int | None:
+def _requested_moment(call: Call, entries_max: int) -> int | None:
     """Return the number of timeline entries up to the requested moment; None for the present."""
-    text = call.request.args.get(MOMENT, "")
+    text = call.request.args.get(MOMENT_PARAMETER, "")
     is_number = text.isascii() and text.isdecimal() and len(text) < NUMBER_LENGTH_MAX
-    return int(text) if is_number and 0 < int(text) <= most else None
+    return int(text) if is_number and 0 < int(text) <= entries_max else None
 
 
 def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
-    """Return the values of the page of an order."""
     known, created = verdict(project, order), creation_of(project, order)
     overview, reproduced = order_overview(project, order), reproduction(project, order, known.findings)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
@@ -257,15 +259,15 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "verdict": known,
         "overview": overview,
         "possible": possible,
-        "simulated_actions": [action for action in possible if action in LABELS],
+        "simulated_actions": [action for action in possible if action in ACTION_LABELS],
         "look": look_of(order),
-        "labels": LABELS,
+        "labels": ACTION_LABELS,
         "offered": offered_methods(project.settings, order),
-        "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
+        "page_path": order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
         "curl": curl(project, created),
         "test_code": reproduced or test_code(project, order),
         "is_reproduced": reproduced is not None,
-        "pretty": pretty,
+        "format_body": format_body,
         **_history_values(call, project, order, known),
         **what_if_options(project, order, created),
     }
@@ -282,17 +284,17 @@ def _history_values(call: Call, project: Project, order: Order, known: OrderVerd
     omitted, number = len(happenings) - len(shown), _requested_moment(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     events = due_events(project, order)
-    diagram = sequence(fold(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
+    diagram = draw_sequence(fold(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
     return {
         "happenings": shown,
         "omitted": omitted,
         "moments": range(omitted + 1, len(happenings) + 1),
-        "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
+        "moment": order_moment(project, order, happenings, number, known.beliefs) if happenings else None,
         "full_url": full_url,
         "link": link,
         "diagram": diagram,
         "lanes": LANES,
-        "picture": svg(diagram, title=f"What happened to order {order.id}"),
+        "picture": svg(diagram, title=f"Sequence diagram of order {order.id}"),
     }
 
 
@@ -345,7 +347,6 @@ def first_calls(server_url: str) -> dict[str, str]:
 
 
 def _has_moved(project: Project) -> bool:
-    """Whether the clock has been moved since the start."""
     start = project.identity.start.at
     if start is not None and not project.epoch.state.clock.running:
         return project.now() != start

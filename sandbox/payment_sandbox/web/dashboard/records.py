@@ -22,7 +22,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
-from payment_sandbox.operations.in_words import describe_call, refusal, short_reason, status_in
+from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason, status_in
 from payment_sandbox.operations.outcomes import play_outcome, playable_outcomes
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
@@ -31,7 +31,7 @@ from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
-    DELIVERIES_MAX,
+    ATTEMPTS_MAX,
     LOST,
     Delivery,
     DeliveryState,
@@ -48,9 +48,9 @@ from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import (
-    LIVE,
-    POSTED,
-    VIEW,
+    FORM_FACTS,
+    LIVE_HEADER,
+    VIEW_FACTS,
     dashboard,
     enter,
     form_page,
@@ -59,33 +59,39 @@ from payment_sandbox.web.dashboard.frame import (
     valid_query,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.orders import typed_cents
-from payment_sandbox.web.dashboard.snippets import command, curl, pretty
-from payment_sandbox.web.dashboard.verdict import available_review, group_findings, moment_of_day
+from payment_sandbox.web.dashboard.orders import parse_cents
+from payment_sandbox.web.dashboard.snippets import command, curl, format_body
+from payment_sandbox.web.dashboard.verdict import available_review, format_moment_of_day, group_findings
 from payment_sandbox.web.dashboard.what_if import create_manual_order
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
 BODY_LENGTH_MAX: Final = 16_384
-OUTCOMES: Final = {
+OUTCOME_LABELS: Final = {
     DeliveryState.PENDING.value: "pending (will retry)",
     DeliveryState.DELIVERED.value: "delivered",
     DeliveryState.FAILED.value: "gave up",
     LOST: "lost (fault)",
 }
-DELAYS: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
-CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
-PROJECT: Final = "/dashboard/<project_id>"
-STORABLE: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
-USES: Final = {ONE_CLICK: "one click", RECURRING: "recurring payments"}
-SMALL_CENTS: Final = 1295
+DELAY_LABELS: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
+CALL_KIND_LABELS: Final = {
+    "2xx": "done",
+    "3xx": "not changed",
+    "4xx": "refused",
+    "5xx": "failed",
+    "cut": "cut",
+}
+PROJECT_PATH: Final = "/dashboard/<project_id>"
+STORABLE_CARDS: Final = {name: card for name, card in CARDS.items() if card.refusal is None}
+CARD_USE_LABELS: Final = {ONE_CLICK: "one click", RECURRING: "recurring payments"}
+SAMPLE_CENTS: Final = 1295
 QR_FORM: Final = QrForm()
 
 
 class WebhookFilter(NamedTuple):
     """A filter of webhooks; an empty field matches any."""
 
-    state: str  # one of OUTCOMES
+    state: str  # one of OUTCOME_LABELS
     text: str  # a part of the order's number or id, or of the status
 
     def matches(self, project: Project, delivery: Delivery) -> bool:
@@ -99,24 +105,24 @@ class WebhookFilter(NamedTuple):
 
 def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
     """Describe the progress of a webhook in a sentence."""
-    outcome, tries = delivery.outcome, delivery.tries
+    outcome, tries = delivery.outcome, delivery.delivery_attempts
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
     if outcome == DeliveryState.PENDING:
         upcoming = (
-            f"next at {moment_of_day(next_at, now)}"
+            f"next at {format_moment_of_day(next_at, now)}"
             if next_at is not None
             else "the next attempt is in flight"
         )
-        return f"Pending: {failed} of {DELIVERIES_MAX} attempts failed, {upcoming}."
+        return f"Pending: {failed} of {ATTEMPTS_MAX} attempts failed, {upcoming}."
     if outcome == LOST:
         return "Lost by a fault: your shop never received it, but the service considers it delivered."
-    answer = _answer(tries[-1].reply) if tries else "sent manually"
+    answer = _describe_reply(tries[-1].reply) if tries else "sent manually"
     if outcome == DeliveryState.FAILED:
         return f"Failed after {failed} attempts: {answer}."
     return f"Delivered{f' on attempt {tries[-1].number}' if failed else ''}: {answer}."
 
 
-def _answer(reply: Reply) -> str:
+def _describe_reply(reply: Reply) -> str:
     if reply.status is None:
         return reply.error or reply.warning or "no answer"
     return f"your shop answered {reply.status} in {reply.duration_ms:.0f} ms"
@@ -131,34 +137,33 @@ def _next_attempts(epoch: Epoch) -> dict[str, datetime]:
     return next_at
 
 
-def _webhook_rows(project: Project, shown: Sequence[Delivery]) -> list[dict[str, object]]:
-    """Return webhooks with their progress."""
+def _webhook_rows(project: Project, deliveries: Sequence[Delivery]) -> list[dict[str, object]]:
     epoch = project.epoch
-    has_pending = any(delivery.state is DeliveryState.PENDING for delivery in shown)
+    has_pending = any(delivery.state is DeliveryState.PENDING for delivery in deliveries)
     next_at = _next_attempts(epoch) if has_pending else {}
     return [
         {
             **delivery_record(delivery, project.masking),
             "created": timestamp(delivery.created),
             "outcome": delivery.outcome,
-            "attempt_count": len(delivery.tries),
+            "attempt_count": len(delivery.delivery_attempts),
             "next_at": next_at[delivery.id].isoformat() if delivery.id in next_at else None,
             "summary": describe_delivery(delivery, next_at.get(delivery.id), epoch.now()),
         }
-        for delivery in shown
+        for delivery in deliveries
     ]
 
 
-@route(dashboard, "GET", f"{PROJECT}/webhooks/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/webhooks/", **VIEW_FACTS)
 def get_webhooks_view(call: Call, project_id: str) -> Response:
     """Show the webhooks, newest first."""
     project = enter(call, project_id)
     store = project.epoch.store
-    wanted = WebhookFilter(*(call.request.args.get(name, "").strip() for name in WebhookFilter._fields))
+    criteria = WebhookFilter(*(call.request.args.get(name, "").strip() for name in WebhookFilter._fields))
     deliveries = store.deliveries()
-    newest = (delivery for delivery in reversed(deliveries) if wanted.matches(project, delivery))
+    newest = (delivery for delivery in reversed(deliveries) if criteria.matches(project, delivery))
     args, remark = valid_query(call.request.args, before=store.delivery)
-    query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
+    query = {"limit": str(ROWS_SHOWN + 1), **_before_query(args)}
     page = newest_page(newest, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
         call,
@@ -167,14 +172,14 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         "webhooks",
         rows=_webhook_rows(project, page[:ROWS_SHOWN]),
         has_more=len(page) > ROWS_SHOWN,
-        outcomes=OUTCOMES,
-        wanted=wanted,
+        outcomes=OUTCOME_LABELS,
+        criteria=criteria,
         remark=remark,
         unreported=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
 
 
-@route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/webhooks/<delivery_id>/", **VIEW_FACTS)
 def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
     """Show a webhook with the headers and bodies of its attempts, newest first."""
     project = enter(call, project_id)
@@ -188,38 +193,41 @@ def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
         "webhooks",
         webhooks=_webhook_rows(project, shown),
         others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
-        outcomes=OUTCOMES,
+        outcomes=OUTCOME_LABELS,
         default_request=_default_request(project, delivery),
-        periods=DELAYS,
-        pretty=pretty,
+        periods=DELAY_LABELS,
+        format_body=format_body,
     )
 
 
-@route(dashboard, "POST", f"{PROJECT}/webhooks/<delivery_id>/redeliver/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/webhooks/<delivery_id>/redeliver/", **FORM_FACTS)
 def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Response:
     """Redeliver a webhook now or later, optionally with another URL or body."""
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
     back = form_page(call) or url(project, f"webhooks/{delivery_id}/")
-    given = read(RESEND, {name: value for name in RESEND.fields if (value := call.request.form.get(name))})
+    given = read(
+        RESEND_FORM, {name: value for name in RESEND_FORM.fields if (value := call.request.form.get(name))}
+    )
     default_url, body = _default_request(project, delivery)
     changed = ResendChanges(_override(given.get("url"), default_url), _override(given.get("body"), body))
     if "after" not in given:
         redeliver(project, delivery_id, changed)
         return redirect(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
-    text = f"The webhook will be resent in {DELAYS[given['after']]} of sandbox time."
+    text = f"The webhook will be resent in {DELAY_LABELS[given['after']]} of sandbox time."
     return redirect(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
 def _default_request(project: Project, delivery: Delivery) -> tuple[str, str]:
     """Return the masked URL and the body of a webhook, for the resend form."""
-    return project.masking.text(standard_url(project.settings, delivery)), standard_body(project, delivery)
+    return project.masking.mask_text(standard_url(project.settings, delivery)), standard_body(
+        project, delivery
+    )
 
 
-def _override(given: str | None, default: str) -> str | None:
-    """Return the input if it differs from the default."""
-    return given if given is not None and given.strip() != default else None
+def _override(value: str | None, default: str) -> str | None:
+    return value if value is not None and value.strip() != default else None
 
 
 class ResendForm(Form):
@@ -227,10 +235,10 @@ class ResendForm(Form):
 
     url = WebUrl()
     body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
-    after = Choice(tuple(DELAYS))
+    after = Choice(tuple(DELAY_LABELS))
 
 
-RESEND: Final = ResendForm()
+RESEND_FORM: Final = ResendForm()
 
 
 class JournalFilter(NamedTuple):
@@ -254,15 +262,15 @@ class JournalFilter(NamedTuple):
         return f"{entry.path}?{entry.query}", entry.order_id, entry.rule
 
 
-@route(dashboard, "GET", f"{PROJECT}/journal/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/journal/", **VIEW_FACTS)
 def get_journal_view(call: Call, project_id: str) -> Response:
     """Show the requests to the merchant API, newest first."""
     project = enter(call, project_id)
     journal = project.epoch.journal
     args, remark = valid_query(call.request.args, before=journal.find)
-    query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
-    wanted = JournalFilter(*(call.request.args.get(name, "").strip() for name in JournalFilter._fields))
-    newest = journal.entries(wanted.matches, newest_first=True, with_bodies=False)
+    query = {"limit": str(ROWS_SHOWN + 1), **_before_query(args)}
+    criteria = JournalFilter(*(call.request.args.get(name, "").strip() for name in JournalFilter._fields))
+    newest = journal.entries(criteria.matches, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
     return show(
         call,
@@ -271,17 +279,17 @@ def get_journal_view(call: Call, project_id: str) -> Response:
         "journal",
         rows=list(_call_rows(project, page[:ROWS_SHOWN])),
         has_more=len(page) > ROWS_SHOWN,
-        dropped=journal.dropped,
-        wanted=wanted,
+        dropped=journal.dropped_count,
+        criteria=criteria,
         remark=remark,
-        kinds=CALL_KINDS,
+        kinds=CALL_KIND_LABELS,
     )
 
 
 def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
     """Yield requests in words, with their durations and the reasons for refusals."""
     epoch, ids = project.epoch, {entry.id for entry in page}
-    complete = {entry.id: entry for entry in epoch.journal.unmasked() if entry.id in ids}
+    complete = {entry.id: entry for entry in epoch.journal.unmasked_entries() if entry.id in ids}
     for entry in page:
         known = complete.get(entry.id, entry)
         words, status = describe_call(known), status_in(known)
@@ -289,26 +297,25 @@ def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[
         yield {
             **journal_summary(entry),
             "order_id": entry.order_id if epoch.store.order(entry.order_id or "") is not None else None,
-            "words": epoch.journal.masked(short_reason(known) if entry.rule is not None else words),
-            "took_ms": _took_ms(entry),
+            "words": epoch.journal.mask_text(short_reason(known) if entry.rule is not None else words),
+            "took_ms": _duration_ms(entry),
         }
 
 
-def _took_ms(entry: JournalEntry) -> float | None:
-    """Return the processing time of a request in real milliseconds."""
+def _duration_ms(entry: JournalEntry) -> float | None:
     if entry.real_at is None or entry.answered_at is None:
         return None
     return (entry.answered_at - entry.real_at) / timedelta(milliseconds=1)
 
 
-@route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/requests/<entry_id>/", **VIEW_FACTS)
 def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     """Show a request and its response with headers and bodies, and links to the adjacent requests."""
     project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
-    ids = [known.id for known in project.epoch.journal.unmasked()]
+    ids = [known.id for known in project.epoch.journal.unmasked_entries()]
     at = ids.index(entry_id)
     return show(
         call,
@@ -316,29 +323,31 @@ def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
         project,
         "journal",
         entry=request_record(project, entry),
-        reason=project.epoch.journal.masked(refusal(entry)) or short_reason(entry),
-        took_ms=_took_ms(entry),
+        reason=project.epoch.journal.mask_text(refusal_message(entry)) or short_reason(entry),
+        took_ms=_duration_ms(entry),
         curl=curl(project, entry),
         older=ids[at - 1] if at else None,
         newer=next(iter(ids[at + 1 : at + 2]), None),
-        pretty=pretty,
+        format_body=format_body,
     )
 
 
-@route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/review/", **VIEW_FACTS)
 def get_review_view(call: Call, project_id: str) -> Response:
     """Show the mistakes of the integration."""
     project = enter(call, project_id)
-    known = available_review(project, may_wait=LIVE in call.request.headers or "now" in call.request.args)
+    known = available_review(
+        project, may_wait=LIVE_HEADER in call.request.headers or "now" in call.request.args
+    )
     groups = group_findings(known.findings) if known is not None else None
     return show(call, "review", project, "review", groups=groups)
 
 
-@route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/coverage/", **VIEW_FACTS)
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show the cases covered by the shop, out of all possible cases."""
     project = enter(call, project_id)
-    known = available_review(project, may_wait=LIVE in call.request.headers)
+    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
     return show(
         call,
         "coverage",
@@ -348,11 +357,11 @@ def get_coverage_view(call: Call, project_id: str) -> Response:
         is_judged=known is not None,
         playable=lambda method: playable_outcomes(project, method),
         rule_texts=rule_texts(),
-        played_at=lambda order_id: moment_of_day(project.find_order(order_id).created, project.now()),
+        played_at=lambda order_id: format_moment_of_day(project.find_order(order_id).created, project.now()),
     )
 
 
-@route(dashboard, "POST", f"{PROJECT}/coverage/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/coverage/", **FORM_FACTS)
 def post_coverage(call: Call, project_id: str) -> Response:
     """Play an uncovered case."""
     project = enter(call, project_id)
@@ -362,11 +371,11 @@ def post_coverage(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 
 
-@route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/vault/", **VIEW_FACTS)
 def get_vault_view(call: Call, project_id: str) -> Response:
     """Show the stored cards and the QR codes, with forms to create more."""
     project = enter(call, project_id)
-    store, first = project.epoch.store, next(iter(STORABLE))
+    store, first = project.epoch.store, next(iter(STORABLE_CARDS))
     cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
     pay = {"actor": "customer", "action": "pay", "card": first}
     return show(
@@ -374,57 +383,58 @@ def get_vault_view(call: Call, project_id: str) -> Response:
         "vault",
         project,
         "vault",
-        cards=[(card, _charge(project, card)) for card in cards[:ROWS_SHOWN]],
-        codes=[(project.masking.record(code), _state_of(code, project.now())) for code in codes[:ROWS_SHOWN]],
+        cards=[(card, _charge_command(project, card)) for card in cards[:ROWS_SHOWN]],
+        codes=[
+            (project.masking.mask_record(code), _code_state(code, project.now()))
+            for code in codes[:ROWS_SHOWN]
+        ],
         cards_omitted=max(0, len(cards) - ROWS_SHOWN),
         codes_omitted=max(0, len(codes) - ROWS_SHOWN),
         page_of=partial(qr_page_path, project),
-        storable=STORABLE,
-        uses=USES,
-        store_curl=command(project, "/v1/orders/", _first_payment(ONE_CLICK, SMALL_CENTS)),
+        storable=STORABLE_CARDS,
+        uses=CARD_USE_LABELS,
+        store_curl=command(project, "/v1/orders/", _first_payment(ONE_CLICK, SAMPLE_CENTS)),
         pay_curl=command(project, "/control/orders/<order_id>/act/", pay),
-        code_curl=command(project, "/v1/bankqr/", _qr_body("Table 4", SMALL_CENTS, False, False)),
+        code_curl=command(project, "/v1/bankqr/", _qr_body("Table 4", SAMPLE_CENTS, False, False)),
     )
 
 
-@route(dashboard, "POST", f"{PROJECT}/vault/cards/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/vault/cards/", **FORM_FACTS)
 def post_card(call: Call, project_id: str) -> Response:
     """Store a test card with a first payment."""
     project = enter(call, project_id)
     name, use = (call.request.form.get(field, "") for field in ("card", "use"))
-    if name not in STORABLE or use not in USES:
-        raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE)}")])
-    cents = typed_cents(call, "amount") or SMALL_CENTS
+    if name not in STORABLE_CARDS or use not in CARD_USE_LABELS:
+        raise Invalid([Violation("card", f"choose one of: {', '.join(STORABLE_CARDS)}")])
+    cents = parse_cents(call, "amount") or SAMPLE_CENTS
     call.hold_webhooks()
     order = create_manual_order(project, _first_payment(use, cents), {})
     act(project, order.id, Action(CUSTOMER, "pay", card=name))
-    notice = Notice(f"Stored {STORABLE[name].truncated_pan} with the payment of", (order.id,))
+    notice = Notice(f"Stored {STORABLE_CARDS[name].truncated_pan} with the payment of", (order.id,))
     return redirect(with_notice(project, url(project, "vault/"), notice))
 
 
-@route(dashboard, "POST", f"{PROJECT}/vault/codes/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/vault/codes/", **FORM_FACTS)
 def post_code(call: Call, project_id: str) -> Response:
     """Create a bank QR request."""
     project = enter(call, project_id)
-    form, cents = call.request.form, typed_cents(call, "amount")
+    form, cents = call.request.form, parse_cents(call, "amount")
     is_changeable = "changeable" in form
     if cents is None and not is_changeable:
         raise Invalid([Violation("amount", "enter an amount, or let the payer change it")])
-    text = project.masking.text(form.get("description", "").strip())
+    text = project.masking.mask_text(form.get("description", "").strip())
     body = _qr_body(text, cents, is_changeable, "reusable" in form)
     create_qr_request(project, read(QR_FORM, body))
     return redirect(with_notice(project, url(project, "vault/"), Notice("The QR code can be scanned now.")))
 
 
 def _first_payment(use: str, cents: Cents) -> dict[str, object]:
-    """Build an order with a payment that stores a card for a use."""
     details = {"one_click_type" if use == ONE_CLICK else "recurring_type": "first"}
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
     return {"currency": CURRENCY, "amount": cents, "transactions": [attempt]}
 
 
-def _charge(project: Project, card: Credential) -> str:
-    """Build the command that charges a stored card."""
+def _charge_command(project: Project, card: Credential) -> str:
     kind, more = ("one_click_type", {"cvc": "123"}) if card.use == ONE_CLICK else ("recurring_type", {})
     details = {kind: card.use, "vault_token": card.vault_token, **more}
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
@@ -433,7 +443,6 @@ def _charge(project: Project, card: Credential) -> str:
 
 
 def _qr_body(text: str, cents: Cents | None, is_changeable: bool, is_reusable: bool) -> dict[str, object]:
-    """Build the body of a QR request."""
     given = {"amount": cents, "description": text or None}
     return {
         **{name: value for name, value in given.items() if value is not None},
@@ -442,11 +451,11 @@ def _qr_body(text: str, cents: Cents | None, is_changeable: bool, is_reusable: b
     }
 
 
-def _state_of(code: QrRequest, now: datetime) -> str:
+def _code_state(code: QrRequest, now: datetime) -> str:
     if now >= code.expires_at:
         return "expired"
     return "used" if code.one_off and code.scans else "open"
 
 
-def _before(args: Mapping[str, str]) -> dict[str, str]:
+def _before_query(args: Mapping[str, str]) -> dict[str, str]:
     return {"before": args["before"]} if "before" in args else {}

@@ -13,20 +13,20 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.review import (
     VAULT_TOKEN,
     Finding,
-    begin_of,
     calls_during,
     is_answer_lost,
+    start_of,
 )
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import (
-    DELIVERIES_MAX,
+    ATTEMPTS_MAX,
     MANUAL_ATTEMPT,
     RETRY_AFTER,
     Delivery,
     DeliveryState,
     WebhookAttempt,
 )
-from payment_sandbox.projects.default_scenario import DEFAULT
+from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import RETURN, JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
@@ -34,28 +34,28 @@ from payment_sandbox.scenarios.effects import Answer, Delay, Drop, Duplicate, Ra
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.dashboard.snippets import (
     ONE_SECOND,
-    creates_order,
     creation_body,
     creation_of,
+    format_literal,
+    format_period,
+    is_order_creation,
     is_replayed,
     last_moment,
-    literal,
-    period,
-    replayed_action,
+    replayed_action_lines,
     replayed_call,
 )
 
 Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
-"""Rules of mistakes with double clicks, cards of other orders, and URLs."""
+"""Rules of mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
 DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
 """Rules that can be broken only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 JOB_RULES: Final = (*DAY_LATER_RULES, "CAP-03")
 READ_RULE: Final = "HOOK-02"
 RETURN_RULE: Final = "FLOW-15"
-PATH: Final = "/webhook"
+WEBHOOK_PATH: Final = "/webhook"
 
 
 class RepeatedStep(NamedTuple):
@@ -95,11 +95,11 @@ def reproduction(project: Project, order: Order, findings: Iterable[Finding]) ->
     actions at the same sandbox times after the creation.
     """
     mistakes = [each for each in findings if each.is_open]
-    case = _case(project, order, mistakes) if mistakes else None
-    return "\n".join(_lines(case)) + "\n" if case is not None and case.mistakes else None
+    case = _reproduced_order(project, order, mistakes) if mistakes else None
+    return "\n".join(_test_lines(case)) + "\n" if case is not None and case.mistakes else None
 
 
-def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> ReproducedOrder | None:
+def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding]) -> ReproducedOrder | None:
     created = creation_of(project, order)
     body = creation_body(project, order, created)
     if body is None:
@@ -107,15 +107,15 @@ def _case(project: Project, order: Order, mistakes: Sequence[Finding]) -> Reprod
     order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
     deliveries = [each for id_ in order_ids for each in project.epoch.store.deliveries_of(id_)]
     entries = list(project.epoch.journal.entries(lambda entry: _is_about(entry, order_ids)))
-    reproducible = _reproducible(mistakes, entries)
+    reproducible = _reproducible_mistakes(mistakes, entries)
     if created is not None:
-        creation = RepeatedStep(begin_of(created), created.at, list(_creation(created)))
+        creation = RepeatedStep(start_of(created), created.at, list(_creation_lines(created)))
     else:
-        creation = RepeatedStep(_first_moment(project, order), order.created, list(_creation(None)))
+        creation = RepeatedStep(_first_moment(project, order), order.created, list(_creation_lines(None)))
     return ReproducedOrder(project, order, reproducible, body, creation, entries, deliveries)
 
 
-def _reproducible(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
+def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[JournalEntry]) -> list[Finding]:
     """Return the reproducible mistakes, which need no secret and no stored card."""
     secret = {entry.id for entry in entries if VAULT_TOKEN in entry.request or MASK.encode() in entry.request}
     return [
@@ -135,15 +135,15 @@ def _first_moment(project: Project, order: Order) -> datetime:
     return min(reached, default=NEVER)
 
 
-def _creation(created: JournalEntry | None) -> Iterator[str]:
+def _creation_lines(created: JournalEntry | None) -> Iterator[str]:
     yield "    # Call your own checkout instead, so that your shop knows the order."
     yield from _call_lines("post(orders, json=body)", created)
     yield '    order_id = sandbox.client.orders(limit=1)[0]["id"]'
 
 
-def _lines(case: ReproducedOrder) -> Iterator[str]:
+def _test_lines(case: ReproducedOrder) -> Iterator[str]:
     steps = sorted(_steps(case), key=lambda step: step.real_at)
-    settings, state = _settings(case, steps[0].at), case.project.epoch.state
+    settings, state = _settings_arguments(case, steps[0].at), case.project.epoch.state
     if any("suppress(" in line for step in steps for line in step.lines):
         yield "from contextlib import suppress"
         yield ""
@@ -152,29 +152,28 @@ def _lines(case: ReproducedOrder) -> Iterator[str]:
     yield ""
     yield f"@pytest.mark.payment_settings({settings})"
     yield f"def test_order_{case.order.id[:8]}(payment_sandbox{', shop' if case.deliveries else ''}):"
-    yield from _docstring(case)
+    yield from _docstring_lines(case)
     yield "    sandbox = payment_sandbox"
     if case.deliveries:
-        yield from _shop(case)
-    if state.scenario.name != DEFAULT:
+        yield from _shop_lines(case)
+    if state.scenario.name != DEFAULT_NAME:
         yield f"    sandbox.scenario({state.scenario.name!r})"
-    yield from _faults(case)
+    yield from _fault_lines(case)
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     body = {name: value for name, value in case.body.items() if name != "webhook_url" or not case.deliveries}
-    yield f"    body = {literal(body, 4)}"
-    yield from _with_advances(steps, _end(case))
+    yield f"    body = {format_literal(body, 4)}"
+    yield from _with_advances(steps, _test_end(case))
     yield "    sandbox.client.wait(idle=True)"
     yield "    sandbox.review().assert_clean()"
 
 
-def _settings(case: ReproducedOrder, start: datetime) -> str:
+def _settings_arguments(case: ReproducedOrder, start: datetime) -> str:
     settings = case.project.epoch.state.base_settings
     timing = f', webhook_timing="{BEFORE_RESPONSE}"' if settings.webhook_timing == BEFORE_RESPONSE else ""
     return f'clock="frozen@{timestamp(start)}", mode="{settings.mode}"{timing}'
 
 
-def _docstring(case: ReproducedOrder) -> Iterator[str]:
-    """Describe the mistakes and the fixture."""
+def _docstring_lines(case: ReproducedOrder) -> Iterator[str]:
     yield '    """Fails until your handler is fixed.'
     yield ""
     for problem in dict.fromkeys(mistake.problem for mistake in case.mistakes):
@@ -189,8 +188,8 @@ def _docstring(case: ReproducedOrder) -> Iterator[str]:
     yield '    """'
 
 
-def _shop(case: ReproducedOrder) -> Iterator[str]:
-    path = urlsplit(case.deliveries[0].url).path or PATH
+def _shop_lines(case: ReproducedOrder) -> Iterator[str]:
+    path = urlsplit(case.deliveries[0].url).path or WEBHOOK_PATH
     yield "    if isinstance(shop, str):"
     yield "        sandbox.client.change_settings(webhook_url=shop)"
     yield "    else:"
@@ -198,16 +197,16 @@ def _shop(case: ReproducedOrder) -> Iterator[str]:
 
 
 def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
-    """Yield the lines of all steps, with advances of the clock in between."""
+    """Yield the lines of all steps, with clock advances in between."""
     now = steps[0].at
     for step in [*steps, RepeatedStep(end, end, ())]:
         if step.at - now >= ONE_SECOND:
-            yield f"    sandbox.clock.advance({period(step.at - now)!r})"
+            yield f"    sandbox.clock.advance({format_period(step.at - now)!r})"
             now = step.at
         yield from step.lines
 
 
-def _end(case: ReproducedOrder) -> datetime:
+def _test_end(case: ReproducedOrder) -> datetime:
     """Return the end of the test: the last entry, or a day after the payment if a mistake requires it."""
     end = last_moment(case.project, case.order)
     if case.rules.isdisjoint(DAY_LATER_RULES):
@@ -222,12 +221,12 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     yield case.created
     handled = _calls_during_webhooks(case)
     for entry in case.entries:
-        if entry.id not in handled and not creates_order(entry) and _is_repeated(case, entry):
-            yield RepeatedStep(begin_of(entry), entry.at, list(_call(case, entry)))
+        if entry.id not in handled and not is_order_creation(entry) and _is_repeated(case, entry):
+            yield RepeatedStep(start_of(entry), entry.at, list(_step_lines(case, entry)))
     yield from _other_creations(case)
     for performed in case.project.epoch.journal.actions(frozenset((case.order.id,))):
         if is_replayed(performed):
-            yield RepeatedStep(performed.real_at, performed.at, list(replayed_action(performed)))
+            yield RepeatedStep(performed.real_at, performed.at, list(replayed_action_lines(performed)))
         elif performed.action == RETURN and RETURN_RULE in case.rules and case.deliveries:
             yield RepeatedStep(
                 performed.real_at, performed.at, ["    sandbox.browser(shop).returns(order_id)"]
@@ -244,7 +243,7 @@ def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
         if not attempt.is_withheld
     ]
     before_answers = {
-        entry.id for entry in case.entries if any(begin <= begin_of(entry) <= end for begin, end in spans)
+        entry.id for entry in case.entries if any(begin <= start_of(entry) <= end for begin, end in spans)
     }
     handled = before_answers or calls_during(case.deliveries, case.entries)
     return handled - _retries(case.entries, handled)
@@ -254,7 +253,7 @@ def _retries(entries: Iterable[JournalEntry], handled: Container[str]) -> set[st
     """Return the ids of retries after a lost response, made by the caller of the first call."""
     lost: set[tuple[str, str, bytes]] = set()
     retries: set[str] = set()
-    for entry in sorted(entries, key=begin_of):
+    for entry in sorted(entries, key=start_of):
         call = entry.method, entry.path, entry.request
         if call in lost:
             retries.add(entry.id)
@@ -268,7 +267,7 @@ def _is_repeated(case: ReproducedOrder, entry: JournalEntry) -> bool:
     return entry.method != "GET" or (READ_RULE in case.rules and entry.id in case.shown_by)
 
 
-def _call(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
+def _step_lines(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
     before, call = replayed_call(case.project, case.order, entry)
     yield from before
     if entry.id in case.shown_by:
@@ -288,17 +287,16 @@ def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
 def _other_creations(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     """Yield the creations of other orders that are part of the mistake."""
     for entry in case.project.epoch.journal.entries(lambda entry: entry.id in case.shown_by):
-        if creates_order(entry) and entry.order_id != case.order.id:
-            body = literal(request_record(case.project, entry)["request"], 4)
+        if is_order_creation(entry) and entry.order_id != case.order.id:
+            body = format_literal(request_record(case.project, entry)["request"], 4)
             lines = [
                 "    # Call your own checkout instead.",
                 *_call_lines(f"post(orders, json={body})", entry),
             ]
-            yield RepeatedStep(begin_of(entry), entry.at, lines)
+            yield RepeatedStep(start_of(entry), entry.at, lines)
 
 
 def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
-    """Yield the manual resends of webhooks."""
     for index, delivery in enumerate(case.project.epoch.store.deliveries_of(case.order.id)):
         webhook = f'sandbox.client.webhooks(order_id)[{index}]["id"]'
         for attempt in _manual_attempts(delivery):
@@ -309,22 +307,22 @@ def _redeliveries(case: ReproducedOrder) -> Iterator[RepeatedStep]:
 def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
     """Yield manual attempts: those after the webhook's final state, or off its retry schedule."""
     state, number, retry_at = DeliveryState.PENDING, 0, delivery.created
-    for attempt in delivery.tries:
+    for attempt in delivery.delivery_attempts:
         is_new = attempt.number != number
         if is_new and number and (state is not DeliveryState.PENDING or attempt.at != retry_at):
             yield attempt
         number, retry_at = attempt.number, RETRY_AFTER.after(attempt.at)
         if attempt.reply.is_delivered:
             state = DeliveryState.DELIVERED
-        elif number >= DELIVERIES_MAX and state is DeliveryState.PENDING:
+        elif number >= ATTEMPTS_MAX and state is DeliveryState.PENDING:
             state = DeliveryState.FAILED
 
 
-def _faults(case: ReproducedOrder) -> Iterator[str]:
+def _fault_lines(case: ReproducedOrder) -> Iterator[str]:
     """Yield the faults with an effect on the shop."""
     webhooks, faults = _webhook_rules(case), list(_request_rules(case))
     given = {"faults": faults, "webhooks": webhooks}
-    more = ", ".join(f"{name}={literal(rules, 4)}" for name, rules in given.items() if rules)
+    more = ", ".join(f"{name}={format_literal(rules, 4)}" for name, rules in given.items() if rules)
     if more:
         yield f"    sandbox.client.faults({more})"
 
@@ -365,8 +363,8 @@ def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
     """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
     counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
-    for entry in sorted(case.entries, key=begin_of):
-        key = entry.method, _glob(entry.path)
+    for entry in sorted(case.entries, key=start_of):
+        key = entry.method, _path_pattern(entry.path)
         counts[key] += 1
         if entry.fault is None or not entry.fault.changes_response or key in limited:
             continue
@@ -378,6 +376,5 @@ def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
         yield {"when": when, "then": entry.fault.document}
 
 
-def _glob(path: str) -> str:
-    """Replace the ids in a path with asterisks."""
+def _path_pattern(path: str) -> str:
     return "/".join("*" if fnmatchcase(part, "*-*-*-*-*") else part for part in path.split("/"))

@@ -9,28 +9,28 @@ from flask import Response
 from payment_sandbox.forms import Choice, Flag, Items
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.fields import Anything
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.project import ADDRESSES, Project
+from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, form_page, show, url
+from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboard, enter, form_page, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
 
-PROJECT: Final = "/dashboard/<project_id>"
+PROJECT_PATH: Final = "/dashboard/<project_id>"
 BAD_REQUEST: Final = 400
-FORM: Final = SettingsForm()
+SETTINGS_FORM: Final = SettingsForm()
 FLAG: Final = "flag"
 CHOICE: Final = "choice"
 METHODS: Final = "methods"
 OBJECT: Final = "object"
-GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "Project": {
         "name": "Name",
         "owner": "Owner",
@@ -62,12 +62,12 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """The editable settings with their labels; the seed is excluded, because it changes all later ids."""
-OFFERED: Final = tuple(name for labels in GROUPS.values() for name in labels)
-ABOUT: Final = {
+EDITABLE_SETTINGS: Final = tuple(name for labels in SETTING_GROUPS.values() for name in labels)
+DESCRIPTIONS: Final = {
     "expires_after": "After its last call, in real time.",
     "webhook_url": "For orders without their own webhook_url; empty: none.",
 }
-"""Descriptions of settings that differ from those of the API."""
+"""Descriptions that differ from the API's descriptions of the same settings."""
 EXAMPLES: Final = {
     "name": "Shop of the checkout team",
     "owner": "checkout-ci",
@@ -79,13 +79,13 @@ EXAMPLES: Final = {
 }
 
 
-@route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
+@route(dashboard, "GET", f"{PROJECT_PATH}/settings/", **VIEW_FACTS)
 def get_settings_view(call: Call, project_id: str) -> Response:
     """Show the settings."""
     return _settings_page(call, enter(call, project_id))
 
 
-@route(dashboard, "POST", f"{PROJECT}/settings/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/settings/", **FORM_FACTS)
 def post_settings(call: Call, project_id: str) -> Response:
     """Change settings; one invalid value prevents all changes."""
     project = enter(call, project_id)
@@ -97,7 +97,7 @@ def post_settings(call: Call, project_id: str) -> Response:
     return redirect(with_notice(project, back, Notice("Saved.")))
 
 
-@route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
+@route(dashboard, "GET", f"{PROJECT_PATH}/state/", answers=None, **{**VIEW_FACTS, "media_type": "text/plain"})
 def get_snapshot(call: Call, project_id: str) -> Response:
     """Download a snapshot of the project."""
     project = enter(call, project_id)
@@ -106,7 +106,7 @@ def get_snapshot(call: Call, project_id: str) -> Response:
     return response
 
 
-@route(dashboard, "POST", f"{PROJECT}/state/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/state/", **FORM_FACTS)
 def post_snapshot(call: Call, project_id: str) -> Response:
     """Restore a snapshot from a file."""
     project = enter(call, project_id)
@@ -121,7 +121,7 @@ def post_snapshot(call: Call, project_id: str) -> Response:
     return redirect(url(project, "orders/"))
 
 
-@route(dashboard, "POST", f"{PROJECT}/reset/", **POSTED)
+@route(dashboard, "POST", f"{PROJECT_PATH}/reset/", **FORM_FACTS)
 def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
     project = enter(call, project_id)
@@ -130,15 +130,14 @@ def post_project_reset(call: Call, project_id: str) -> Response:
 
 
 def _parse_form(call: Call) -> dict[str, Any]:
-    """Parse the settings of the form for the control API."""
     return {
-        name: _read(call, name, _kind(field))
-        for name, field in FORM.fields.items()
-        if name in OFFERED and f"{name}-sent" in call.request.form
+        name: _read_value(call, name, _field_kind(field))
+        for name, field in SETTINGS_FORM.fields.items()
+        if name in EDITABLE_SETTINGS and f"{name}-sent" in call.request.form
     }
 
 
-def _read(call: Call, name: str, kind: str) -> Any:
+def _read_value(call: Call, name: str, kind: str) -> Any:
     values = call.request.form.getlist(name)
     if kind == METHODS:
         return values
@@ -146,11 +145,11 @@ def _read(call: Call, name: str, kind: str) -> Any:
         return bool(values)
     text = values[0].strip() if values else ""
     if kind == OBJECT:
-        return _object(text)
-    return text or (None if FORM.fields[name].allow_none else "")
+        return _parse_object(text)
+    return text or (None if SETTINGS_FORM.fields[name].allow_none else "")
 
 
-def _object(text: str) -> Any:
+def _parse_object(text: str) -> Any:
     try:
         return parse((text or "{}").encode())
     except RequestRefused:
@@ -166,34 +165,34 @@ def _settings_page(call: Call, project: Project, violations: Sequence[Violation]
         BAD_REQUEST if violations else 200,
         groups={
             title: [
-                _field(call, project, name, label, is_typed=bool(violations))
+                _form_field(call, project, name, label, is_typed=bool(violations))
                 for name, label in labels.items()
             ]
-            for title, labels in GROUPS.items()
+            for title, labels in SETTING_GROUPS.items()
         },
-        methods=NAMES,
-        names=OFFERED,
+        methods=METHOD_NAMES,
+        names=EDITABLE_SETTINGS,
         violations={
-            violation.path: violation.message for violation in map(project.masking.record, violations)
+            violation.path: violation.message for violation in map(project.masking.mask_record, violations)
         },
     )
 
 
-def _field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
+def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed: bool) -> dict[str, object]:
     """Build a form field, keeping the user's input if it was rejected."""
-    field = FORM.fields[name]
-    kind = _kind(field)
+    field = SETTINGS_FORM.fields[name]
+    kind = _field_kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]
     if kind == OBJECT:
         value = json.dumps(value) if value else ""
     if is_typed and f"{name}-sent" in call.request.form:
         value = call.request.form.getlist(name) if kind == METHODS else call.request.form.get(name, "")
-        if name not in ADDRESSES or url_problem(value) is not None:
-            value = project.masking.record(value)
+        if name not in ADDRESS_SETTINGS or url_problem(value) is not None:
+            value = project.masking.mask_record(value)
     return {
         "name": name,
         "label": label,
-        "about": ABOUT.get(name, field.metadata.get("description", "")),
+        "about": DESCRIPTIONS.get(name, field.metadata.get("description", "")),
         "example": EXAMPLES.get(name, ""),
         "kind": kind,
         "choices": getattr(field, "choices", ()),
@@ -201,6 +200,6 @@ def _field(call: Call, project: Project, name: str, label: str, *, is_typed: boo
     }
 
 
-def _kind(field: Any) -> str:
+def _field_kind(field: Any) -> str:
     kinds = {Flag: FLAG, Choice: CHOICE, Items: METHODS, Anything: OBJECT}
     return kinds.get(type(field), "text")

@@ -9,14 +9,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"
-ALL: Final = "*"
+ALL_PROJECTS: Final = "*"
 PROJECTS_MAX: Final = 20  # in one cookie
 COOKIE_PATH: Final = "/dashboard"
-START_LENGTH: Final = 8
+START_ID_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."
 OTHER_FORM: Final = "This form belongs to another project. Load the page of this project and click again."
 FOREIGN_FORM: Final = (
-    "This form does not come from this sandbox. Open the page of the sandbox and click there."
+    "This form does not come from this sandbox. Open the sandbox's own page and click there."
 )
 
 
@@ -26,9 +26,9 @@ def is_open(call: Call) -> bool:
 
 
 def signed_in_projects(call: Call) -> frozenset[str]:
-    """Return the ids of the projects with a sign-in by the browser; ``*`` stands for all."""
-    grants, _, sign = call.request.cookies.get(COOKIE, "").rpartition("|")
-    if not hmac.compare_digest(sign.encode(), _sign(call, grants).encode()):
+    """Return the ids of the projects that the browser has signed in to; ``*`` means all."""
+    grants, _, signature = call.request.cookies.get(COOKIE, "").rpartition("|")
+    if not hmac.compare_digest(signature.encode(), _sign(call, grants).encode()):
         return frozenset()
     return frozenset(grants.split(","))
 
@@ -38,19 +38,23 @@ def visible_projects(call: Call) -> list[Project]:
     if is_open(call):
         return call.site.registry.all()
     grants = signed_in_projects(call)
-    return [project for project in call.site.registry.all() if ALL in grants or project.project_id in grants]
+    return [
+        project
+        for project in call.site.registry.all()
+        if ALL_PROJECTS in grants or project.project_id in grants
+    ]
 
 
 def may_see(call: Call, project: Project) -> bool:
     """Whether the browser may see a project."""
-    return is_open(call) or not signed_in_projects(call).isdisjoint((ALL, project.project_id))
+    return is_open(call) or not signed_in_projects(call).isdisjoint((ALL_PROJECTS, project.project_id))
 
 
 def grant_for(call: Call, secret: str) -> str | None:
     """Return the grant of a control token or an API key: all projects, one project, or None."""
     token = call.site.control_token
     if token is not None and hmac.compare_digest(secret.encode(), token.encode()):
-        return ALL
+        return ALL_PROJECTS
     project = call.site.registry.find(secret) if secret else None
     return project.project_id if project is not None else None
 
@@ -68,7 +72,7 @@ def sign_out(call: Call, response: Response) -> Response:
 
 def form_token(call: Call, project_id: str) -> str:
     """Return the anti-forgery token of the forms of a project."""
-    return f"{_start(call)}.{_sign(call, f'form/{project_id}')}"
+    return f"{_server_start_id(call)}.{_sign(call, f'form/{project_id}')}"
 
 
 def form_problem(call: Call, project_id: str) -> str:
@@ -76,21 +80,21 @@ def form_problem(call: Call, project_id: str) -> str:
     token = call.request.form.get("token", "")
     if hmac.compare_digest(token.encode(), form_token(call, project_id).encode()):
         return ""
-    start, _, sign = token.partition(".")
-    if not sign:
+    start_id, _, signature = token.partition(".")
+    if not signature:
         return FOREIGN_FORM
-    return OTHER_FORM if start == _start(call) else OLD_FORM
+    return OTHER_FORM if start_id == _server_start_id(call) else OLD_FORM
 
 
-def _start(call: Call) -> str:
+def _server_start_id(call: Call) -> str:
     """Return a value for each start of the server, to recognize older pages."""
-    return _sign(call, "start")[:START_LENGTH]
+    return _sign(call, "start")[:START_ID_LENGTH]
 
 
 def _with_cookie(call: Call, response: Response, value: str) -> Response:
     path = f"{call.site.base_path}{COOKIE_PATH}"
     state = call.site
-    is_proxy_secure = state.public_url.startswith("https:") and not state.around.speaks_tls
+    is_proxy_secure = state.public_url.startswith("https:") and not state.server_context.speaks_tls
     is_secure = call.request.is_secure or is_proxy_secure
     if value:
         response.set_cookie(COOKIE, value, path=path, httponly=True, samesite="Strict", secure=is_secure)

@@ -11,12 +11,12 @@ from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.default_scenario import DEFAULT
+from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import (
-    ASK,
-    MERCHANT,
+    MERCHANT_ACTOR,
     RETURN,
     SCAN,
+    SHOP_REQUEST,
     VIA_SCENARIO,
     JournalEntry,
     PerformedAction,
@@ -25,12 +25,12 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.history import request_record
 
 CREATE = "create"
-NOT_REPLAYED = (ASK, RETURN, SCAN, CREATE)
+ACTIONS_NOT_REPLAYED = (SHOP_REQUEST, RETURN, SCAN, CREATE)
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
-OK, CREATED = 200, 201
-UNANSWERED = 503  # the status in the test for an attempt without an answer
-ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
+OK_STATUS, CREATED_STATUS = 200, 201
+UNANSWERED_STATUS = 503  # the generated test responds with this status to an unanswered attempt
+ATTEMPT_LINE = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:
@@ -55,7 +55,9 @@ def command(project: Project, path: str, body: Mapping[str, object] | None, meth
 
 def creation_of(project: Project, order: Order) -> JournalEntry | None:
     """Find the creation request of an order; None if there was none, or the journal dropped it."""
-    created = project.epoch.journal.entries(lambda entry: entry.order_id == order.id and creates_order(entry))
+    created = project.epoch.journal.entries(
+        lambda entry: entry.order_id == order.id and is_order_creation(entry)
+    )
     return next(iter(created), None)
 
 
@@ -77,7 +79,7 @@ def _escape(letter: str) -> str:
     return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
-def pretty(body: Any) -> str:
+def format_body(body: Any) -> str:
     """Format a body for display: JSON with line breaks, other text unchanged."""
     if isinstance(body, str):
         try:
@@ -98,25 +100,25 @@ def test_code(project: Project, order: Order) -> str | None:
             lambda entry: (entry.order_id == order.id or entry.path.startswith(own)) and entry.method != "GET"
         )
     )
-    if not entries or not creates_order(entries[0]) or entries[0].status != CREATED:
+    if not entries or not is_order_creation(entries[0]) or entries[0].status != CREATED_STATUS:
         return None
     body = request_record(project, entries[0])["request"]
     if not isinstance(body, dict):
         return None  # truncated in the journal
-    return "\n".join(_lines(project, order, entries, body)) + "\n"
+    return "\n".join(_test_lines(project, order, entries, body)) + "\n"
 
 
-def creates_order(entry: JournalEntry) -> bool:
+def is_order_creation(entry: JournalEntry) -> bool:
     """Whether a request created an order, even if its response was lost."""
     return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
 
 
 def is_replayed(performed: PerformedAction) -> bool:
     """Whether a test must repeat an action, because no scenario performs it."""
-    return performed.via != VIA_SCENARIO and performed.action not in NOT_REPLAYED
+    return performed.via != VIA_SCENARIO and performed.action not in ACTIONS_NOT_REPLAYED
 
 
-def _lines(
+def _test_lines(
     project: Project,
     order: Order,
     entries: list[JournalEntry],
@@ -133,20 +135,19 @@ def _lines(
     yield "    sandbox = payment_sandbox"
     if statuses:
         yield "    sandbox.client.change_settings(webhook_url=webhook_receiver.url)"
-        yield from _answers(project, order)
+        yield from _answer_lines(project, order)
         body = {name: value for name, value in body.items() if name != "webhook_url"}
-    if scenario.name != DEFAULT:
+    if scenario.name != DEFAULT_NAME:
         yield f"    sandbox.scenario({scenario.name!r})"
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
-    yield f"    body = {literal(body, 4)}"
+    yield f"    body = {format_literal(body, 4)}"
     yield "    answer = sandbox.session.post(orders, json=body)"
     yield '    order_id = answer.json()["id"]'
-    yield from _steps(project, order, entries)
-    yield from _outcome(order, statuses)
+    yield from _step_lines(project, order, entries)
+    yield from _outcome_lines(order, statuses)
 
 
-def _outcome(order: Order, webhook_statuses: list[str]) -> Iterator[str]:
-    """Assert the status, the refunds and the webhooks of an order."""
+def _outcome_lines(order: Order, webhook_statuses: list[str]) -> Iterator[str]:
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
     if order.refunds:
         refunded = [refund.amount_cents for refund in order.refunds]
@@ -154,21 +155,24 @@ def _outcome(order: Order, webhook_statuses: list[str]) -> Iterator[str]:
         yield f'    assert [refund["amount"] for refund in refunds] == {refunded}'
     if webhook_statuses:
         yield "    webhooks = sandbox.client.webhooks(order_id)"
-        yield f'    assert [webhook["status"] for webhook in webhooks] == {literal(webhook_statuses, 4)}'
+        expected = format_literal(webhook_statuses, 4)
+        yield f'    assert [webhook["status"] for webhook in webhooks] == {expected}'
 
 
-def _answers(project: Project, order: Order) -> Iterator[str]:
+def _answer_lines(project: Project, order: Order) -> Iterator[str]:
     """Make the receiver answer webhooks as the shop did, unless all answers were 200."""
     attempts = [
         attempt
         for delivery in project.epoch.store.deliveries_of(order.id)
-        for attempt in delivery.tries
+        for attempt in delivery.delivery_attempts
         if not attempt.is_withheld
     ]
-    statuses = [attempt.reply.status or UNANSWERED for attempt in sorted(attempts, key=attrgetter("real_at"))]
+    statuses = [
+        attempt.reply.status or UNANSWERED_STATUS for attempt in sorted(attempts, key=attrgetter("real_at"))
+    ]
     while statuses[1:] and statuses[-1] == statuses[-2]:
         statuses.pop()
-    if any(status != OK for status in statuses):
+    if any(status != OK_STATUS for status in statuses):
         yield f"    webhook_receiver.answer_with({', '.join(map(str, statuses))})"
 
 
@@ -184,8 +188,7 @@ def _webhook_statuses(project: Project, order: Order) -> list[str]:
     return statuses if statuses == [status for status in reached if status != "new"] else []
 
 
-def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
-    """Yield the requests and actions after the creation, at their times."""
+def _step_lines(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
     now = entries[0].at
     actions = filter(is_replayed, project.epoch.journal.actions(frozenset((order.id,))))
     steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
@@ -194,15 +197,15 @@ def _steps(project: Project, order: Order, entries: list[JournalEntry]) -> Itera
     ]
     for _, step in sorted(steps, key=lambda step: step[0]):
         if step.at - now >= ONE_SECOND:
-            yield f"    sandbox.clock.advance({period(step.at - now)!r})"
+            yield f"    sandbox.clock.advance({format_period(step.at - now)!r})"
             now = step.at
         if isinstance(step, PerformedAction):
-            yield from replayed_action(step)
+            yield from replayed_action_lines(step)
         else:
-            yield from _request(project, order, step)
+            yield from _request_lines(project, order, step)
     end = last_moment(project, order)
     if end - now >= ONE_SECOND:
-        yield f"    sandbox.clock.advance({period(end - now)!r})"
+        yield f"    sandbox.clock.advance({format_period(end - now)!r})"
 
 
 def last_moment(project: Project, order: Order) -> datetime:
@@ -210,7 +213,7 @@ def last_moment(project: Project, order: Order) -> datetime:
     return max(happening.at for happening in history(project.epoch, order.id))
 
 
-def period(elapsed: timedelta) -> str:
+def format_period(elapsed: timedelta) -> str:
     """Format an exact ISO 8601 period, such as P2DT1H."""
     minutes, seconds = divmod(elapsed.seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -221,33 +224,35 @@ def period(elapsed: timedelta) -> str:
     return f"P{f'{elapsed.days}D' if elapsed.days else ''}{f'T{time}' if time else ''}"
 
 
-def replayed_action(performed: PerformedAction) -> Iterator[str]:
+def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:
     """Yield the lines to repeat an action; a merchant's manual action becomes an API call."""
     how = {"amount" if name == "amount_cents" else name: value for name, value in performed.how.items()}
-    if performed.actor != MERCHANT:
+    if performed.actor != MERCHANT_ACTOR:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
         yield f"    sandbox.act(order_id, {performed.actor!r}, {performed.action!r}{more})"
     elif performed.action == "cancel":
-        yield from _asserted_call('delete(f"{orders}{order_id}/")')
+        yield from _asserted_call_lines('delete(f"{orders}{order_id}/")')
     elif performed.action == "refund":
-        yield from _asserted_call(f'post(f"{{orders}}{{order_id}}/refunds/", json={literal(how, 4)})')
+        yield from _asserted_call_lines(
+            f'post(f"{{orders}}{{order_id}}/refunds/", json={format_literal(how, 4)})'
+        )
     else:
-        yield ATTEMPT
+        yield ATTEMPT_LINE
         url = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{performed.action}s/amount/"'
-        yield from _asserted_call(f"post({url}, json={literal(how, 4)})")
+        yield from _asserted_call_lines(f"post({url}, json={format_literal(how, 4)})")
 
 
-def _asserted_call(call: str, status: int | None = None) -> Iterator[str]:
+def _asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
     """Yield a call and the assertion of its status; a manual call (None) succeeded."""
     yield f"    answer = sandbox.session.{call}"
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
 
 
-def _request(project: Project, order: Order, entry: JournalEntry) -> Iterator[str]:
+def _request_lines(project: Project, order: Order, entry: JournalEntry) -> Iterator[str]:
     before, call = replayed_call(project, order, entry)
     yield from before
     if entry.fault is None:
-        yield from _asserted_call(call, entry.status)
+        yield from _asserted_call_lines(call, entry.status)
     else:
         yield f"    sandbox.session.{call}  # a fault changed its answer"
 
@@ -262,21 +267,21 @@ def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[
     for transaction_id in (attempt.id for attempt in order.transactions):
         before, match, after = rest.partition(transaction_id)
         if match:
-            needed = [ATTEMPT]
+            needed = [ATTEMPT_LINE]
             url = f"orders + order_id + {before!r} + attempt + {after!r}"
     body = request_record(project, entry)["request"]
-    sent = f", json={literal(body, 4)}" if body is not None else ""
+    sent = f", json={format_literal(body, 4)}" if body is not None else ""
     return needed, f"{entry.method.lower()}({url}{sent})"
 
 
-def literal(value: Any, indent: int) -> str:
+def format_literal(value: Any, indent: int) -> str:
     """Format a value as Python source, over several lines if it is long."""
     short = repr(value)
     if len(short) <= LINE_LENGTH or not isinstance(value, dict | list) or not value:
         return short
     inner = " " * (indent + 4)
     if isinstance(value, dict):
-        lines = [f"{inner}{key!r}: {literal(item, indent + 4)}," for key, item in value.items()]
+        lines = [f"{inner}{key!r}: {format_literal(item, indent + 4)}," for key, item in value.items()]
         return "\n".join(["{", *lines, f"{' ' * indent}}}"])
-    lines = [f"{inner}{literal(item, indent + 4)}," for item in value]
+    lines = [f"{inner}{format_literal(item, indent + 4)}," for item in value]
     return "\n".join(["[", *lines, f"{' ' * indent}]"])

@@ -52,7 +52,7 @@ class FindingGroup(NamedTuple):
 
 
 class OrderVerdict(NamedTuple):
-    """The review of one order; without mistakes, ``praise`` states the shop's correct knowledge."""
+    """The review of one order; without mistakes, ``praise`` confirms that the shop knows its status."""
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]
@@ -60,7 +60,7 @@ class OrderVerdict(NamedTuple):
     praise: str
     beliefs: Sequence[Belief]
     money: "Sequence[Amount]"
-    bar: "Sequence[BarPiece]"
+    bar: "Sequence[BarSegment]"
     second_status: str
     """The state of the authorization or capture, in addition to the status; often empty."""
 
@@ -68,15 +68,15 @@ class OrderVerdict(NamedTuple):
 class Amount(NamedTuple):
     """An amount of an order: its state, and a remark."""
 
-    what: str
+    state: str
     cents: int
     remark: str = ""
 
 
-class BarPiece(NamedTuple):
+class BarSegment(NamedTuple):
     """A segment of the money bar, which is 100 wide."""
 
-    what: str
+    state: str
     begin: float
     width: float
 
@@ -137,30 +137,30 @@ def verdict(project: Project, order: Order) -> OrderVerdict:
         findings,
         "" if mistakes else _praise(project, order, known),
         known,
-        list(_money(order, project.now())),
-        _bar(order),
+        list(_amounts(order, project.now())),
+        _bar_segments(order),
         _second_status(order),
     )
 
 
-def moment(
+def order_moment(
     project: Project,
     order: Order,
     happenings: Sequence[TimelineEntry],
     number: int | None,
-    known: Sequence[Belief],
+    beliefs: Sequence[Belief],
 ) -> OrderMoment:
     """Return an order after its first ``number`` timeline entries; None means the current state."""
     if number is None:
-        return _moment_of(happenings, False, order, project.now(), known)
+        return _moment_of(happenings, False, order, project.now(), beliefs)
     happening = happenings[number - 1]
     then = order_as_of(project.epoch, order, happening)
-    earlier = [belief for belief in known if belief.real_at <= happening.real_at]
+    earlier = [belief for belief in beliefs if belief.real_at <= happening.real_at]
     return _moment_of(happenings[:number], True, then, happening.at, earlier)
 
 
 def _moment_of(
-    past: Sequence[TimelineEntry], is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
+    past: Sequence[TimelineEntry], is_earlier: bool, order: Order, now: datetime, beliefs: Sequence[Belief]
 ) -> OrderMoment:
     return OrderMoment(
         len(past),
@@ -169,10 +169,10 @@ def _moment_of(
         order.status,
         _second_status(order),
         look_of(order),
-        list(_money(order, now)),
-        known[-1].shop if known else "",
-        _since([(belief.at, belief.shop) for belief in known]),
-        _since([(belief.at, belief.service) for belief in known]),
+        list(_amounts(order, now)),
+        beliefs[-1].shop if beliefs else "",
+        _last_change([(belief.at, belief.shop) for belief in beliefs]),
+        _last_change([(belief.at, belief.service) for belief in beliefs]),
         any(_has_reached_shop(each) and each.cause != past[0].id for each in past),
     )
 
@@ -182,7 +182,7 @@ def _has_reached_shop(happening: TimelineEntry) -> bool:
     return happening.kind in ("response", "webhook-response") and not happening.lost
 
 
-def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
+def _last_change(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
     """Return the time of the change to the last status."""
     since = None
     for at, status in reversed(statuses):
@@ -198,7 +198,7 @@ def look_of(order: Order) -> str:
 
 
 def _praise(project: Project, order: Order, beliefs: Sequence[Belief]) -> str:
-    """State the shop's correct knowledge; empty if the shop had nothing to do yet."""
+    """Confirm that the shop knows the order's status; empty if it had nothing to do yet."""
     deliveries = project.epoch.store.deliveries_of(order.id)
     delivered = sum(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not beliefs or not beliefs[-1].is_true:
@@ -217,41 +217,40 @@ def _authorization(order: Order) -> Authorization | None:
     return attempt.authorization if attempt is not None else None
 
 
-def _money(order: Order, now: datetime) -> Iterable[Amount]:
+def _amounts(order: Order, now: datetime) -> Iterable[Amount]:
     held, received = _authorization(order), order.received_cents
     refunded = received - refundable_cents(order)
     if held is None:
         amounts = [Amount("received", received)]
     else:
         remaining = 0 if held.is_over else held.remaining_cents
-        runs_out = (
-            f"expires in {period_in_words(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
-        )
+        expiry_time = format_moment_of_day(held.expires_at, now)
+        expiry = f"expires in {describe_period(held.expires_at - now)}, {expiry_time}"
         amounts = [
             Amount("authorized", held.original_cents),
             Amount("captured", received),
             Amount("voided", held.voided_cents),
-            Amount("still reserved", remaining, runs_out),
+            Amount("still reserved", remaining, expiry),
         ]
     amounts.append(Amount("refunded", refunded))
     if refunded:
         amounts.append(Amount("left", received - refunded))
-    return [amount for amount in amounts if amount.cents or amount.what in ("captured", "left")]
+    return [amount for amount in amounts if amount.cents or amount.state in ("captured", "left")]
 
 
-def _bar(order: Order) -> list[BarPiece]:
+def _bar_segments(order: Order) -> list[BarSegment]:
     """Return the segments of the money bar: received and not refunded, refunded, and still reserved."""
     held, received = _authorization(order), order.received_cents
     reserved = 0 if held is None or held.is_over else held.remaining_cents
     refunded = received - refundable_cents(order)
     parts = {"received": received - refunded, "refunded": refunded, "reserved": reserved}
     total = max(sum(parts.values()), held.original_cents if held is not None else 0)
-    pieces, begin = [], 0.0
-    for what, cents in parts.items():
+    segments, begin = [], 0.0
+    for state, cents in parts.items():
         width = round(100 * cents / total, 2) if total else 0.0
-        pieces.append(BarPiece(what, round(begin, 2), width))
+        segments.append(BarSegment(state, round(begin, 2), width))
         begin += width
-    return [piece for piece in pieces if piece.width]
+    return [piece for piece in segments if piece.width]
 
 
 def _second_status(order: Order) -> str:
@@ -259,18 +258,18 @@ def _second_status(order: Order) -> str:
     if held is None:
         return ""
     if not held.captured_cents:
-        return "authorization over" if held.is_over or not held.remaining_cents else NOT_CAPTURED
+        return "authorization ended" if held.is_over or not held.remaining_cents else NOT_CAPTURED
     return "captured in part" if held.remaining_cents and not held.is_over else "captured"
 
 
-def moment_of_day(moment: datetime, now: datetime) -> str:
+def format_moment_of_day(moment: datetime, now: datetime) -> str:
     """Format the time of day of an event, with the day unless it is today."""
     year = "" if moment.year == now.year else f" {moment.year}"
     day = "" if moment.date() == now.date() else f"{moment.day} {moment:%b}{year} "
     return f"{day}{moment:%H:%M}"
 
 
-def period_in_words(period: timedelta) -> str:
+def describe_period(period: timedelta) -> str:
     """Format a period in its two largest units, such as 6 d 23 h."""
     seconds = max(0, int(period.total_seconds()))
     words: list[str] = []
@@ -294,7 +293,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
     """Return the review of the project; None if the first review takes long and the caller cannot wait."""
-    is_long = len(project.epoch.journal.unmasked()) > IMMEDIATE_REVIEW_MAX
+    is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None
     return current_review(project)
@@ -317,19 +316,18 @@ def current_review(project: Project) -> ProjectReview:
 
 
 def _has_failed(delivery: Delivery) -> bool:
-    """Whether a webhook was attempted, but not delivered."""
-    return delivery.outcome != DeliveryState.DELIVERED and bool(delivery.tries)
+    return delivery.outcome != DeliveryState.DELIVERED and bool(delivery.delivery_attempts)
 
 
-def orders_with_mistakes(known: ProjectReview | None) -> set[str | None]:
+def orders_with_mistakes(project_review: ProjectReview | None) -> set[str | None]:
     """Return the ids of the orders with a mistake."""
-    findings = known.findings if known is not None else ()
+    findings = project_review.findings if project_review is not None else ()
     return {finding.order_id for finding in findings if finding.is_open}
 
 
-def counts(known: ProjectReview | None) -> dict[str, int]:
+def navigation_counts(project_review: ProjectReview | None) -> dict[str, int]:
     """Return the counts of the navigation: groups of mistakes, and undelivered webhooks."""
-    if known is None:
+    if project_review is None:
         return {}
-    mistakes = [group for group in group_findings(known.findings) if group.first.is_open]
-    return {"review": len(mistakes), "webhooks": known.undelivered}
+    mistakes = [group for group in group_findings(project_review.findings) if group.first.is_open]
+    return {"review": len(mistakes), "webhooks": project_review.undelivered}

@@ -14,7 +14,7 @@ from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import fold
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
-from payment_sandbox.operations.what_if import replay_with, variations
+from payment_sandbox.operations.what_if import playable_variations, replay_with
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
@@ -26,7 +26,15 @@ from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
+from payment_sandbox.web.dashboard.frame import (
+    FORM_FACTS,
+    ORDER_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    show,
+    url,
+)
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.snippets import creation_body, creation_of
 from payment_sandbox.web.dashboard.verdict import OrderVerdict, verdict
@@ -35,7 +43,7 @@ from payment_sandbox.web.routes import route
 ORDER_FORM: Final = OrderForm()
 STEPS_SHOWN: Final = 500
 SHORT_ID: Final = Pattern("[0-9a-f]{8}…")  # two orders always differ in their ids
-CREATIONS: Final = ("creates the order", "creates a test order")
+CREATION_LABELS: Final = ("creates the order", "creates a test order")
 
 
 class ComparedStep(NamedTuple):
@@ -47,7 +55,7 @@ class ComparedStep(NamedTuple):
 
 
 class ComparedRow(NamedTuple):
-    """Corresponding steps of two orders; None if an order lacks the step."""
+    """Corresponding steps of two orders; None for an order that lacks the step."""
 
     first: ComparedStep | None
     second: ComparedStep | None
@@ -65,7 +73,7 @@ class Conclusion(NamedTuple):
     look: str = ""
 
 
-@route(dashboard, "POST", f"{ORDER}again/", **POSTED)
+@route(dashboard, "POST", f"{ORDER_PATH}again/", **FORM_FACTS)
 def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     """Repeat an order with a variation, and compare both."""
     project = enter(call, project_id)
@@ -84,14 +92,14 @@ def post_variation(call: Call, project_id: str, order_id: str) -> Response:
     return redirect(with_notice(project, url(project, f"orders/{order.id}/beside/{repeated.id}/"), notice))
 
 
-@route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
+@route(dashboard, "GET", f"{ORDER_PATH}beside/<other_id>/", **VIEW_FACTS)
 def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
     """Compare two orders, step by step."""
     project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     sides = [(order_row(project, order), verdict(project, order)) for order in orders]
     histories = (describe_history(project.epoch, row["id"], known.findings) for row, known in sides)
-    first, second = map(_steps, histories)
+    first, second = map(_compared_steps, histories)
     return show(
         call,
         "comparison",
@@ -107,8 +115,8 @@ def get_comparison(call: Call, project_id: str, order_id: str, other_id: str) ->
 JudgedOrder = tuple[OrderRow, OrderVerdict]
 
 
-def _look(known: OrderVerdict) -> str:
-    return "failed" if known.mistakes else "ok" if known.praise else ""
+def _look(order_verdict: OrderVerdict) -> str:
+    return "failed" if order_verdict.mistakes else "ok" if order_verdict.praise else ""
 
 
 def _conclusion(before: JudgedOrder, after: JudgedOrder) -> Conclusion:
@@ -134,7 +142,6 @@ def _embed(problem: str) -> str:
 
 
 def _undecided_reason(row: OrderRow) -> str:
-    """Explain the missing verdict on the shop."""
     sent = row["webhooks"]
     if sent["lost"]:
         return "a fault lost the webhooks. Your shop has a day to read the order: move the clock to see."
@@ -144,7 +151,6 @@ def _undecided_reason(row: OrderRow) -> str:
 
 
 def _difference(before: OrderRow, after: OrderRow) -> str:
-    """Name the different results of two orders; empty if they are equal."""
     if before["status"] == after["status"]:
         return ""
     return f"The first order is {before['status']}, the second one {after['status']}. "
@@ -160,14 +166,14 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     offers: list[VariationOffer] = []
     if creation_body(project, order, created) is not None:
         webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = variations(order, has_webhook_url=webhook_url is not None)
+        offers = playable_variations(order, has_webhook_url=webhook_url is not None)
     previous = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
 
-def _steps(happenings: Sequence[TimelineEntry]) -> list[ComparedStep]:
+def _compared_steps(happenings: Sequence[TimelineEntry]) -> list[ComparedStep]:
     shown = fold(happenings)
-    begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATIONS}
+    begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATION_LABELS}
     steps = (step for step in shown if step.id not in begun and step.cause not in begun)
     return list(islice(map(_compared_step, steps), STEPS_SHOWN))
 

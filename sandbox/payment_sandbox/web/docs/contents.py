@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
-from payment_sandbox.projects.changes import NAMED_MAX
+from payment_sandbox.projects.changes import NAMES_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
@@ -18,8 +18,8 @@ from payment_sandbox.projects.journal import (
     PATH_LENGTH_MAX,
 )
 from payment_sandbox.projects.relay import REPLACED_MAX
-from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
-from payment_sandbox.web.answers.responses import ANSWERS_CACHED_MAX
+from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
+from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
@@ -36,21 +36,21 @@ class Limit(NamedTuple):
     effect: str
 
 
-OLDEST_DROPPED: Final = "the oldest entry is dropped and counted"
-OLDEST_GONE: Final = "the oldest entry is dropped"
-WEBHOOKS_MAX: Final = DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE
+OLDEST_DROPPED_AND_COUNTED: Final = "the oldest entry is dropped and counted"
+OLDEST_DROPPED: Final = "the oldest entry is dropped"
+WEBHOOKS_MAX: Final = DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE
 TRUNCATED: Final = "the rest is cut off"
 LIMITS: Final = (
-    Limit("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED_AND_COUNTED),
     Limit("A body in the journal", JOURNAL_BODY_BYTES, "bytes", TRUNCATED),
     Limit("A path, query or order ID in the journal", PATH_LENGTH_MAX, "characters", TRUNCATED),
-    Limit("Scenario decisions", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Limit("Scenario decisions", ENTRIES_MAX, "per project", OLDEST_DROPPED),
     Limit("A header in the journal", HEADER_VALUE_MAX, "characters", TRUNCATED),
-    Limit("Actions of customers, banks and other actors", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Limit("Past scheduled events", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Limit("Status changes", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Limit("Failed scheduled events", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Limit("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),
+    Limit("Actions of customers, banks and other actors", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Past scheduled events", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Status changes", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Failed scheduled events", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Webhooks", WEBHOOKS_MAX, "per project", "finished webhooks are dropped first, and counted"),
     Limit(
         "Delivery attempts of a webhook",
         ATTEMPTS_STORED_MAX,
@@ -58,21 +58,24 @@ LIMITS: Final = (
         "the first ten and the newest remain",
     ),
     Limit("A receiver's response", ATTEMPT_BODY_BYTES, "bytes", TRUNCATED),
-    Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_GONE),
-    Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
-    Limit("Cached responses", ANSWERS_CACHED_MAX, "per project", OLDEST_GONE),
-    Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
-    Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
-    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_GONE),
-    Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_GONE),
-    Limit("Changes since a clock move, by name", NAMED_MAX, "per project", "older ones are counted"),
+    Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_DROPPED),
+    Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "the value is omitted"),
+    Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
+    Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Changes since a clock move, by name", NAMES_MAX, "per project", "older changes are only counted"),
 )
 
 
-def bounds() -> str:
+def limits_table() -> str:
     """Return the table of limits."""
     rows = [(bound.subject, f"{bound.maximum:,} {bound.unit}", bound.effect) for bound in LIMITS]
     return table(("Data", "Limit", "When exceeded"), rows)
+
+
+RULE_COLUMNS: Final = ("Rule", "Source", "Text", "Tests", "Mutant killed")
 
 
 def rules_table() -> str:
@@ -89,7 +92,7 @@ def rules_table() -> str:
             )
             for rule in rules
         )
-        tables.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests", "Tried"), rows))
+        tables.append(f"### {section}\n\n" + table(RULE_COLUMNS, rows))
     return "\n\n".join(tables)
 
 
@@ -102,7 +105,7 @@ def assumptions_table() -> str:
     return table(("No.", "Source", "Assumption", "Why", "Tests"), rows)
 
 
-SHELL: Final = """
+SHELL_SETUP: Final = """
 ```sh
 API=http://127.0.0.1:8080
 call() { curl -s -u sandbox-key: -H 'Content-Type: application/json' "$API$@"; }
@@ -111,23 +114,23 @@ field() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
 """.strip()
 """The shell setup for the commands on all pages."""
 GENERATED_PARTS: Final[Mapping[str, Callable[[], str]]] = {
-    "shell": lambda: SHELL,
-    "settings": references.settings,
-    "scenario": references.scenario,
-    "outcomes": references.outcomes,
-    "effects": references.effects,
-    "effect-classes": references.effect_classes,
-    "variations": references.variations,
-    "left-out": references.excluded_outcomes,
-    "sequences": references.webhook_sequences,
-    "offers": references.offers,
+    "shell": lambda: SHELL_SETUP,
+    "settings": references.settings_table,
+    "scenario": references.scenario_tables,
+    "outcomes": references.outcomes_table,
+    "effects": references.effects_table,
+    "effect-classes": references.effect_classes_table,
+    "variations": references.variations_table,
+    "left-out": references.excluded_outcomes_table,
+    "sequences": references.webhook_sequence_list,
+    "offers": references.offers_table,
     "ready-scenarios": references.ready_scenarios_table,
-    "trigger-values": references.trigger_values,
-    "cards": references.cards,
-    "methods": references.methods,
-    "refusals": references.refusals,
-    "errors": references.errors,
-    "bounds": bounds,
+    "trigger-values": references.trigger_values_table,
+    "cards": references.cards_table,
+    "methods": references.methods_table,
+    "refusals": references.refusals_table,
+    "errors": references.errors_table,
+    "bounds": limits_table,
     "assumptions": assumptions_table,
     "rules": rules_table,
     "python": references.python_reference,

@@ -7,19 +7,19 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Unattended
+from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.examples import LINES, START, Shop
-from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.examples import LINES, START_TIME, Shop
+from payment_sandbox.web.pictures import draw_sequence, svg
 from payment_sandbox.web.site import MakeApp
 
 if TYPE_CHECKING:
@@ -31,18 +31,18 @@ WEBHOOK_URL: Final = "https://shop.example/webhook"
 CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}
 
 
-Play = Generator[dict[str, Any], dict[str, Any], None]
+FlowSteps = Generator[dict[str, Any], dict[str, Any], None]
 """The play of a flow: yields the order to draw, and receives it back."""
 
 
-class SimulatedShop(Unattended):
+class SimulatedShop(NoServices):
     """Services with a simulated shop, which reads the order and then answers the webhook at once."""
 
-    def __init__(self, real: RealTime, read: Callable[[str], None]) -> None:
+    def __init__(self, real: RealTime, read_order: Callable[[str], None]) -> None:
         super().__init__(real)
-        self._read = read
+        self._read = read_order
 
-    def carry(self, project: "Project", epoch: "Epoch") -> None:
+    def deliver_outbox(self, project: "Project", epoch: "Epoch") -> None:
         """Deliver the queued webhooks."""
         while (queued := epoch.outbox.next()) is not None:
             self.deliver(project, epoch, queued)
@@ -54,21 +54,21 @@ class SimulatedShop(Unattended):
             return
         if prepared.reply is None:
             self._read(queued.order_id)
-        passed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
-        record_attempt(project, epoch, prepared, prepared.reply or Reply(passed_ms, status=204))
+        elapsed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
+        record_attempt(project, epoch, prepared, prepared.reply or Reply(elapsed_ms, status=204))
 
 
 class Flow:
     """The participants of a flow: a shop, its customers, and their banks."""
 
     def __init__(self, make_app: MakeApp, **settings: Any) -> None:
-        start = ClockStart.parse(START).at
+        start = ClockStart.parse(START_TIME).at
         assert start is not None, "START must be a frozen time"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)
-        catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+        catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
         registry = Registry(
-            SimulatedShop(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START
+            SimulatedShop(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START_TIME
         )
         self.project, api_key = registry.create({"webhook_url": WEBHOOK_URL, **settings})
         self.shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
@@ -96,7 +96,7 @@ class Flow:
         """Advance the clock."""
         self.shop.call("POST", "/control/clock/advance/", {"by": by})
 
-    def settle(self, order: Mapping[str, Any], path: str, body: Any) -> None:
+    def capture_or_void(self, order: Mapping[str, Any], path: str, body: Any) -> None:
         """Capture or void a part of the order; ``path`` is the call's, such as ``captures/amount``."""
         transaction = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
         self.shop.call("POST", f"{transaction}/{path}/", body)
@@ -105,29 +105,29 @@ class Flow:
         self.shop.call("GET", f"/v1/orders/{order_id}/")
 
 
-def _hosted_page(flow: Flow) -> Play:
+def _hosted_page(flow: Flow) -> FlowSteps:
     order = yield flow.order(order_lines=LINES)
     flow.act(order, "customer visit")
     flow.act(order, "customer choose", payment_method="credit-card")
     flow.act(order, "customer pay")
 
 
-def _redirect(flow: Flow) -> Play:
+def _redirect(flow: Flow) -> FlowSteps:
     order = yield flow.order("bank-redirect-nl", details={"issuer_id": "SBXANL2A"})
     flow.act(order, "customer visit")
     flow.advance("PT40S")
     flow.act(order, "customer pay")
 
 
-def _authorization(flow: Flow) -> Play:
+def _authorization(flow: Flow) -> FlowSteps:
     order = yield flow.order("credit-card", attempt={"capture_mode": "manual", "expiration_period": "P7D"})
     flow.act(order, "customer pay")
     flow.advance("P2D")
-    flow.settle(order, "captures/amount", {"amount": 1000})
-    flow.settle(order, "voids/amount", {"amount": 295})
+    flow.capture_or_void(order, "captures/amount", {"amount": 1000})
+    flow.capture_or_void(order, "voids/amount", {"amount": 295})
 
 
-def _recurring(flow: Flow) -> Play:
+def _recurring(flow: Flow) -> FlowSteps:
     first = flow.order("credit-card", details={"recurring_type": "first"})
     flow.act(first, "customer pay")
     token = flow.shop.call("GET", f"/v1/orders/{first['id']}/")
@@ -139,27 +139,27 @@ def _recurring(flow: Flow) -> Play:
     flow.advance("PT1M")
 
 
-def _pay_later(flow: Flow) -> Play:
+def _pay_later(flow: Flow) -> FlowSteps:
     order = yield flow.order("pay-later-a", order_lines=LINES, customer=CUSTOMER)
     flow.act(order, "customer visit")
     flow.act(order, "customer pay")
     flow.advance("P1D")
-    flow.settle(order, "captures", {})
+    flow.capture_or_void(order, "captures", {})
 
 
-def _bank_transfer(flow: Flow) -> Play:
+def _bank_transfer(flow: Flow) -> FlowSteps:
     order = yield flow.order("bank-transfer")
     flow.advance("P2D")
     flow.act(order, "bank credit")
 
 
-def _bank_qr(flow: Flow) -> Play:
+def _bank_qr(flow: Flow) -> FlowSteps:
     qr_code = flow.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
     order = yield flow.shop.call("POST", f"/control/bankqr/{qr_code['id']}/scan/", {})
     flow.act(order, "customer pay")
 
 
-def _refunds(flow: Flow) -> Play:
+def _refunds(flow: Flow) -> FlowSteps:
     order = yield flow.order("credit-card")
     flow.act(order, "customer pay")
     flow.advance("P3D")
@@ -167,7 +167,7 @@ def _refunds(flow: Flow) -> Play:
     flow.shop.call("POST", f"/v1/orders/{order['id']}/refunds/", {"amount": 5000})
 
 
-def _webhooks(flow: Flow) -> Play:
+def _webhooks(flow: Flow) -> FlowSteps:
     rules = [{"when": {"status": "completed", "attempt": 1}, "then": {"answer": 503}}]
     flow.shop.call("PUT", "/control/faults/", {"webhooks": rules})
     order = yield flow.order("credit-card")
@@ -179,7 +179,7 @@ class Script(NamedTuple):
     """A flow: its title, its play, and the mode of its project."""
 
     title: str
-    play: Callable[[Flow], Play]
+    steps: Callable[[Flow], FlowSteps]
     mode: str = "test"
 
 
@@ -202,9 +202,9 @@ def draw_flow(name: str, make_app: MakeApp) -> str:
     """Draw a flow as an SVG file."""
     script = FLOWS[name]
     flow = Flow(make_app, mode=script.mode)
-    play = script.play(flow)
-    order = next(play)
+    steps = script.steps(flow)
+    order = next(steps)
     with suppress(StopIteration):
-        play.send(order)
-    drawing = sequence(history(flow.project.epoch, order["id"]))
+        steps.send(order)
+    drawing = draw_sequence(history(flow.project.epoch, order["id"]))
     return svg(drawing, title=script.title, is_file=True)

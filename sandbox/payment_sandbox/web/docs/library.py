@@ -11,7 +11,7 @@ SAMPLE_URL: Final = "http://127.0.0.1:8080"
 """The server address in the commands of the pages."""
 
 LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Begin": (FIRST_PAGE, "dashboard", "test-values"),
     "Ways to pay": (
         "hosted-page",
@@ -51,7 +51,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Development": ("contributing",),
 }
-NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
+PAGE_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in names)
 
 
 @cache
@@ -75,7 +75,7 @@ OpenAPI description of both at /openapi.json. The first project has the key sand
 """
 
 
-TO_READ: Final = ("agents", FIRST_PAGE, "webhooks", "mistakes", "pytest")
+RECOMMENDED_PAGES: Final = ("agents", FIRST_PAGE, "webhooks", "mistakes", "pytest")
 """The recommended pages for coding agents, in reading order."""
 
 READING_LIST: Final = """## Read these five pages
@@ -92,9 +92,15 @@ def overview(address: str) -> str:
     def format_list(names: Iterable[str]) -> str:
         return "\n".join(f"- [{title(name)}]({address}{name}.md): {summary(name)}" for name in names)
 
-    rest = {group: [name for name in names if name not in TO_READ] for group, names in GROUPS.items()}
-    groups = [f"## {group}\n\n{format_list(names)}" for group, names in rest.items()]
-    return "\n\n".join([INTRODUCTION.rstrip(), READING_LIST.rstrip(), format_list(TO_READ), *groups]) + "\n"
+    others = {
+        group: [name for name in names if name not in RECOMMENDED_PAGES]
+        for group, names in PAGE_GROUPS.items()
+    }
+    groups = [f"## {group}\n\n{format_list(names)}" for group, names in others.items()]
+    return (
+        "\n\n".join([INTRODUCTION.rstrip(), READING_LIST.rstrip(), format_list(RECOMMENDED_PAGES), *groups])
+        + "\n"
+    )
 
 
 SKILL_HEADER: Final = """---
@@ -108,7 +114,7 @@ PAGE_LINK: Final = re.compile(r"\]\(([a-z-]+)\.md")
 
 
 def skill() -> str:
-    """Return the skill for coding agents: the steps of an integration, a check for each, and the don'ts."""
+    """Return the skill for coding agents: steps of an integration with checks, and mistakes to avoid."""
     return SKILL_HEADER + PAGE_LINK.sub(rf"]({SAMPLE_URL}/docs/\1.md", read_source("agents"))
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
 from payment_sandbox.loading import LOADING
-from payment_sandbox.methods import ALL, REFUND
+from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
@@ -24,7 +24,7 @@ from payment_sandbox.scenarios.space import excluded_cells
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
-from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
+from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 
 SCENARIO_PARTS: Final = {
     "The document": None,
@@ -38,7 +38,7 @@ SCENARIO_PARTS: Final = {
 STATUS_MEANINGS: Final = {
     400: "malformed: not a JSON object, a duplicate key, NaN, or nested too deeply",
     401: "missing or unknown API key",
-    403: "the control API or a page was called with an unknown host name or from a page of another site",
+    403: "the control API or a page was called with an unknown host name or from a page on another site",
     405: "the path does not allow this method",
     413: "the body is larger than 1 MiB",
     415: "the body is not `application/json`",
@@ -56,21 +56,21 @@ SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
     "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
     "seed": 7,
 }
-FAULTS_ONLY: Final = "only from a configured fault"
+FAULT_STATUS_MEANING: Final = "only from a configured fault"
 
 
-def settings() -> str:
+def settings_table() -> str:
     """Return the table of project settings, with defaults and an example change for each."""
     schema = json_schema(SettingsForm, {})
     defaults = Settings().as_mapping()
     for name, item in schema["properties"].items():
-        default = "all" if name == "payment_methods" else _default(defaults[name])
-        change = json.dumps({name: changed_setting(name, item)})
+        default = "all" if name == "payment_methods" else _format_default(defaults[name])
+        change = json.dumps({name: example_setting(name, item)})
         item["description"] = f"{item['description']} Default: {default}. `PATCH` it with `{change}`."
     return fields(schema, schema["$defs"])
 
 
-def changed_setting(name: str, item: Mapping[str, Any]) -> Any:
+def example_setting(name: str, item: Mapping[str, Any]) -> Any:
     """Return an example value other than the default; a test sends each example."""
     default = Settings().as_mapping()[name]
     if isinstance(default, bool):
@@ -82,13 +82,13 @@ def changed_setting(name: str, item: Mapping[str, Any]) -> Any:
     return SETTING_EXAMPLES[name]
 
 
-def _default(value: object) -> str:
+def _format_default(value: object) -> str:
     if value in ("", None, {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def scenario() -> str:
+def scenario_tables() -> str:
     """Return a table of keys for each part of a scenario file."""
     schema = file_schema()
     parts = schema["$defs"]
@@ -108,10 +108,10 @@ def _without_nested(item: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def outcomes() -> str:
+def outcomes_table() -> str:
     """Return the table of outcome keys by method."""
     rows = []
-    for method in (*ALL, REFUND):
+    for method in (*ALL_METHODS, REFUND):
         capabilities = method.capabilities
         words = sorted({word for words in capabilities.outcomes for word in words})
         answers = code(capabilities.screenings) if "screening" in words else ""
@@ -120,7 +120,7 @@ def outcomes() -> str:
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
 
 
-def effects() -> str:
+def effects_table() -> str:
     """Return the table of the effects of faults on requests."""
     rows = [(f"`{each.key}: {each.example}`", each.client_sees) for each in REQUEST_EFFECTS]
     rows.append(
@@ -129,7 +129,7 @@ def effects() -> str:
     return table(("Effect", "What the client sees"), rows)
 
 
-def effect_classes() -> str:
+def effect_classes_table() -> str:
     """Return the table of effect classes, with their keys in scenario files."""
     rows = []
     for each in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS):
@@ -138,15 +138,15 @@ def effect_classes() -> str:
     return table(("Class", "Applies to", "Key", "What happens"), rows)
 
 
-STEPS: Final = {
+STEP_NAMES: Final = {
     WEBHOOK: "the webhook",
     PRESS: "the form",
     ACTION: "the payment",
     ATTEMPT: "the attempt",
     JOB: "the job",
-    TIME: "the advance of the clock",
+    TIME: "the clock advance",
 }
-PLACES: Final = {
+OFFER_PLACES: Final = {
     OfferedIn.WHAT_IF: "**What if …** on an order's page",
     OfferedIn.SWITCH: "a dashboard switch",
     OfferedIn.SEQUENCE: "`payment_webhook_sequences`",
@@ -154,43 +154,43 @@ PLACES: Final = {
 }
 
 
-def variations() -> str:
+def variations_table() -> str:
     """Return the table of variations, by the kind of step."""
     rows = []
     for each in rehearsal_variations():
-        sentence = each.sentence.format(step=STEPS.get(each.kinds[0], "the call"))
+        sentence = each.sentence.format(step=STEP_NAMES.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
 
 
-def excluded_outcomes() -> str:
-    """Return the table of outcomes without a variation, with the reasons."""
+def excluded_outcomes_table() -> str:
+    """Return the table of outcomes that have no variation, with the reasons."""
     rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in excluded_cells()]
     return table(("Interaction", "Possible outcomes", "Why there is no variation"), rows)
 
 
-def offers() -> str:
+def offers_table() -> str:
     """Return the table of variations for a whole project, or for the replay of an order."""
     rows = []
     for offer in all_offers():
-        places = "; ".join(PLACES[place].format(offer.name) for place in offer.places)
+        places = "; ".join(OFFER_PLACES[place].format(offer.name) for place in offer.offered_in)
         rows.append((offer.title, places, offer.risk, offer.undo))
     return table(("What happens", "Where", "What it costs", "Undo"), rows)
 
 
-def webhook_sequences() -> str:
+def webhook_sequence_list() -> str:
     """List the webhook sequences."""
     return f"The sequences, from the simplest to the most complex: {'; '.join(sequences())}."
 
 
 def ready_scenarios_table() -> str:
     """Return the table of ready-made scenarios."""
-    names = [method.name for method in ALL]
+    names = [method.name for method in ALL_METHODS]
     known = ready_scenarios(names, lambda settings: None).values()
     return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in known))
 
 
-def trigger_values() -> str:
+def trigger_values_table() -> str:
     """Return the table of trigger values, from the default scenario."""
     rows = []
     for rule in default_document()["rules"]:
@@ -198,16 +198,18 @@ def trigger_values() -> str:
         by_customer = when.get("customer", {}).get("email_address")
         value = f"customer `{by_customer[:-1]}...`" if by_customer else f"amount `{when['amount']}`"
         methods = "refunds" if when.get("refund") else code(when["payment_method"])
-        rows.append((value, methods, "; ".join(_in_words(then))))
+        rows.append((value, methods, "; ".join(_describe_outcome(then))))
     return table(("Value", "With", "What happens"), rows)
 
 
-def _in_words(then: Mapping[str, Any]) -> Iterator[str]:
+def _describe_outcome(then: Mapping[str, Any]) -> Iterator[str]:
     for key, value in then.items():
-        yield f"{key}: " + (", ".join(_in_words(value)) if isinstance(value, Mapping) else f"`{value}`")
+        yield f"{key}: " + (
+            ", ".join(_describe_outcome(value)) if isinstance(value, Mapping) else f"`{value}`"
+        )
 
 
-def cards() -> str:
+def cards_table() -> str:
     """Return the table of test cards, without their numbers."""
     rows = (
         (f"`{card.name}`", card.family, card.flow, card.truncated_pan, card.refusal or "pays")
@@ -216,10 +218,10 @@ def cards() -> str:
     return table(("Card", "Family", "3-D Secure flow", "Shown as", "Bank's answer"), rows)
 
 
-def methods() -> str:
+def methods_table() -> str:
     """Return the table of payment methods, with their requirements."""
     rows = []
-    for method in ALL:
+    for method in ALL_METHODS:
         capabilities = method.capabilities
         needs = ["order_lines"] * capabilities.needs_order_lines + ["customer"] * capabilities.needs_customer
         test = (
@@ -235,25 +237,25 @@ def methods() -> str:
     return table(headers, rows)
 
 
-def refusals() -> str:
+def refusals_table() -> str:
     """Return the table of refusals: their error types and rules."""
     rows = []
-    for kind in refusal_types.kinds_of_refusals():
-        name = TYPE_OF.get(kind, kind.__name__)
+    for kind in refusal_types.refusal_classes():
+        name = TYPE_BY_REFUSAL.get(kind, kind.__name__)
         rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
     return table(("Type", "Status", "Rule", "When"), sorted(rows))
 
 
-def errors() -> str:
+def errors_table() -> str:
     """Return the table of all other error types."""
-    known = set(TYPE_OF.values())
+    known = set(TYPE_BY_REFUSAL.values())
     rows = [("`ValidationError`", "400", "invalid request: `violations` lists every problem")]
     rows += [
-        (f"`{kind}`", str(status), STATUS_MEANINGS.get(status, FAULTS_ONLY))
-        for status, kind in TYPE_OF_STATUS.items()
+        (f"`{kind}`", str(status), STATUS_MEANINGS.get(status, FAULT_STATUS_MEANING))
+        for status, kind in TYPE_BY_STATUS.items()
         if kind not in known
     ]
-    rows.append(("`Refused`", "any other", FAULTS_ONLY))
+    rows.append(("`Refused`", "any other", FAULT_STATUS_MEANING))
     return table(("Type", "Status", "When"), rows)
 
 
@@ -264,24 +266,24 @@ PLAIN_STATUSES: Final = ("200", "201", "303")
 
 def merchant_api(description: str) -> str:
     """Describe the calls of the merchant API, from the OpenAPI description."""
-    return _calls(description, "merchant API")
+    return _describe_calls(description, "merchant API")
 
 
 def control_api(description: str) -> str:
     """Describe the calls of the control API, the server and the documentation."""
-    return _calls(description, "control API", "server", "documentation")
+    return _describe_calls(description, "control API", "server", "documentation")
 
 
 def pages(description: str) -> str:
     """Describe the payment pages."""
-    return _calls(description, "pages")
+    return _describe_calls(description, "pages")
 
 
-def _calls(description: str, *tags: str) -> str:
+def _describe_calls(description: str, *tags: str) -> str:
     whole = json.loads(description)
     schemas = whole["components"]["schemas"]
     shown = [
-        _call(method, path, operation, schemas)
+        _describe_call(method, path, operation, schemas)
         for path, operations in whole["paths"].items()
         for method, operation in operations.items()
         if operation["tags"][0] in tags
@@ -289,13 +291,13 @@ def _calls(description: str, *tags: str) -> str:
     return "\n\n".join(shown)
 
 
-def _call(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+def _describe_call(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     lines = [f"### {method.upper()} {path}", operation["summary"]]
     parameters = [p["name"] for p in operation["parameters"] if p["in"] != "path"]
     if parameters:
         lines.append(f"Parameters: {code(parameters)}.")
-    lines += _request_body(operation.get("requestBody"), schemas)
-    lines.append(f"Responses: {', '.join(_responses(operation['responses']))}.")
+    lines += _describe_request_body(operation.get("requestBody"), schemas)
+    lines.append(f"Responses: {', '.join(_describe_responses(operation['responses']))}.")
     lines += _examples(operation["responses"])
     return "\n\n".join(lines)
 
@@ -313,14 +315,13 @@ def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_request(content: Mapping[str, Any]) -> str:
-    """Describe the request behind an example response, if it is recorded."""
     sent = content.get("x-request")
     if sent is None:
         return ""
     return f" for {sent}" if isinstance(sent, str) else f" for `{json.dumps(sent)}`"
 
 
-def _request_body(body: Mapping[str, Any] | None, schemas: Mapping[str, Any]) -> Iterator[str]:
+def _describe_request_body(body: Mapping[str, Any] | None, schemas: Mapping[str, Any]) -> Iterator[str]:
     if body is None:
         return
     content = body["content"]["application/json"]
@@ -330,7 +331,7 @@ def _request_body(body: Mapping[str, Any] | None, schemas: Mapping[str, Any]) ->
         yield f"An example:\n\n```json\n{json.dumps(content['example'], indent=2)}\n```"
 
 
-def _responses(responses: Mapping[str, Any]) -> Iterator[str]:
+def _describe_responses(responses: Mapping[str, Any]) -> Iterator[str]:
     for status, answer in sorted(responses.items()):
         yield (
             status
@@ -339,7 +340,7 @@ def _responses(responses: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-CLASSES: Final = (  # in reading order: the module, the class
+DOCUMENTED_CLASSES: Final = (  # in reading order: the module, the class
     ("testing/project.py", "PaymentSandbox"),
     ("testing/project.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
@@ -352,28 +353,30 @@ CLASSES: Final = (  # in reading order: the module, the class
     ("testing/unittesting.py", "PaymentSandboxMixin"),
     ("testing/servers.py", "PaymentSandboxServer"),
     ("client/client.py", "SandboxClient"),
-    ("client/client.py", "Calls"),
+    ("client/client.py", "BaseClient"),
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
     ("client/history.py", "Review"),
     ("operations/review/evidence.py", "Finding"),
 )
-PROPERTIES: Final = ("property", "cached_property")
+PROPERTY_DECORATORS: Final = ("property", "cached_property")
 LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
-NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
+CONSTANT_NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
 RAISES: Final = "Raises:"
-AWAITED: Final = re.compile(r"(?P<name>\w+) = awaited\((?P<owner>\w+)\.(?P=name), .*\)")
+AWAITED_METHOD: Final = re.compile(r"(?P<name>\w+) = to_coroutine\((?P<owner>\w+)\.(?P=name), .*\)")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def python_reference() -> str:
     """Describe the public classes as Markdown."""
-    return "\n\n".join(_class(_parse_class(file, name), _constants(file)) for file, name in CLASSES)
+    return "\n\n".join(
+        _describe_class(_parse_class(file, name), _constants(file)) for file, name in DOCUMENTED_CLASSES
+    )
 
 
 @cache
-def _module(file: str) -> ast.Module:
+def _parse_module(file: str) -> ast.Module:
     text = files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8")
     with LOADING:
         return ast.parse(text)
@@ -383,16 +386,18 @@ def _constants(file: str) -> dict[str, str]:
     """Return the values of a module's constants, to replace their names in defaults."""
     return {
         node.target.id: ast.unparse(node.value)
-        for node in _module(file).body
+        for node in _parse_module(file).body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
     }
 
 
 def _parse_class(file: str, name: str) -> ast.ClassDef:
-    return next(node for node in _module(file).body if isinstance(node, ast.ClassDef) and node.name == name)
+    return next(
+        node for node in _parse_module(file).body if isinstance(node, ast.ClassDef) and node.name == name
+    )
 
 
-def _class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
+def _describe_class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
     parts = [f"### {definition.name}", _markdown(ast.get_docstring(definition))]
     methods = _methods(definition)
     fields = list(_attributes(definition.body))
@@ -402,7 +407,7 @@ def _class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
             text = ast.get_docstring(method)  # only classes that users instantiate have one
             parts += [f"`{_signature(method, definition.name, constants)}`", _markdown(text)] if text else []
     parts.append("\n".join(f"- `{name}`{f': {_markdown(text)}' if text else ''}" for name, text in fields))
-    parts += [_method(method, constants) for method in methods if not method.name.startswith("_")]
+    parts += [_describe_method(method, constants) for method in methods if not method.name.startswith("_")]
     return "\n\n".join(filter(None, parts))
 
 
@@ -411,13 +416,13 @@ def _methods(definition: ast.ClassDef) -> list[Function]:
 
 
 def _method_of(statement: ast.stmt) -> Function | None:
-    """Return the method that a statement defines; ``awaited(...)`` wraps a method of another class."""
+    """Return the method that a statement defines; ``to_coroutine(...)`` wraps a method of another class."""
     if isinstance(statement, Function):
         return statement
-    awaited = AWAITED.fullmatch(ast.unparse(statement))
+    awaited = AWAITED_METHOD.fullmatch(ast.unparse(statement))
     if awaited is None:
         return None
-    file = next(file for file, name in CLASSES if name == awaited["owner"])
+    file = next(file for file, name in DOCUMENTED_CLASSES if name == awaited["owner"])
     method = next(
         each for each in _methods(_parse_class(file, awaited["owner"])) if each.name == awaited["name"]
     )
@@ -427,7 +432,7 @@ def _method_of(statement: ast.stmt) -> Function | None:
 def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     """Yield the public attributes with their docstrings; attributes of ``self`` only if they have one."""
     for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
-        text, target = _docstring_text(after), _target(statement)
+        text, target = _docstring_text(after), _public_target(statement)
         if isinstance(statement, ast.AnnAssign) and isinstance(target, ast.Name):
             kind, note = _split_annotated(statement.annotation)
             yield f".{target.id}: {_type_text(kind)}", text or note
@@ -457,8 +462,7 @@ def _split_annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
     return kind, " ".join(notes.texts)
 
 
-def _target(statement: ast.stmt) -> ast.expr | None:
-    """Return the target of an assignment, if it is public."""
+def _public_target(statement: ast.stmt) -> ast.expr | None:
     if isinstance(statement, ast.AnnAssign):
         target: ast.expr = statement.target
     elif isinstance(statement, ast.Assign):
@@ -475,17 +479,16 @@ def _type_text(annotation: ast.expr) -> str:
 
 
 def _docstring_text(statement: ast.stmt) -> str:
-    """Return the text of a docstring statement; empty for other statements."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return cleandoc(str(statement.value.value))
     return ""
 
 
-def _method(method: Function, constants: Mapping[str, str]) -> str:
+def _describe_method(method: Function, constants: Mapping[str, str]) -> str:
     decorators = {ast.unparse(each) for each in method.decorator_list}
     name = (
         f".{method.name}"
-        if decorators & set(PROPERTIES)
+        if decorators & set(PROPERTY_DECORATORS)
         else _signature(method, f".{method.name}", constants)
     )
     prefix = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
@@ -493,7 +496,6 @@ def _method(method: Function, constants: Mapping[str, str]) -> str:
 
 
 def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str:
-    """Format the signature of a function on one line."""
     arguments = method.args
     arguments = ast.arguments(
         posonlyargs=[arg for arg in arguments.posonlyargs if arg.arg != "self"],
@@ -509,7 +511,9 @@ def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str
         if method.returns is not None
         else "None"
     )
-    shown = NAME.sub(lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(arguments)})")
+    shown = CONSTANT_NAME.sub(
+        lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(arguments)})"
+    )
     shown = shown.replace("'", '"')
     return shown if return_type == "None" else f"{shown} -> {return_type.replace('answers.', '')}"
 

@@ -18,7 +18,7 @@ RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
 FLOWS_PREFIX: Final = "flows/"  # pictures
 TOC_TAGS: Final = ("h2", "h3")
-_HIGHLIGHTING: Final = Lock()  # pygments initialises lexers without a lock
+_HIGHLIGHT_LOCK: Final = Lock()  # pygments initialises lexers without a lock
 
 
 class Heading(NamedTuple):
@@ -29,19 +29,19 @@ class Heading(NamedTuple):
     text: str
 
 
-class Rendered(NamedTuple):
+class RenderedPage(NamedTuple):
     """A page as HTML, and its headings."""
 
     html: str
     headings: Sequence[Heading]
 
 
-def render(text: str, docs_path: str) -> Rendered:
+def render(text: str, docs_path: str) -> RenderedPage:
     """Render a page; ``docs_path``, such as ``/docs/``, is the prefix of its links."""
     markdown = _markdown()
-    markdown.add_render_rule("fence", _fence)
-    markdown.add_render_rule("table_open", _table_open)
-    markdown.add_render_rule("table_close", _table_close)
+    markdown.add_render_rule("fence", _render_fence)
+    markdown.add_render_rule("table_open", _render_table_open)
+    markdown.add_render_rule("table_close", _render_table_close)
     tokens = markdown.parse(text)
     _set_rule_anchors(tokens)
     for token in _walk(tokens):
@@ -50,7 +50,7 @@ def render(text: str, docs_path: str) -> Rendered:
             token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
         if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS_PREFIX):
             token.attrSet("src", f"{docs_path}{token.attrGet('src')}")
-    return Rendered(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
+    return RenderedPage(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
 
 
 def _set_rule_anchors(tokens: Sequence[Token]) -> None:
@@ -77,14 +77,13 @@ def sections(text: str) -> Iterator[tuple[str, str, str]]:
     for before, token in pairwise([Token("", "", 0), *tokens]):
         if before.type == "heading_open" and before.tag in TOC_TAGS:
             yield anchor, heading, " ".join(words)
-            anchor, heading, words = str(before.attrGet("id")), _plain(token), []
+            anchor, heading, words = str(before.attrGet("id")), _plain_text(token), []
         elif token.type in ("inline", "fence", "code_block"):
-            words.append(_plain(token))
+            words.append(_plain_text(token))
     yield anchor, heading, " ".join(words)
 
 
-def _plain(token: Token) -> str:
-    """Return the text of a token without Markdown."""
+def _plain_text(token: Token) -> str:
     if token.type != "inline":
         return token.content
     return "".join(" " if child.type.endswith("break") else child.content for child in token.children or ())
@@ -103,7 +102,7 @@ def _walk(tokens: Sequence[Token]) -> Iterator[Token]:
         yield from _walk(token.children or ())
 
 
-def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _render_fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
     language, _, file = token.info.strip().partition(" ")
     code = _highlight(token.content, language)
@@ -121,7 +120,7 @@ def _highlight(code: str, language: str) -> str:
         from pygments.lexers import get_lexer_by_name
         from pygments.util import ClassNotFound
 
-    with _HIGHLIGHTING:
+    with _HIGHLIGHT_LOCK:
         try:
             lexer = get_lexer_by_name(language)
         except ClassNotFound:
@@ -129,9 +128,9 @@ def _highlight(code: str, language: str) -> str:
         return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="hl-")))
 
 
-def _table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _render_table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     return f'<div class="wide" {FOCUSABLE}><table>\n'
 
 
-def _table_close(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+def _render_table_close(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     return "</table></div>\n"

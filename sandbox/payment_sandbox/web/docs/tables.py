@@ -1,21 +1,26 @@
-"""Markdown tables, including those of a schema's fields."""
+"""Markdown tables, including tables of a schema's fields."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-KINDS: Final = {"integer": "whole number", "string": "text", "boolean": "true or false", "number": "number"}
-FORMATS: Final = {"duration": "duration", "date-time": "date and time", "date": "date", "uri": "URL"}
+TYPE_NAMES: Final = {
+    "integer": "whole number",
+    "string": "text",
+    "boolean": "true or false",
+    "number": "number",
+}
+FORMAT_NAMES: Final = {"duration": "duration", "date-time": "date and time", "date": "date", "uri": "URL"}
 NESTING_MAX: Final = 3
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Format a table; vertical bars in cells are escaped."""
     lines = [headers, ["---"] * len(headers), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_escape_cell(cell) for cell in line) + " |" for line in lines)
 
 
-def _cell(cell: object) -> str:
+def _escape_cell(cell: object) -> str:
     return str(cell).replace("\n", " ").replace("|", r"\|")
 
 
@@ -26,11 +31,11 @@ def code(words: Iterable[object]) -> str:
 
 def fields(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     """Format a table of an object's fields; ``schemas`` are the targets of ``$ref``."""
-    rows = list(_rows(schema, schemas, ""))
+    rows = list(_field_rows(schema, schemas, ""))
     return table(("Field", "Value", "Description"), rows) if rows else "No fields."
 
 
-def _rows(
+def _field_rows(
     schema: Mapping[str, Any], schemas: Mapping[str, Any], path: str, depth: int = 1
 ) -> Iterator[Sequence[str]]:
     required = schema.get("required", ())
@@ -39,7 +44,7 @@ def _rows(
         yield f"`{path}{name}`", f"{describe_values(item)}{needed}", item.get("description", "")
         nested, step = _nested_schema(item), "[]." if item.get("type") == "array" else "."
         if nested is not None and depth < NESTING_MAX:
-            yield from _rows(schemas[nested], schemas, f"{path}{name}{step}", depth + 1)
+            yield from _field_rows(schemas[nested], schemas, f"{path}{name}{step}", depth + 1)
 
 
 def _nested_schema(item: Mapping[str, Any]) -> str | None:
@@ -54,7 +59,7 @@ def _nested_schema(item: Mapping[str, Any]) -> str | None:
 def describe_values(item: Mapping[str, Any]) -> str:
     """Describe the accepted values of a field."""
     if "enum" in item or "const" in item:
-        return code(map(_word, item.get("enum", [item.get("const")])))
+        return code(map(_format_value, item.get("enum", [item.get("const")])))
     alternatives = item.get("anyOf") or item.get("allOf")
     if alternatives:
         return " or ".join(dict.fromkeys(describe_values(alternative) for alternative in alternatives))
@@ -66,15 +71,15 @@ def describe_values(item: Mapping[str, Any]) -> str:
     )
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 def _describe_type(type_name: str, item: Mapping[str, Any]) -> str:
     if type_name == "array":
         return f"list of: {describe_values(item.get('items', {}))}"
-    if type_name == "string" and item.get("format") in FORMATS:
-        return FORMATS[item["format"]]
+    if type_name == "string" and item.get("format") in FORMAT_NAMES:
+        return FORMAT_NAMES[item["format"]]
     low, high = item.get("minimum"), item.get("maximum")
     bounds = f", {low:g} to {high:g}" if low is not None and high is not None and high < 1e6 else ""
-    return f"{KINDS.get(type_name, type_name)}{bounds}"
+    return f"{TYPE_NAMES.get(type_name, type_name)}{bounds}"

@@ -13,7 +13,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.docs.library import FIRST_PAGE, GROUPS, NAMES, overview, title
+from payment_sandbox.web.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, title
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
 CONTEXT_LENGTH: Final = 80  # characters on each side of a match
-ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
-STEM_MIN: Final = 4
-IN_TITLE: Final = 3
-IN_HEADING: Final = 2
+WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
+STEM_LENGTH_MIN: Final = 4
+TITLE_SCORE: Final = 3
+HEADING_SCORE: Final = 2
 
 
 class SearchQuery(Form):
@@ -57,7 +57,7 @@ class SearchResult(NamedTuple):
 
 def search(site: Site, words: str) -> list[SearchResult]:
     """Find the sections with all the words, best first."""
-    return matching_sections(index(site), words)
+    return matching_sections(search_index(site), words)
 
 
 def matching_sections(sections: Iterable[Section], words: str) -> list[SearchResult]:
@@ -65,11 +65,11 @@ def matching_sections(sections: Iterable[Section], words: str) -> list[SearchRes
     stems = [_stem(word) for word in words.casefold().split()]
     if not stems:
         return []
-    results = [_score(section, stems) for section in sections if _has_all(section, stems)]
+    results = [_score(section, stems) for section in sections if _contains_all(section, stems)]
     return sorted(results, key=lambda item: -item.score)[:RESULTS_MAX]
 
 
-class PlainAnswer(NamedTuple):
+class DirectAnswer(NamedTuple):
     """The answer to a search for a feature that the service lacks, and the page to read instead."""
 
     text: str
@@ -77,15 +77,15 @@ class PlainAnswer(NamedTuple):
     anchor: str = ""
 
 
-NO_IDEMPOTENCY_KEYS: Final = PlainAnswer(
+NO_IDEMPOTENCY_KEYS: Final = DirectAnswer(
     "The service has no idempotency keys. After a lost response, look for the order before you call again.",
     "mistakes",
     "after-a-lost-response",
 )
-NO_DISPUTES: Final = PlainAnswer(
+NO_DISPUTES: Final = DirectAnswer(
     "The service has no chargebacks and no disputes: only refunds return money.", "refunds"
 )
-NO_SIGNATURES: Final = PlainAnswer(
+NO_SIGNATURES: Final = DirectAnswer(
     "Webhooks have no signature and no status. Read the order, and trust only the response.",
     "mistakes",
     "read-the-order",
@@ -97,10 +97,10 @@ ANSWERS_BY_PREFIX: Final = {
     "signature": NO_SIGNATURES,
     "signed": NO_SIGNATURES,
     "hmac": NO_SIGNATURES,
-    "ideal": PlainAnswer(
+    "ideal": DirectAnswer(
         "There is no method named iDEAL. Dutch customers pay at their bank with bank-redirect-nl.", "redirect"
     ),
-    "klarna": PlainAnswer(
+    "klarna": DirectAnswer(
         "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
         "pay-later",
     ),
@@ -108,8 +108,8 @@ ANSWERS_BY_PREFIX: Final = {
 """The answers, by the prefix of a search word."""
 
 
-def plain_answers(words: str) -> list[PlainAnswer]:
-    """Return the plain answers to these search words, without duplicates."""
+def direct_answers(words: str) -> list[DirectAnswer]:
+    """Return the direct answers to these search words, without duplicates."""
     typed = words.casefold().split()
     answers = (
         answer for name, answer in ANSWERS_BY_PREFIX.items() if any(word.startswith(name) for word in typed)
@@ -117,7 +117,7 @@ def plain_answers(words: str) -> list[PlainAnswer]:
     return list(dict.fromkeys(answers))
 
 
-def index(site: Site) -> Sequence[Section]:
+def search_index(site: Site) -> Sequence[Section]:
     """Return all sections of all pages."""
     sections = site.slots.of(SEARCH_INDEX)
     if not sections:
@@ -125,15 +125,15 @@ def index(site: Site) -> Sequence[Section]:
     return sections
 
 
-def sections_of(read: "Callable[[str], DocPage]") -> list[Section]:
-    """Return all sections of all pages; ``read`` loads a page."""
+def sections_of(load_page: "Callable[[str], DocPage]") -> list[Section]:
+    """Return all sections of all pages; ``load_page`` loads a page."""
     with LOADING:
         from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
 
     return [
         Section(name, title(name), anchor, heading, text)
-        for name in NAMES
-        for anchor, heading, text in sections(read(name).text)
+        for name in PAGE_NAMES
+        for anchor, heading, text in sections(load_page(name).text)
     ]
 
 
@@ -147,20 +147,20 @@ def _load_page(site: Site, name: str) -> "DocPage":
 
 def _stem(word: str) -> str:
     """Return the stem of a word, so that ``retry`` also finds ``retries``."""
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= STEM_MIN:
+    for ending in WORD_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= STEM_LENGTH_MIN:
             return word.removesuffix(ending)
     return word
 
 
-def _has_all(section: Section, stems: list[str]) -> bool:
+def _contains_all(section: Section, stems: list[str]) -> bool:
     text = f"{section.page_title}\n{section.heading}\n{section.text}".casefold()
     return all(word in text for word in stems)
 
 
 def _score(section: Section, stems: list[str]) -> SearchResult:
     title_, heading = section.page_title.casefold(), section.heading.casefold()
-    score = sum(IN_TITLE * (word in title_) + IN_HEADING * (word in heading) + 1 for word in stems)
+    score = sum(TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) + 1 for word in stems)
     at = max(0, section.text.casefold().find(stems[0]))
     begin = max(0, at - CONTEXT_LENGTH)
     cut = " ".join(section.text[begin : at + CONTEXT_LENGTH].split())
@@ -176,12 +176,12 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-CACHED: Final = {"Cache-Control": "max-age=3600"}
+CACHE_HEADERS: Final = {"Cache-Control": "max-age=3600"}
 NOT_FOUND: Final = 404
 HTML_TYPE: Final = "text/html"
-MARKDOWN: Final = "text/markdown"
+MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
-PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
+PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
 docs = Blueprint("docs", __name__, template_folder="templates")
 
@@ -202,13 +202,13 @@ def show_error(call: Call, error: Exception) -> Response:
 FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
 
 
-@route(docs, "GET", "/docs/", **PAGE)
+@route(docs, "GET", "/docs/", **PAGE_METADATA)
 def get_first_page(call: Call) -> Response:
     """Show the first page, which is the quick start."""
     return get_page(call, FIRST_PAGE)
 
 
-@route(docs, "GET", "/docs/search/", query=SearchQuery, **PAGE)
+@route(docs, "GET", "/docs/search/", query=SearchQuery, **PAGE_METADATA)
 def get_search(call: Call) -> Response:
     """Search the documentation."""
     words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
@@ -220,7 +220,7 @@ def get_search(call: Call) -> Response:
         name="",
         words=mask(words),
         results=results,
-        answers=plain_answers(words),
+        answers=direct_answers(words),
     )
 
 
@@ -236,7 +236,7 @@ def get_flow(call: Call, name: str) -> Response:
     key = f"flows/{name}"
     if key not in cache:
         cache[key] = draw_flow(name, call.site.make_app)
-    return Response(cache[key], mimetype="image/svg+xml", headers=CACHED)
+    return Response(cache[key], mimetype="image/svg+xml", headers=CACHE_HEADERS)
 
 
 @route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
@@ -245,14 +245,14 @@ def get_asset(call: Call, name: str) -> Response:
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
     text = files("payment_sandbox.web.docs").joinpath("assets", name).read_bytes()
-    return Response(text, mimetype=ASSETS[name], headers=CACHED)
+    return Response(text, mimetype=ASSETS[name], headers=CACHE_HEADERS)
 
 
 @route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)
 def get_page_as_markdown(call: Call, name: str) -> Response:
     """Get a page of the documentation as Markdown, for programs."""
     _refuse_unknown(name)
-    return Response(_load_page(call.site, name).text, mimetype=MARKDOWN)
+    return Response(_load_page(call.site, name).text, mimetype=MARKDOWN_TYPE)
 
 
 @route(docs, "GET", "/llms.txt", media_type="text/plain", errors=(), slow=True)
@@ -262,15 +262,15 @@ def get_overview(call: Call) -> Response:
 
 
 def _refuse_unknown(name: str) -> None:
-    if name not in NAMES:
-        raise Unknown(f"the documentation has no page {name!r}", NAMES)
+    if name not in PAGE_NAMES:
+        raise Unknown(f"the documentation has no page {name!r}", PAGE_NAMES)
 
 
-@route(docs, "GET", "/docs/<name>/", **PAGE)
+@route(docs, "GET", "/docs/<name>/", **PAGE_METADATA)
 def get_page(call: Call, name: str) -> Response:
     """Show a page of the documentation."""
     _refuse_unknown(name)
-    if call.request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN]) == MARKDOWN:
+    if call.request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN_TYPE]) == MARKDOWN_TYPE:
         return get_page_as_markdown(call, name)
     cache = call.site.slots.of(RENDER_CACHE)
     if name not in cache:
@@ -297,11 +297,13 @@ def _render_page(call: Call, name: str) -> str:
 
     doc_page = _load_page(call.site, name)
     body = render(doc_page.text, f"{call.site.base_path}/docs/")
-    place = NAMES.index(name)
-    before = NAMES[place - 1] if place else None
-    after = NAMES[place + 1] if place + 1 < len(NAMES) else None
-    around = [(other, title(other)) if other is not None else None for other in (before, after)]
-    return _render_template(call, "docs/page.html", title=doc_page.title, name=name, body=body, around=around)
+    place = PAGE_NAMES.index(name)
+    before = PAGE_NAMES[place - 1] if place else None
+    after = PAGE_NAMES[place + 1] if place + 1 < len(PAGE_NAMES) else None
+    neighbours = [(other, title(other)) if other is not None else None for other in (before, after)]
+    return _render_template(
+        call, "docs/page.html", title=doc_page.title, name=name, body=body, neighbours=neighbours
+    )
 
 
 def _page_response(call: Call, template: str, **more: Any) -> Response:
@@ -309,5 +311,5 @@ def _page_response(call: Call, template: str, **more: Any) -> Response:
 
 
 def _render_template(call: Call, template: str, **more: Any) -> str:
-    groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
+    groups = {group: [(other, title(other)) for other in names] for group, names in PAGE_GROUPS.items()}
     return call.site.render(template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)

@@ -7,25 +7,25 @@ from typing import Final
 from flask import Response, json
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.forms.fields import NO_TIME
-from payment_sandbox.operations.act import possible_now
+from payment_sandbox.forms.fields import ZERO_PERIOD
+from payment_sandbox.operations.act import possible_calls
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import error_override
-from payment_sandbox.web.answers.order import RULES
+from payment_sandbox.web.answers.order import FIELD_RULES
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.merchant.reading import add_note_headers
 
-EXPLAIN: Final = "Sandbox-Explain"
+EXPLAIN_HEADER: Final = "Sandbox-Explain"
 LENGTH_MAX: Final = 2000
 RULES_SHOWN_MAX: Final = 5
-FAULT: Final = "CTL-23"
+FAULT_RULE: Final = "CTL-23"
 
-RULE_OF_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
-MALFORMED: Final = "SET-08"
-UNKNOWN_KEY: Final = "SET-13"
-REFUSED: Final = 400
+RULE_BY_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
+MALFORMED_RULE: Final = "SET-08"
+UNKNOWN_KEY_RULE: Final = "SET-13"
+REFUSED_STATUS_MIN: Final = 400
 
 
 def require_own_rules(rules: Mapping[str, str]) -> None:
@@ -53,30 +53,30 @@ def _mentions(text: str, *paths: str) -> bool:
     return {path.rpartition(".")[2] for path in paths} <= set(re.findall(r"\w+", text))
 
 
-require_own_rules(RULES)
+require_own_rules(FIELD_RULES)
 
 
 def explain_call(call: Call, call_next: CallNext) -> Response:
     """Name ignored keys, and explain a refusal."""
     response = call_next(call)
     add_note_headers(call, response)
-    if response.status_code >= REFUSED:
+    if response.status_code >= REFUSED_STATUS_MIN:
         explain(call, response, call.owner)
     return response
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
     """Add a header with the rule and the possible calls; reword the refusal as set in the project."""
-    rules = _rules(call, response.status_code)
+    rules = _broken_rules(call, response.status_code)
     if project is not None and call.notes.rule is None:
         call.notes.rule = rules[0]
     texts = rule_texts()
     shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
-    possible = _possible(call, response, project)
-    line = call.masking.text(f"{shown}; possible now: {possible}")
+    possible = _possible_calls(call, response, project)
+    line = call.masking.mask_text(f"{shown}; possible now: {possible}")
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
-    response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
-    _reword(response, project, rules)
+    response.headers[EXPLAIN_HEADER] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
+    _override_error(response, project, rules)
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
@@ -84,46 +84,49 @@ def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):
-        return UNKNOWN_KEY
-    if violation.message == NO_TIME:
+        return UNKNOWN_KEY_RULE
+    if violation.message == ZERO_PERIOD:
         return "SET-21"
     path = re.sub(r"\[\d+\]", "", violation.path)
     while path and path not in rules:
         path = path.rpartition(".")[0]
-    return rules.get(path, MALFORMED)
+    return rules.get(path, MALFORMED_RULE)
 
 
-def _rules(call: Call, status: int) -> list[str]:
+def _broken_rules(call: Call, status: int) -> list[str]:
     if _is_from_fault(call, status):
-        return [FAULT]
+        return [FAULT_RULE]
     if call.notes.rule is not None:
         return [call.notes.rule]
-    rules = call.routed.facts.rules if call.routed is not None else {}
+    rules = call.route.facts.rules if call.route is not None else {}
     broken = [rule_of(rules, violation) for violation in call.notes.violations]
     if status == 401 and call.request.headers.get("Authorization"):
         broken = ["AUTH-02"]
     if status == 404 and not call.request.path.startswith("/v1/"):
         broken = ["VER-02"]
-    return list(dict.fromkeys(broken)) or [RULE_OF_STATUS.get(status, MALFORMED)]
+    return list(dict.fromkeys(broken)) or [RULE_BY_STATUS.get(status, MALFORMED_RULE)]
 
 
 def _is_from_fault(call: Call, status: int) -> bool:
-    """Whether this refusal comes from a configured fault."""
     fault = call.notes.fault
     return fault is not None and fault.effect is not None and fault.effect.refusal_status == status
 
 
-def _possible(call: Call, response: Response, project: Project | None) -> str:
+def _possible_calls(call: Call, response: Response, project: Project | None) -> str:
     if project is None:
         return "any call with the API key of a project as the user name of HTTP Basic"
     if _is_from_fault(call, response.status_code):
         return "the same request, once the configured fault is over"
     if call.notes.violations:
         remedies = "; ".join(map(_remedy, call.notes.violations))
-        return f"{remedies}; {_possible_with_order(call, project)}" if "order_id" in call.values else remedies
+        return (
+            f"{remedies}; {_possible_calls_on_order(call, project)}"
+            if "order_id" in call.values
+            else remedies
+        )
     if "Allow" in response.headers:
         return response.headers["Allow"]
-    return _possible_with_order(call, project)
+    return _possible_calls_on_order(call, project)
 
 
 def _remedy(violation: Violation) -> str:
@@ -134,7 +137,7 @@ def _remedy(violation: Violation) -> str:
     return f"fix {where}"
 
 
-def _possible_with_order(call: Call, project: Project) -> str:
+def _possible_calls_on_order(call: Call, project: Project) -> str:
     order_id = call.values.get("order_id")
     if order_id is None:
         return "another request"
@@ -142,10 +145,10 @@ def _possible_with_order(call: Call, project: Project) -> str:
     if order is None:
         newest = project.epoch.store.newest_order_id
         return f"read {newest}, the newest order" if newest is not None else "create an order"
-    return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"
+    return f"{', '.join(possible_calls(order))}; its ETag is {project.epoch.etag(order)}"
 
 
-def _reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
+def _override_error(response: Response, project: Project | None, rules: Sequence[str]) -> None:
     """Override the status, type and text of a refusal with the settings for its type or its rules."""
     errors = project.settings.errors if project is not None else {}
     if not errors or response.is_streamed:

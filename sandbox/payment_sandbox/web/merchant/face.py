@@ -5,16 +5,16 @@ from typing import Final
 from flask import Blueprint, Response
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
+from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import answer_for, refused_answer, report_refused
+from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, held_webhooks
-from payment_sandbox.web.idempotency import idempotent
+from payment_sandbox.web.faces import CallNext, Face, release_held_webhooks
+from payment_sandbox.web.idempotency import ensure_idempotency
 from payment_sandbox.web.merchant.explanation import explain, explain_call
-from payment_sandbox.web.merchant.faults import faults
+from payment_sandbox.web.merchant.faults import apply_fault
 from payment_sandbox.web.merchant.journal import add_entry, journal_call
-from payment_sandbox.web.merchant.reading import known_query
+from payment_sandbox.web.merchant.reading import note_unknown_query
 from payment_sandbox.web.merchant.rehearsal import rehearse_call
 from payment_sandbox.web.placing import catch_up_call
 
@@ -31,12 +31,12 @@ def admit_call(call: Call, call_next: CallNext) -> Response:
         project = require_project(call)
         catch_up_call(call, project)
     except Exception as error:
-        return _explained_refusal(call, answer_for(call, error), call.owner)
+        return _explain_refusal(call, answer_for(call, error), call.owner)
     call.real_at = project.services.real.wall_now()
     return call_next(call)
 
 
-def _explained_refusal(call: Call, response: Response, project: Project | None) -> Response:
+def _explain_refusal(call: Call, response: Response, project: Project | None) -> Response:
     """Explain a refusal, and journal it if the project is known."""
     explain(call, response, project)
     if project is not None:
@@ -44,22 +44,22 @@ def _explained_refusal(call: Call, response: Response, project: Project | None) 
     return response
 
 
-def holding_webhooks(call: Call, call_next: CallNext) -> Response:
+def defer_webhooks(call: Call, call_next: CallNext) -> Response:
     """Defer the webhooks of a call that may change state."""
     if call.request.method != "GET":
         call.hold_webhooks()
-    return held_webhooks(call, call_next)
+    return release_held_webhooks(call, call_next)
 
 
 MIDDLEWARES: Final = (
     admit_call,
-    holding_webhooks,
+    defer_webhooks,
     journal_call,
     explain_call,
-    idempotent,
+    ensure_idempotency,
     rehearse_call,
-    known_query,
-    faults,
+    note_unknown_query,
+    apply_fault,
 )
 FACE: Final = Face(api, MIDDLEWARES, answer_for)
 
@@ -73,8 +73,8 @@ def answer_unrouted(call: Call, response: Response) -> Response:
     try:
         refuse_foreign_host(call)
     except RequestRefused as refused:
-        return _explained_refusal(call, refused_answer(call, refused), None)
-    project = known_project(call)
+        return _explain_refusal(call, refusal_answer(call, refused), None)
+    project = find_project(call)
     if project is None:
         report_refused(call, response.status_code, response.get_json()["error"]["value"])
-    return _explained_refusal(call, response, project)
+    return _explain_refusal(call, response, project)

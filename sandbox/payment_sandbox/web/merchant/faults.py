@@ -25,7 +25,7 @@ from payment_sandbox.scenarios.effects import (
     WebhooksFirst,
 )
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.error_answers import refused_answer
+from payment_sandbox.web.error_answers import refusal_answer
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext
 
@@ -35,13 +35,13 @@ AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 class Behaviour(ABC, Generic[AnyEffect]):
     """The behaviour of one kind of effect on a request."""
 
-    of: ClassVar[dict[type[RequestEffect], "type[Behaviour[Any]]"]] = {}
+    by_effect: ClassVar[dict[type[RequestEffect], "type[Behaviour[Any]]"]] = {}
 
     def __init_subclass__(cls, *, effect: type[RequestEffect] | None = None, **options: Any) -> None:
         """Register the behaviour of an effect; None for a common base class."""
         super().__init_subclass__(**options)
         if effect is not None:
-            cls.of[effect] = cls
+            cls.by_effect[effect] = cls
 
     def __init__(self, effect: AnyEffect) -> None:
         self.effect = effect
@@ -78,7 +78,7 @@ class AnswerWithError(ReplaceResponse[ErrorStatus], effect=ErrorStatus):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Return the error."""
-        return refused_answer(call, RequestRefused(self.effect.status, "a configured fault"))
+        return refusal_answer(call, RequestRefused(self.effect.status, "a configured fault"))
 
 
 class RefuseOverRate(ReplaceResponse[RateLimit], effect=RateLimit):
@@ -87,7 +87,7 @@ class RefuseOverRate(ReplaceResponse[RateLimit], effect=RateLimit):
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Refuse with 429."""
         over = f"over the rate limit of {self.effect.value}"
-        return refused_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
+        return refusal_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
 
 
 class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
@@ -96,15 +96,15 @@ class CutAfterDelay(ReplaceResponse[Hang], effect=Hang):
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
         _pass_real_time(self.effect.seconds)
-        return _no_response(call, call.line.cut_off, lost_status)
+        return _no_response(call, call.connection.cut, lost_status)
 
 
-class Cut(ReplaceResponse[Reset], effect=Reset):
+class CutConnection(ReplaceResponse[Reset], effect=Reset):
     """Cuts the connection."""
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        return _no_response(call, call.line.cut_off, lost_status)
+        return _no_response(call, call.connection.cut, lost_status)
 
 
 class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
@@ -112,11 +112,11 @@ class NeverAnswer(ReplaceResponse[Silence], effect=Silence):
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Send no response."""
-        _pass_real_time(call.line.silence_seconds)
-        return _no_response(call, call.line.never_answer, lost_status)
+        _pass_real_time(call.connection.silence_seconds)
+        return _no_response(call, call.connection.hang, lost_status)
 
 
-class SendHalf(Behaviour[Truncate], effect=Truncate):
+class SendHalfBody(Behaviour[Truncate], effect=Truncate):
     """Declares the full length, but sends only half of the body."""
 
     def before(self, call: Call) -> None:
@@ -125,13 +125,13 @@ class SendHalf(Behaviour[Truncate], effect=Truncate):
     def after(self, call: Call, response: Response) -> Response:
         """Return the first half."""
         body = response.get_data()
-        cut_off = call.line.cut_off
+        cut = call.connection.cut
 
-        def half() -> Iterator[bytes]:
+        def send_half() -> Iterator[bytes]:
             yield body[: len(body) // 2]
-            cut_off()
+            cut()
 
-        short = Response(half(), status=response.status_code, headers=response.headers)
+        short = Response(send_half(), status=response.status_code, headers=response.headers)
         short.headers["Content-Length"] = str(len(body))
         return short
 
@@ -148,7 +148,7 @@ class AppliedElsewhere(Behaviour[AnyEffect]):
 
 
 class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
-    """The middleware ``rehearsed`` shows an earlier version of an order."""
+    """The middleware ``rehearse_call`` shows an earlier version of an order."""
 
 
 class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
@@ -162,7 +162,7 @@ def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
         TypeError: the message names the effect.
     """
     for effect in kind.__subclasses__():
-        behaviour = Behaviour.of.get(effect)
+        behaviour = Behaviour.by_effect.get(effect)
         if behaviour is None:
             raise TypeError(f"no behaviour is defined for {effect.__name__}")
         missing = ", ".join(sorted(behaviour.__abstractmethods__))
@@ -176,12 +176,12 @@ require_behaviours()
 
 def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
     """Return the behaviour of a fault; None if it only delays."""
-    return None if fault.effect is None else Behaviour.of[type(fault.effect)](fault.effect)
+    return None if fault.effect is None else Behaviour.by_effect[type(fault.effect)](fault.effect)
 
 
-def faults(call: Call, call_next: CallNext) -> Response:
+def apply_fault(call: Call, call_next: CallNext) -> Response:
     """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
-    fault = None if call.is_from_test else _match_fault(call) or call.rehearsed
+    fault = None if call.is_from_test else _match_fault(call) or call.rehearsed_fault
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return call_next(call)
     call.begin_waiting()
@@ -202,7 +202,7 @@ def _match_fault(call: Call) -> Fault | None:
     """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state
-    if not call.line.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
+    if not call.connection.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
         return None
     with project.edit() as edit:
         own, changed = edit.state.faults.match(request.method, request.path, edit.now)

@@ -22,7 +22,7 @@ BODY_STORED_BYTES: Final = JOURNAL_BODY_BYTES + MASKING_MARGIN
 
 
 def journal_call(call: Call, call_next: CallNext) -> Response:
-    """Write the journal entry, which is the cause of all changes of the call."""
+    """Write the journal entry, which is the cause of all changes made by the call."""
     project = call.project
     journal = project.epoch.journal
     entry_id = call.cause = journal.next_id("request")
@@ -67,8 +67,8 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
 
 def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
     """Return the raw headers of a request, or those in its WSGI environment for an in-process call."""
-    if call.line.headers is not None:
-        return call.line.headers
+    if call.connection.headers is not None:
+        return call.connection.headers
     environ: Mapping[str, Any] = call.request.environ
     return [
         (name.removeprefix("HTTP_").replace("_", "-").encode(), value.encode("latin-1"))

@@ -7,7 +7,7 @@ from flask import Response
 
 from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.bank_qr import create_qr_request
@@ -21,25 +21,31 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import (
-    AMOUNTS,
-    COMPARED,
-    DETAILS,
+    AMOUNT_DETAILS_NAME,
+    COMPARED_FIELDS,
     EXTRA_BLOCKS,
+    FIELD_RULES,
+    LINE_DETAILS_NAME,
     ORDER,
-    READ_ONLY,
-    RULES,
+    READ_ONLY_FIELDS,
     OrderForm,
     UpdateForm,
     order_record,
 )
 from payment_sandbox.web.answers.plain_records import Currencies
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
-from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
+from payment_sandbox.web.answers.responses import client_has_version, if_match, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant.face import BODY_ERRORS, CHANGE_ERRORS, api
-from payment_sandbox.web.merchant.reading import handle_unknown, note_ignored, read_body, read_partly, warn
+from payment_sandbox.web.merchant.reading import (
+    handle_unknown,
+    note_ignored,
+    read_body,
+    read_valid_fields,
+    warn,
+)
 from payment_sandbox.web.routes import route
 
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
@@ -87,16 +93,18 @@ class RefundForm(Form):
     )
 
 
-BLOCKS: Final = Items(Choice((DETAILS, AMOUNTS)), about="Extra blocks to include.")
+BLOCKS_FIELD: Final = Items(
+    Choice((LINE_DETAILS_NAME, AMOUNT_DETAILS_NAME)), about="Extra blocks to include."
+)
 OrderQuery: Final = type(
     "OrderQuery",
     (Form,),
-    {"__doc__": "Extra blocks to include.", "__module__": __name__, "fields[]": BLOCKS},
+    {"__doc__": "Extra blocks to include.", "__module__": __name__, "fields[]": BLOCKS_FIELD},
 )
 
 ORDER_FORM: Final = OrderForm()
-UPDATE: Final = UpdateForm()
-REFUND: Final = RefundForm()
+UPDATE_FORM: Final = UpdateForm()
+REFUND_FORM: Final = RefundForm()
 QR_FORM: Final = QrForm()
 ORDER_EXAMPLE: Final = {
     "currency": "EUR",
@@ -123,17 +131,17 @@ ORDER_EXAMPLE: Final = {
     status=201,
     errors=(*BODY_ERRORS, 409),
     example=ORDER_EXAMPLE,
-    rules=RULES,
+    rules=FIELD_RULES,
 )
 def post_order(call: Call) -> Response:
     """Create an order."""
     project = call.project
-    data, violations = read_partly(call, ORDER_FORM)
+    data, violations = read_valid_fields(call, ORDER_FORM)
     violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
-    user_agent = project.masking.text(call.request.headers.get("User-Agent", ""))  # not echoed
+    user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
-    _warn_of_sum(call, order)
+    _warn_about_total(call, order)
     return order_answer(call, order, 201)
 
 
@@ -153,7 +161,7 @@ def get_order(call: Call, order_id: str) -> Response:
     _refuse_unknown_blocks(blocks)
     project = call.project
     order = project.find_order(order_id)
-    if is_known(call, order):
+    if client_has_version(call, order):
         return Response(status=304, headers={"ETag": f'"{project.epoch.etag(order)}"'})
     answer = order_answer(call, order)
     if blocks:
@@ -170,15 +178,15 @@ def get_order(call: Call, order_id: str) -> Response:
     if_match=True,
     errors=CHANGE_ERRORS,
     example={"description": "Two pairs of socks, blue"},
-    rules=RULES,
+    rules=FIELD_RULES,
 )
 def put_order(call: Call, order_id: str) -> Response:
     """Update an order; changed read-only keys are ignored and named in a header."""
     project = call.project
     shown = order_record(project, project.find_order(order_id))
-    data, violations = read_partly(call, UPDATE, also_known=READ_ONLY)
+    data, violations = read_valid_fields(call, UPDATE_FORM, also_known=READ_ONLY_FIELDS)
     sent = json_object(call)
-    note_ignored(call, *(key for key in sent if key in COMPARED and sent[key] != shown.get(key)))
+    note_ignored(call, *(key for key in sent if key in COMPARED_FIELDS and sent[key] != shown.get(key)))
     return order_answer(call, update(project, order_id, data, violations, if_match(call)))
 
 
@@ -203,17 +211,17 @@ def delete_order(call: Call, order_id: str) -> Response:
 )
 def post_refund(call: Call, order_id: str) -> Response:
     """Refund an order."""
-    data = read_body(call, REFUND, empty_is={})
-    done = refund(call.project, order_id, data, if_match(call))
-    if done.warning is not None:
-        warn(call, done.warning)
-    return order_answer(call, done.record, 201)
+    data = read_body(call, REFUND_FORM, empty_is={})
+    result = refund(call.project, order_id, data, if_match(call))
+    if result.warning is not None:
+        warn(call, result.warning)
+    return order_answer(call, result.record, 201)
 
 
 @route(api, "GET", "/<method_name>/issuers/", answers=Issuer, is_list=True, errors=(401, 404))
 def get_issuers(call: Call, method_name: str) -> Response:
     """List the banks of an online banking method, by the method's name or alias (CTL-02)."""
-    method = BY_NAME.get(call.project.settings.method(method_name) or "")
+    method = METHODS_BY_NAME.get(call.project.settings.method(method_name) or "")
     if method is None or not method.capabilities.has_issuers:
         raise Unknown(f"{method_name!r} is not a payment method with issuers")
     return json_answer([issuer._asdict() for issuer in ISSUERS])
@@ -224,7 +232,7 @@ def get_currencies(call: Call) -> Response:
     """List the enabled payment methods and their currencies."""
     enabled = call.project.settings.payment_methods
     return json_answer(
-        {"payment_methods": {name: {"currencies": ["EUR"]} for name in BY_NAME if name in enabled}}
+        {"payment_methods": {name: {"currencies": ["EUR"]} for name in METHODS_BY_NAME if name in enabled}}
     )
 
 
@@ -242,7 +250,7 @@ def get_currencies(call: Call) -> Response:
 )
 def post_qr(call: Call) -> Response:
     """Create a bank QR request."""
-    data, violations = read_partly(call, QR_FORM)
+    data, violations = read_valid_fields(call, QR_FORM)
     return json_answer(qr_record(call.project, create_qr_request(call.project, data, violations)), 201)
 
 
@@ -265,7 +273,7 @@ def _with_blocks(project: Project, order: Order, blocks: list[str]) -> str:
 def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
     """Yield the details in a request that are unknown to its payment method."""
     for index, transaction in enumerate(data.get("transactions", ())):
-        method = BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
+        method = METHODS_BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
         if method is not None:
             known = [field.name for field in method.capabilities.details]
             for name in transaction.get("payment_method_details", ()):
@@ -273,107 +281,107 @@ def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iter
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
 
 
-def _warn_of_sum(call: Call, order: Order) -> None:
+def _warn_about_total(call: Call, order: Order) -> None:
     lines_cents = total_cents(order.order_lines)
     if order.order_lines and lines_cents != order.amount_cents:
         warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
-BY_AMOUNT: Final = ByAmountForm()
-BY_LINES: Final = ByLinesForm()
-CHANGES_LEDGER: Final[Mapping[str, Any]] = {
+BY_AMOUNT_FORM: Final = ByAmountForm()
+BY_LINES_FORM: Final = ByLinesForm()
+LEDGER_FACTS: Final[Mapping[str, Any]] = {
     "answers": TRANSACTION.shape,
     "if_match": True,
     "errors": CHANGE_ERRORS,
 }
-PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
+TRANSACTION_PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
 LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": LINE_QUANTITIES}
 
 
 @route(
     api,
     "POST",
-    f"{PATH}/captures/",
+    f"{TRANSACTION_PATH}/captures/",
     reads=NothingForm,
-    **CHANGES_LEDGER,
+    **LEDGER_FACTS,
     needs_body=False,
     example={},
 )
 def post_capture(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture the full remaining amount."""
     read_body(call, NOTHING, empty_is={})
-    return _apply(call, order_id, transaction_id, authorizations.capture_rest())
+    return _apply_step(call, order_id, transaction_id, authorizations.capture_remainder())
 
 
 @route(
     api,
     "POST",
-    f"{PATH}/captures/amount/",
+    f"{TRANSACTION_PATH}/captures/amount/",
     reads=ByAmountForm,
-    **CHANGES_LEDGER,
+    **LEDGER_FACTS,
     example={"amount": 500, "description": "First parcel"},
     rules={"amount": "SET-11", "description": "END-14"},
 )
 def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture an amount."""
-    data = read_body(call, BY_AMOUNT)
+    data = read_body(call, BY_AMOUNT_FORM)
     step = authorizations.capture_amount(data["amount"], data.get("description"))
-    return _apply(call, order_id, transaction_id, step)
+    return _apply_step(call, order_id, transaction_id, step)
 
 
 @route(
     api,
     "POST",
-    f"{PATH}/captures/orderlines/",
+    f"{TRANSACTION_PATH}/captures/orderlines/",
     reads=ByLinesForm,
-    **CHANGES_LEDGER,
+    **LEDGER_FACTS,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-13", "description": "END-13"},
 )
 def post_capture_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture order lines."""
-    lines, description = _lines(call)
-    return _apply(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
+    lines, description = _read_lines(call)
+    return _apply_step(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
 
 
 @route(
     api,
     "POST",
-    f"{PATH}/voids/amount/",
+    f"{TRANSACTION_PATH}/voids/amount/",
     reads=ByAmountForm,
-    **CHANGES_LEDGER,
+    **LEDGER_FACTS,
     example={"amount": 500, "description": "Out of stock"},
     rules={"amount": "SET-11", "description": "END-16"},
 )
 def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response:
     """Void an amount."""
-    data = read_body(call, BY_AMOUNT)
+    data = read_body(call, BY_AMOUNT_FORM)
     step = authorizations.void_amount(data["amount"], data.get("description"))
-    return _apply(call, order_id, transaction_id, step)
+    return _apply_step(call, order_id, transaction_id, step)
 
 
 @route(
     api,
     "POST",
-    f"{PATH}/voids/orderlines/",
+    f"{TRANSACTION_PATH}/voids/orderlines/",
     reads=ByLinesForm,
-    **CHANGES_LEDGER,
+    **LEDGER_FACTS,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-15", "description": "END-15"},
 )
 def post_void_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Void order lines."""
-    lines, description = _lines(call)
-    return _apply(call, order_id, transaction_id, authorizations.void_lines(lines, description))
+    lines, description = _read_lines(call)
+    return _apply_step(call, order_id, transaction_id, authorizations.void_lines(lines, description))
 
 
-def _apply(call: Call, order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
+def _apply_step(call: Call, order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
     order, transaction = authorizations.apply_to_ledger(
         call.project, order_id, transaction_id, step, if_match(call)
     )
     return json_answer(transaction_record(call.project, order, transaction))
 
 
-def _lines(call: Call) -> tuple[list[LineQuantity], str | None]:
-    data = read_body(call, BY_LINES)
+def _read_lines(call: Call) -> tuple[list[LineQuantity], str | None]:
+    data = read_body(call, BY_LINES_FORM)
     return [LineQuantity(**line) for line in data["order_lines"]], data.get("description")

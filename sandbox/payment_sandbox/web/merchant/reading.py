@@ -9,20 +9,20 @@ from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
-from payment_sandbox.forms.quick import quickly
+from payment_sandbox.forms.quick import parse_quickly
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.routes import Facts
 
-IGNORED: Final = "Sandbox-Ignored-Fields"
-WARNINGS: Final = "Sandbox-Warnings"
+IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
+WARNINGS_HEADER: Final = "Sandbox-Warnings"
 HEADER_LENGTH_MAX: Final = 4000
 NAME_LENGTH_MAX: Final = 100  # characters of a query parameter
 
 
-def read_partly(
+def read_valid_fields(
     call: Call, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
 ) -> tuple[dict[str, Any], list[Violation]]:
     """Read the body; return its valid fields and all violations.
@@ -30,7 +30,7 @@ def read_partly(
     ``also_known`` are allowed keys that the form does not read.
     """
     body = json_body(call, empty_is=empty_is)
-    valid = quickly(form, body)
+    valid = parse_quickly(form, body)
     if valid is not None:
         return valid, []
     data, violations = load(form, body)
@@ -49,7 +49,7 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
     return []
 
 
-def known_query(call: Call, call_next: CallNext) -> Response:
+def note_unknown_query(call: Call, call_next: CallNext) -> Response:
     """Note unknown query parameters as ``?name``, like unknown keys of a body.
 
     Raises:
@@ -62,7 +62,7 @@ def known_query(call: Call, call_next: CallNext) -> Response:
 
 def _note_query(call: Call) -> None:
     sent = call.request.args
-    known = _query_names(call.routed.facts if call.routed is not None else None)
+    known = _query_names(call.route.facts if call.route is not None else None)
     names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
     if unknown and call.project.settings.unknown_fields == "reject":
@@ -72,7 +72,6 @@ def _note_query(call: Call) -> None:
 
 
 def _query_names(facts: Facts | None) -> list[str]:
-    """List the query parameters of a route."""
     return list(facts.query().load_fields) if facts is not None and facts.query is not None else []
 
 
@@ -87,7 +86,7 @@ def read_body(call: Call, form: Form, *, empty_is: Any = None) -> dict[str, Any]
     Raises:
         Invalid: lists all violations.
     """
-    data, violations = read_partly(call, form, empty_is=empty_is)
+    data, violations = read_valid_fields(call, form, empty_is=empty_is)
     if violations:
         raise Invalid(violations)
     return data
@@ -109,20 +108,20 @@ def add_note_headers(call: Call, response: Response) -> None:
     notes = call.notes
     if notes.ignored:
         nearest = dict(notes.unknown)
-        paths = call.masking.record(notes.ignored)
-        response.headers[IGNORED] = _header(
-            _item(path, nearest.get(sent)) for path, sent in zip(paths, notes.ignored, strict=True)
+        paths = call.masking.mask_record(notes.ignored)
+        response.headers[IGNORED_HEADER] = _join_header(
+            _format_item(path, nearest.get(sent)) for path, sent in zip(paths, notes.ignored, strict=True)
         )
     if notes.warnings:
-        response.headers[WARNINGS] = _header(call.masking.record(notes.warnings))
+        response.headers[WARNINGS_HEADER] = _join_header(call.masking.mask_record(notes.warnings))
 
 
-def _item(path: str, nearest: str | None) -> str:
+def _format_item(path: str, nearest: str | None) -> str:
     """Format an item of a header list, with the suggestion as a parameter (RFC 9651)."""
     return quote(path, safe="[]._-~/?") + (f";nearest={nearest}" if nearest else "")
 
 
-def _header(items: Any) -> str:
+def _join_header(items: Any) -> str:
     shown, length = [], 0
     for item in items:
         length += len(item) + 2

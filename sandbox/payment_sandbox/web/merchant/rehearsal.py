@@ -13,10 +13,12 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
     project = call.project
     if call.is_from_test or project.epoch.rehearsal is NO_REHEARSAL:
         return call_next(call)
-    if call.line.may_wait:
+    if call.connection.may_wait:
         call.begin_waiting()  # before the step is counted
-        call.rehearsed = project.epoch.rehearsal.call(call.request.method, call.request.path)
-        call.delivers_first = call.rehearsed is not None and isinstance(call.rehearsed.effect, WebhooksFirst)
+        call.rehearsed_fault = project.epoch.rehearsal.call(call.request.method, call.request.path)
+        call.delivers_first = call.rehearsed_fault is not None and isinstance(
+            call.rehearsed_fault.effect, WebhooksFirst
+        )
     response = call_next(call)
     notes = call.notes
     if notes.order_id is not None and not notes.is_lost and not response.is_streamed:

@@ -15,7 +15,7 @@ from flask import Response
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.orders.amounts import Cents, typed_euros
+from payment_sandbox.orders.amounts import Cents, parse_euros
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from payment_sandbox.projects.journal import VIA_PAGE
@@ -23,10 +23,10 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
-from payment_sandbox.web.pages.language import DEFAULT, NAMES, Language
+from payment_sandbox.web.pages.blueprint import FORM_FACTS, PAGE_METADATA, pages
+from payment_sandbox.web.pages.language import DEFAULT_TAG, LANGUAGE_NAMES, Language
 from payment_sandbox.web.pages.payer_page import (
-    TOKEN,
+    TOKEN_FIELD,
     AttemptNotice,
     PayerPage,
     chosen_language,
@@ -35,7 +35,7 @@ from payment_sandbox.web.pages.payer_page import (
 from payment_sandbox.web.routes import route
 
 QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
-SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, default methods
 
 
@@ -80,7 +80,7 @@ def _png(rows: Sequence[str], size_pixels: int) -> bytes:
     packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
     data = b"".join(b"\0" + packed[row] for row in rows)
     header = struct.pack(">IIBBBBB", size_pixels, size_pixels, *BLACK_AND_WHITE)
-    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", compress(data, 9)) + _chunk(b"IEND", b"")
+    return PNG_SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", compress(data, 9)) + _chunk(b"IEND", b"")
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -89,10 +89,10 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 SHOWN_LENGTH_MAX: Final = 40
 BAD_REQUEST: Final = 400
-QR: Final = "/qr/<project_id>/<qr_id>"
+QR_PATH: Final = "/qr/<project_id>/<qr_id>"
 
 
-@route(pages, "GET", f"{QR}.png", media_type="image/png", errors=(404,))
+@route(pages, "GET", f"{QR_PATH}.png", media_type="image/png", errors=(404,))
 def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     """Get the image of a QR request (QR-26)."""
     project = find_project(call, project_id)
@@ -100,20 +100,20 @@ def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     return Response(qr_png(qr_page_url(project, qr_request), qr_request.size_pixels), mimetype="image/png")
 
 
-@route(pages, "GET", f"{QR}/", **PAGE)
+@route(pages, "GET", f"{QR_PATH}/", **PAGE_METADATA)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Show the page for the payer's amount, if changeable, and bank (QR-27)."""
     project = find_project(call, project_id)
-    return _show(call, project, project.epoch.find_qr_request(qr_id))
+    return _show_page(call, project, project.epoch.find_qr_request(qr_id))
 
 
-@route(pages, "POST", f"{QR}/", **POSTED)
+@route(pages, "POST", f"{QR_PATH}/", **FORM_FACTS)
 def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Create the order, once per form, and redirect to the bank."""
     project = find_project(call, project_id)
     qr_request = project.epoch.find_qr_request(qr_id)
-    form_id, _, sign = call.request.form.get(TOKEN, "").partition(".")
-    if not hmac.compare_digest(sign.encode(), _sign(call, qr_request, form_id).encode()):
+    form_id, _, signature = call.request.form.get(TOKEN_FIELD, "").partition(".")
+    if not hmac.compare_digest(signature.encode(), _sign(call, qr_request, form_id).encode()):
         page = call.site.path_of("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
         return redirect(f"{call.site.base_path}{page}")
     return _scan(call, project, qr_request, form_id)
@@ -122,21 +122,21 @@ def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
 def _scan(call: Call, project: Project, qr_request: QrRequest, form_id: str) -> Response:
     """Create the order and redirect the payer, or show the page with the error."""
     try:
-        amount_cents = _typed_cents(call, qr_request)
+        amount_cents = _parse_amount(call, qr_request)
         call.hold_webhooks()
         order = scan(
             project, qr_request.id, amount_cents, call.request.form.get("issuer_id"), form_id, VIA_PAGE
         )
     except (QrAmountRefused, ValueError):
-        return _show(call, project, qr_request, "amount")
+        return _show_page(call, project, qr_request, "amount")
     except Invalid as invalid:
         if invalid.violations[0].path != "issuer_id":
             raise  # the merchant no longer accepts the method
-        return _show(call, project, qr_request, "bank")
+        return _show_page(call, project, qr_request, "bank")
     except (QrExpired, QrUsed):
-        return _show(call, project, project.epoch.find_qr_request(qr_request.id))
+        return _show_page(call, project, project.epoch.find_qr_request(qr_request.id))
     return redirect(
-        PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).onward_url
+        PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).next_url
     )
 
 
@@ -144,7 +144,7 @@ def _sign(call: Call, qr_request: QrRequest, form_id: str) -> str:
     return hmac.new(call.site.forgery_secret, f"{qr_request.id}/{form_id}".encode(), "sha256").hexdigest()
 
 
-def _typed_cents(call: Call, qr_request: QrRequest) -> Cents | None:
+def _parse_amount(call: Call, qr_request: QrRequest) -> Cents | None:
     """Parse the payer's amount in euros; None if the amount is fixed or missing.
 
     Raises:
@@ -152,7 +152,7 @@ def _typed_cents(call: Call, qr_request: QrRequest) -> Cents | None:
     """
     if not qr_request.amount_changeable or "amount" not in call.request.form:
         return None
-    return typed_euros(call.request.form["amount"].strip())
+    return parse_euros(call.request.form["amount"].strip())
 
 
 def _closed_reason(project: Project, qr_request: QrRequest) -> str | None:
@@ -166,18 +166,18 @@ def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, langu
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == qr_request.id:
             page = PayerPage(call, project, order, order.transactions[0], language)
-            return page.onward_url if order.is_open else None
+            return page.next_url if order.is_open else None
     return None
 
 
-def _bounds(qr_request: QrRequest, language: Language) -> str:
+def _format_bounds(qr_request: QrRequest, language: Language) -> str:
     low = language.amount(qr_request.amount_min_cents or 1)
     if qr_request.amount_max_cents is None:
         return language.say("qr_at_least", low=low)
     return language.say("qr_between", low=low, high=language.amount(qr_request.amount_max_cents))
 
 
-def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
+def _show_page(call: Call, project: Project, qr_request: QrRequest, error: str | None = None) -> Response:
     language = chosen_language(call, None)
     form_id = token_urlsafe(16)
     closed = _closed_reason(project, qr_request)
@@ -186,14 +186,16 @@ def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None
         page=None,
         say=language.say,
         language=language,
-        languages=NAMES,
+        languages=LANGUAGE_NAMES,
         qr_request=qr_request,
         amount=language.amount(qr_request.amount_cents) if qr_request.amount_cents is not None else None,
-        typed=call.request.form.get("amount", _plain(qr_request.amount_cents, language))[:SHOWN_LENGTH_MAX],
+        typed=call.request.form.get("amount", _format_input(qr_request.amount_cents, language))[
+            :SHOWN_LENGTH_MAX
+        ],
         notice=AttemptNotice(language.say("notice_stale"))
         if call.request.args.get("notice") == "stale"
         else None,
-        bounds=_bounds(qr_request, language),
+        bounds=_format_bounds(qr_request, language),
         issuers=ISSUERS,
         merchant=project.settings.name or language.say("the_shop"),
         closed=closed,
@@ -208,9 +210,9 @@ def _show(call: Call, project: Project, qr_request: QrRequest, error: str | None
     return Response(body, status=BAD_REQUEST if error else 200, content_type=HTML)
 
 
-def _plain(amount_cents: Cents | None, language: Language) -> str:
+def _format_input(amount_cents: Cents | None, language: Language) -> str:
     """Format an amount for an input field, with the language's decimal separator."""
     if amount_cents is None:
         return ""
     euros = f"{Decimal(amount_cents) / 100:.2f}"
-    return euros if language.tag == DEFAULT else euros.replace(".", ",")
+    return euros if language.tag == DEFAULT_TAG else euros.replace(".", ",")

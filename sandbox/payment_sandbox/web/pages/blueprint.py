@@ -8,14 +8,14 @@ from typing import Any, Final
 from flask import Blueprint, Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.web.auth import refuse_cross_site, without_secrets
+from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, held_webhooks, with_headers
-from payment_sandbox.web.pages.language import NAMES
+from payment_sandbox.web.faces import CallNext, Face, release_held_webhooks, with_headers
+from payment_sandbox.web.pages.language import LANGUAGE_NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route
 
@@ -28,15 +28,19 @@ ASSETS: Final = {
 ASSET_SECONDS: Final = 3600
 # Not 'self': browsers also apply it to redirects after a post, so the shop's URL and any further redirects
 # would be blocked.
-HEADERS: Final = {**PAGE_HEADERS, **policy("http: https:")}
+HEADERS: Final = {**PAGE_HEADERS, **csp_headers("http: https:")}
 
-PAGE: Final[Mapping[str, Any]] = {"errors": (404,), "media_type": "text/html", "without_body": (303,)}
-POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
+PAGE_METADATA: Final[Mapping[str, Any]] = {
+    "errors": (404,),
+    "media_type": "text/html",
+    "without_body": (303,),
+}
+FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
 pages = Blueprint("pages", __name__, template_folder="templates")
 
 
-def only_own_posts(call: Call, call_next: CallNext) -> Response:
+def refuse_foreign_posts(call: Call, call_next: CallNext) -> Response:
     """Refuse posts from other sites' pages, and forms that are too large."""
     if call.request.method == "POST":
         if (call.request.content_length or 0) > BODY_BYTES_MAX:
@@ -45,11 +49,11 @@ def only_own_posts(call: Call, call_next: CallNext) -> Response:
     return call_next(call)
 
 
-def chosen_languages(call: Call, call_next: CallNext) -> Response:
+def store_chosen_language(call: Call, call_next: CallNext) -> Response:
     """Remember the chosen language in a cookie."""
     response = call_next(call)
     chosen = call.request.args.get("language")
-    if chosen in NAMES:
+    if chosen in LANGUAGE_NAMES:
         path, is_secure = _cookie_path(call), call.request.is_secure
         response.set_cookie(
             LANGUAGE_COOKIE, chosen, path=path, httponly=True, samesite="Lax", secure=is_secure
@@ -62,7 +66,7 @@ def _cookie_path(call: Call) -> str:
     return f"{call.site.base_path}{'/'.join(call.request.path.split('/')[:4])}"
 
 
-def refuse(call: Call, error: Exception) -> Response:
+def answer_error(call: Call, error: Exception) -> Response:
     """Answer refusals with a page for browsers and with JSON for other clients."""
     answer = answer_for(call, error)
     if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
@@ -73,7 +77,7 @@ def refuse(call: Call, error: Exception) -> Response:
         "refused.html",
         say=language.say,
         language=language,
-        languages=NAMES,
+        languages=LANGUAGE_NAMES,
         kind=kind,
         page=None,
         look="pay",
@@ -84,12 +88,12 @@ def refuse(call: Call, error: Exception) -> Response:
 
 MIDDLEWARES: Final = (
     with_headers(HEADERS),
-    chosen_languages,
-    only_own_posts,
-    without_secrets,
-    held_webhooks,
+    store_chosen_language,
+    refuse_foreign_posts,
+    redirect_without_secrets,
+    release_held_webhooks,
 )
-FACE: Final = Face(pages, MIDDLEWARES, refuse)
+FACE: Final = Face(pages, MIDDLEWARES, answer_error)
 
 
 @route(pages, "GET", "/assets/<name>", media_type="text/css", errors=(404,))

@@ -13,18 +13,18 @@ from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
 
-DEFAULT: Final = "en-GB"
-VARIANT_OF: Final = {"nl-BE": "nl"}  # its column has only the phrases that differ
-NAMES: Final = {
+DEFAULT_TAG: Final = "en-GB"
+FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # its column has only the phrases that differ
+LANGUAGE_NAMES: Final = {
     "nl": "Nederlands",
     "de": "Deutsch",
     "nl-BE": "Nederlands (België)",
     "fr-BE": "Français",
     "en-GB": "English",
 }
-DAYS: Final = {0: "today", 1: "tomorrow"}
-EXACT: Final = {tag.lower(): tag for tag in LOCALES}
-BY_LANGUAGE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
+DAY_PHRASES: Final = {0: "today", 1: "tomorrow"}
+TAGS_BY_LOWERCASE: Final = {tag.lower(): tag for tag in LOCALES}
+TAGS_BY_LANGUAGE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
 
 class Language(NamedTuple):
@@ -42,23 +42,27 @@ class Language(NamedTuple):
 
     def amount(self, amount_cents: Cents) -> str:
         """Format an amount of money."""
-        return _amount(self.tag, amount_cents)
+        return _format_amount(self.tag, amount_cents)
 
     def moment(self, moment: datetime) -> str:
         """Format a date and time, in UTC."""
-        return _moment(self.tag, moment)
+        return _format_moment(self.tag, moment)
 
-    def soon(self, moment: datetime, now: datetime) -> str:
+    def relative_moment(self, moment: datetime, now: datetime) -> str:
         """Format a time relative to now, such as "today 20:13, in 3 hours"."""
         days = (moment.date() - now.date()).days
-        day = self.say(DAYS[days], time=f"{moment:%H:%M}") if days in DAYS else self.near(moment)
-        return f"{day}, {_ahead(self.tag, moment - now)}" if moment > now else day
+        day = (
+            self.say(DAY_PHRASES[days], time=f"{moment:%H:%M}")
+            if days in DAY_PHRASES
+            else self.short_moment(moment)
+        )
+        return f"{day}, {_format_offset(self.tag, moment - now)}" if moment > now else day
 
-    def near(self, moment: datetime) -> str:
+    def short_moment(self, moment: datetime) -> str:
         """Format a day and time, without the year."""
-        return _near(self.tag, moment)
+        return _format_short_moment(self.tag, moment)
 
-    def of(self, labels: Labels) -> str:
+    def label(self, labels: Labels) -> str:
         """Return the label in this language."""
         return str(labels[self.tag])
 
@@ -70,7 +74,7 @@ def phrases(tag: str) -> Mapping[str, str]:
         files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
     )
     tags = lines[0].split("\t")
-    column, fallback = tags.index(tag), tags.index(VARIANT_OF.get(tag, tag))
+    column, fallback = tags.index(tag), tags.index(FALLBACK_TAGS.get(tag, tag))
     return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}
 
 
@@ -84,10 +88,10 @@ def choose(requested: str | None, customer: Mapping[str, object] | None, accepte
         if tag in LOCALES:
             return Language(str(tag))
     for tag in accepted:
-        chosen = EXACT.get(tag.lower()) or BY_LANGUAGE.get(tag.lower().partition("-")[0])
+        chosen = TAGS_BY_LOWERCASE.get(tag.lower()) or TAGS_BY_LANGUAGE.get(tag.lower().partition("-")[0])
         if chosen is not None:
             return Language(chosen)
-    return Language(DEFAULT)
+    return Language(DEFAULT_TAG)
 
 
 def require_babel() -> None:
@@ -101,7 +105,7 @@ def require_babel() -> None:
 
 
 @lru_cache(maxsize=4096)
-def _amount(tag: str, amount_cents: Cents) -> str:
+def _format_amount(tag: str, amount_cents: Cents) -> str:
     with LOADING:
         from babel.numbers import format_currency  # deferred, for a faster start
 
@@ -109,14 +113,14 @@ def _amount(tag: str, amount_cents: Cents) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _near(tag: str, moment: datetime) -> str:
+def _format_short_moment(tag: str, moment: datetime) -> str:
     with LOADING:
         from babel.dates import format_skeleton  # deferred, for a faster start
 
     return f"{format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
 
 
-def _ahead(tag: str, period: timedelta) -> str:
+def _format_offset(tag: str, period: timedelta) -> str:
     with LOADING:
         from babel.dates import format_timedelta  # deferred, for a faster start
 
@@ -124,7 +128,7 @@ def _ahead(tag: str, period: timedelta) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _moment(tag: str, moment: datetime) -> str:
+def _format_moment(tag: str, moment: datetime) -> str:
     with LOADING:
         from babel.dates import format_datetime  # deferred, for a faster start
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from flask import Response
 from werkzeug.urls import iri_to_uri
 
-from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.operations.act import METHOD_CHANGED
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
@@ -24,7 +24,7 @@ from payment_sandbox.web.pages.language import Language
 from payment_sandbox.web.placing import catch_up_call
 
 LANGUAGE_COOKIE: Final = "payment_language"
-TOKEN: Final = "token"
+TOKEN_FIELD: Final = "token"
 INVOICE: Final = "invoice"  # a kind of page that stays after acceptance and explains the next steps
 
 
@@ -37,7 +37,7 @@ class PayerPage(NamedTuple):
     attempt: Transaction | None
     language: Language
 
-    def now(self) -> "PayerPage":
+    def reload(self) -> "PayerPage":
         """Return the same page with the current order and attempt."""
         order = self.project.find_order(self.order.id)
         attempt = order.transaction(self.attempt.id) if self.attempt is not None else None
@@ -52,7 +52,7 @@ class PayerPage(NamedTuple):
     def method_label(self) -> str:
         """The name of the attempt's payment method."""
         assert self.attempt is not None, "only the page of an attempt has a method"
-        return self.language.of(BY_NAME[self.attempt.method].capabilities.labels)
+        return self.language.label(METHODS_BY_NAME[self.attempt.method].capabilities.labels)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class PayerPage(NamedTuple):
         """Whether the attempt has ended, so that its page only redirects."""
         if self.attempt is None or self.attempt.is_open:
             return False
-        is_invoice = BY_NAME[self.attempt.method].capabilities.page == INVOICE
+        is_invoice = METHODS_BY_NAME[self.attempt.method].capabilities.page == INVOICE
         return not (is_invoice and self.attempt.status == TransactionStatus.ACCEPTED)
 
     @property
@@ -83,7 +83,7 @@ class PayerPage(NamedTuple):
 
     def is_own_post(self) -> bool:
         """Whether the post has this page's token."""
-        return hmac.compare_digest(self.call.request.form.get(TOKEN, "").encode(), self.token.encode())
+        return hmac.compare_digest(self.call.request.form.get(TOKEN_FIELD, "").encode(), self.token.encode())
 
     def url(self, endpoint: str, **more: Any) -> str:
         """Return the URL of one of this order's pages."""
@@ -98,8 +98,8 @@ class PayerPage(NamedTuple):
         if self.order.return_url is None:
             return None
         parts = urlsplit(self.order.return_url)
-        ours = urlencode({"order_id": self.order.id, "project_id": self.project.project_id})
-        query = f"{parts.query}&{ours}" if parts.query else ours
+        added = urlencode({"order_id": self.order.id, "project_id": self.project.project_id})
+        query = f"{parts.query}&{added}" if parts.query else added
         return iri_to_uri(urlunsplit(parts._replace(query=query)))
 
     @property
@@ -118,18 +118,17 @@ class PayerPage(NamedTuple):
         return self.shop_url or self.url("get_result")
 
     @property
-    def onward_url(self) -> str:
+    def next_url(self) -> str:
         """The payer's next URL: the attempt's page, the order's page, or the end."""
         if self.attempt is None:
             return self.url("get_order_page")
         if not self.is_over:
             return self.url("get_payment")
         if self.can_choose_method:
-            return self.url("get_order_page", notice=self._notice(self.attempt), of=self.attempt.id)
+            return self.url("get_order_page", notice=self._failure_notice(self.attempt), of=self.attempt.id)
         return self.end_url
 
-    def _notice(self, attempt: Transaction) -> str:
-        """Return the notice about the failure of the previous attempt."""
+    def _failure_notice(self, attempt: Transaction) -> str:
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
@@ -187,8 +186,8 @@ def show(page: PayerPage, template: str, status: int = 200, **more: object) -> R
         page=page,
         say=page.language.say,
         language=page.language,
-        languages=language.NAMES,
-        notice=_notice(page),
+        languages=language.LANGUAGE_NAMES,
+        notice=_attempt_notice(page),
         now=now,
         is_running=project.epoch.state.clock.running,
         **{"panel": None, "look": "pay", **more},
@@ -204,9 +203,9 @@ class AttemptNotice(NamedTuple):
     url: str | None = None
 
 
-def _notice(page: PayerPage) -> AttemptNotice | None:
+def _attempt_notice(page: PayerPage) -> AttemptNotice | None:
     key = f"notice_{page.call.request.args.get('notice', '')}"
-    if key not in language.phrases(language.DEFAULT):
+    if key not in language.phrases(language.DEFAULT_TAG):
         return None
     say = page.language.say
     attempt = page.order.transaction(page.call.request.args.get("of", ""))
@@ -227,9 +226,9 @@ def record_visit(page: PayerPage) -> None:
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
 
 
-def redirect_onward(page: PayerPage) -> Response:
+def redirect_to_next(page: PayerPage) -> Response:
     """Redirect the payer to the next page, and record a return to the shop."""
-    address = page.onward_url
+    address = page.next_url
     return return_to_shop(page) if address == page.shop_url else redirect(address)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import CANCEL, FAIL, ISSUERS, PAY
 from payment_sandbox.operations.act import act_on_attempt, status_after
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
@@ -28,12 +28,12 @@ from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.pages.language import require_babel
 from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
 
-BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
-NUMBER: Final = Pattern(r"[0-9]{12,19}")
-EXPIRY: Final = Pattern(r"([0-9]{1,2}) ?/? ?(?:20)?([0-9]{2})")
-CVC: Final = Pattern(r"[0-9]{3}")
+CARDS_BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
+NUMBER_PATTERN: Final = Pattern(r"[0-9]{12,19}")
+EXPIRY_PATTERN: Final = Pattern(r"([0-9]{1,2}) ?/? ?(?:20)?([0-9]{2})")
+CVC_PATTERN: Final = Pattern(r"[0-9]{3}")
 CENTURY: Final = 2000
-OFFERED: Final = tuple(
+OFFERED_CARDS: Final = tuple(
     CARDS[name]
     for name in (FRICTIONLESS, "challenge", "challenge-configurable", "declined", "insufficient-funds")
 )
@@ -56,11 +56,11 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
     problems = {
         "number": _number_error(number),
         "expiry": _expiry_error(typed["expiry"], now),
-        "cvc": None if CVC.fullmatch(typed["cvc"]) else "error_cvc",
+        "cvc": None if CVC_PATTERN.fullmatch(typed["cvc"]) else "error_cvc",
         "holder": None if typed["holder"] else "error_holder",
     }
     errors = {field: error for field, error in problems.items() if error is not None}
-    return CardForm(None if errors else BY_NUMBER[number], errors)
+    return CardForm(None if errors else CARDS_BY_NUMBER[number], errors)
 
 
 def _normalize(form: Mapping[str, str], field: str) -> str:
@@ -69,20 +69,20 @@ def _normalize(form: Mapping[str, str], field: str) -> str:
 
 
 def _number_error(number: str) -> str | None:
-    if not NUMBER.fullmatch(number) or not is_luhn(number):
+    if not NUMBER_PATTERN.fullmatch(number) or not is_luhn(number):
         return "error_number"
-    return None if number in BY_NUMBER else "error_real_card"
+    return None if number in CARDS_BY_NUMBER else "error_real_card"
 
 
 def _expiry_error(expiry: str, now: datetime) -> str | None:
-    match = EXPIRY.fullmatch(expiry)
+    match = EXPIRY_PATTERN.fullmatch(expiry)
     if match is None or not 1 <= int(match[1]) <= 12:
         return "error_expiry"
     return "error_expired" if (CENTURY + int(match[2]), int(match[1])) < (now.year, now.month) else None
 
 
 PAY_BUTTON: Final = "pay"
-UNAVAILABLE: Final = "unavailable"
+UNAVAILABLE_BUTTON: Final = "unavailable"
 BUTTONS: Final[Mapping[str, Action]] = {
     PAY_BUTTON: Action(CUSTOMER, "pay"),
     "fail": Action(CUSTOMER, "fail"),
@@ -100,7 +100,7 @@ def secure_action(name: str | None, card: Card | None, authorization: str | None
         "card": card.name if card is not None else None,
         "authorization": authorization,
     }
-    if name == UNAVAILABLE and card is not None and card.flow == CONFIGURABLE:
+    if name == UNAVAILABLE_BUTTON and card is not None and card.flow == CONFIGURABLE:
         return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **details)
     if name in (PAY_BUTTON, "fail", "cancel"):
         return Action(CUSTOMER, str(name), **details)
@@ -110,7 +110,7 @@ def secure_action(name: str | None, card: Card | None, authorization: str | None
 def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
     """Return the card or wallet authorization that needs a 3-D Secure step; None if none is needed."""
     assert page.attempt is not None, "the URL must name an attempt"
-    capabilities = BY_NAME[page.attempt.method].capabilities
+    capabilities = METHODS_BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if capabilities.page == "card":
         return (card, None) if card is not None and card.needs_confirmation else None
@@ -118,9 +118,9 @@ def secure_subject(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | N
     return (None, PAN_ONLY) if has_authorization and values.get("authorization") == PAN_ONLY else None
 
 
-REASONS: Final = ("Do not honour", "Insufficient funds", "Suspected fraud", "Expired card")
-EXPIRE: Final = "expire"
-OTHERS: Final = ("credit", "approve", "decline", "error")
+FAILURE_REASONS: Final = ("Do not honour", "Insufficient funds", "Suspected fraud", "Expired card")
+EXPIRE_BUTTON: Final = "expire"
+OTHER_BUTTONS: Final = ("credit", "approve", "decline", "error")
 
 
 class Outcome(NamedTuple):
@@ -141,15 +141,15 @@ class Panel(NamedTuple):
 
 def panel(page: PayerPage) -> Panel | None:
     """Return the panel with the currently possible outcomes; None without any."""
-    shown = [_outcome(page, name, label) for name, label in _labels(page)]
+    shown = [_outcome(page, name, label) for name, label in _button_labels(page)]
     outcomes = [outcome for outcome in shown if outcome is not None]
     expires_at = expiry(page)
     if expires_at is not None:
-        outcomes.append(Outcome(EXPIRE, "outcome_expire", OrderStatus.EXPIRED.value))
+        outcomes.append(Outcome(EXPIRE_BUTTON, "outcome_expire", OrderStatus.EXPIRED.value))
     if not outcomes:
         return None
     can_fail = any(outcome.name == "fail" for outcome in outcomes)
-    return Panel(tuple(outcomes), REASONS if can_fail else (), expires_at)
+    return Panel(tuple(outcomes), FAILURE_REASONS if can_fail else (), expires_at)
 
 
 def expiry(page: PayerPage) -> datetime | None:
@@ -162,8 +162,7 @@ def expiry(page: PayerPage) -> datetime | None:
     return attempt.expires_at if attempt is not None and attempt.is_open else None
 
 
-def _labels(page: PayerPage) -> list[tuple[str, str]]:
-    """Return the buttons, in order, with the keys of their labels."""
+def _button_labels(page: PayerPage) -> list[tuple[str, str]]:
     if page.attempt is None:
         return []
     authorizes = page.attempt.capture_mode is not None
@@ -171,7 +170,7 @@ def _labels(page: PayerPage) -> list[tuple[str, str]]:
         ("pay", PAY, "outcome_authorize" if authorizes else "outcome_pay"),
         ("fail", FAIL, "outcome_fail"),
         ("cancel", CANCEL, "outcome_cancel"),
-        *((name, BUTTONS[name].name, f"sandbox_{name}") for name in OTHERS),
+        *((name, BUTTONS[name].name, f"sandbox_{name}") for name in OTHER_BUTTONS),
     ]
     return [(name, label) for name, action, label in buttons if action in page.actions]
 
@@ -182,9 +181,9 @@ def _outcome(page: PayerPage, name: str, label: str) -> Outcome | None:
     return Outcome(name, label, status) if status is not None else None
 
 
-VISIT: Final = Action(CUSTOMER, "visit")
+VISIT_ACTION: Final = Action(CUSTOMER, "visit")
 BAD_REQUEST: Final = 400
-LOOKS: Final = {"login": "bank", "sheet": "wallet", "scan": "pay"}
+LOOKS_BY_KIND: Final = {"login": "bank", "sheet": "wallet", "scan": "pay"}
 TRANSFER_ROWS: Final = (
     ("transfer_holder", "creditor_account_holder_name"),
     ("transfer_iban", "creditor_iban"),
@@ -194,15 +193,15 @@ TRANSFER_ROWS: Final = (
 
 
 def attempt_of(page: PayerPage) -> Transaction:
-    """Return the attempt of an attempt's page."""
+    """Return the attempt that a page shows."""
     assert page.attempt is not None, "the URL must name an attempt"
     return page.attempt
 
 
 def kind_of(page: PayerPage) -> str:
-    """Return the kind of an attempt's page; during a screening it is a waiting page."""
+    """Return the kind of page to show for the attempt; during a screening it is a waiting page."""
     attempt = attempt_of(page)
-    kind = BY_NAME[attempt.method].capabilities.page
+    kind = METHODS_BY_NAME[attempt.method].capabilities.page
     is_screened = attempt.status == TransactionStatus.PENDING and kind == "terms"
     return "screening" if is_screened else kind
 
@@ -210,11 +209,11 @@ def kind_of(page: PayerPage) -> str:
 def enter(page: PayerPage) -> PayerPage:
     """Open the page for the payer; the first visit changes the attempt's status (SET-36)."""
     require_babel()
-    if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
+    if attempt_of(page).status != TransactionStatus.NEW or VISIT_ACTION.name not in page.actions:
         record_visit(page)
         return page
     page.call.hold_webhooks()
-    return perform(page, VISIT)
+    return perform(page, VISIT_ACTION)
 
 
 def perform(page: PayerPage, action: Action) -> PayerPage:
@@ -224,13 +223,13 @@ def perform(page: PayerPage, action: Action) -> PayerPage:
     """
     with suppress(ActionNotPossible):
         act_on_attempt(page.project, page.order.id, attempt_of(page).id, action)
-    return page.now()
+    return page.reload()
 
 
 def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
     """Show the page of an attempt that is still open."""
     kind = kind_of(page)
-    more = VALUES.get(kind)
+    more = TEMPLATE_VALUES.get(kind)
     return show(
         page,
         kind,
@@ -238,7 +237,7 @@ def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Re
         errors=errors or {},
         panel=panel(page),
         typed=_values_to_echo(page) if errors else {},
-        **{"look": LOOKS.get(kind, "pay"), **(more(page) if more is not None else {})},
+        **{"look": LOOKS_BY_KIND.get(kind, "pay"), **(more(page) if more is not None else {})},
     )
 
 
@@ -255,7 +254,7 @@ def press_pay(page: PayerPage) -> Response | Action:
 
 def _card_values(page: PayerPage) -> dict[str, Any]:
     return {
-        "cards": OFFERED,
+        "cards": OFFERED_CARDS,
         "picked": CARDS.get(page.call.request.form.get("card", ""), CARDS[FRICTIONLESS]),
         "descriptor": attempt_of(page).asked.get("dynamic_descriptor"),
     }
@@ -276,7 +275,7 @@ def _login_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     bank = names.get(attempt.details.get("issuer_id", ""))
-    labels = BY_NAME[attempt.method].capabilities.bank
+    labels = METHODS_BY_NAME[attempt.method].capabilities.bank
     if bank is None and labels is not None:
         bank = labels[page.language.tag]
     say = page.language.say
@@ -286,7 +285,7 @@ def _login_values(page: PayerPage) -> dict[str, Any]:
 
 
 def _sheet_values(page: PayerPage) -> dict[str, Any]:
-    has_authorization = "authorization" in BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
+    has_authorization = "authorization" in METHODS_BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
     return {
         "card": CARDS[FRICTIONLESS],
         "authorizations": AUTHORIZATION_METHODS[::-1] if has_authorization else (),
@@ -311,7 +310,7 @@ def _transfer_values(page: PayerPage) -> dict[str, Any]:
     }
 
 
-VALUES: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
+TEMPLATE_VALUES: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
     "card": _card_values,
     "login": _login_values,
     "sheet": _sheet_values,

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from flask import Response
 
-from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.attempts import offered_methods
@@ -24,22 +24,22 @@ from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
-from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
+from payment_sandbox.web.pages.blueprint import FORM_FACTS, PAGE_METADATA, pages
 from payment_sandbox.web.pages.language import require_babel
 from payment_sandbox.web.pages.payer_page import (
     INVOICE,
     PayerPage,
     find_page,
     record_visit,
-    redirect_onward,
+    redirect_to_next,
     return_to_shop,
     show,
 )
 from payment_sandbox.web.pages.payment import (
     BUTTONS,
-    EXPIRE,
+    EXPIRE_BUTTON,
+    FAILURE_REASONS,
     PAY_BUTTON,
-    REASONS,
     expiry,
     panel,
     secure_action,
@@ -58,24 +58,24 @@ class MethodChoice(NamedTuple):
     issuers: tuple[Issuer, ...]
 
 
-def choices(page: PayerPage) -> list[MethodChoice]:
+def method_choices(page: PayerPage) -> list[MethodChoice]:
     """Return the enabled, listed, usable and testable methods for this order (GEN-03, GEN-04)."""
     settings = page.project.settings
     choices = []
     for name in offered_methods(settings, page.order):
-        method = BY_NAME[settings.method(name) or ""].capabilities
-        hint = page.language.of(method.hint) if method.hint is not None else ""
+        method = METHODS_BY_NAME[settings.method(name) or ""].capabilities
+        hint = page.language.label(method.hint) if method.hint is not None else ""
         issuers = ISSUERS if method.has_issuers else ()
-        choices.append(MethodChoice(name, page.language.of(method.labels), hint, method.icon, issuers))
+        choices.append(MethodChoice(name, page.language.label(method.labels), hint, method.icon, issuers))
     return choices
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
     """Find an offered method that needs the choice of a bank; None for other names."""
-    return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
+    return next((choice for choice in method_choices(page) if choice.name == name and choice.issuers), None)
 
 
-def is_repeated(page: PayerPage, chosen: str) -> bool:
+def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
     """Whether a form was sent twice, because it is older than the newest attempt with the same method."""
     newest = page.order.last_transaction
     known = page.call.request.form.get("attempts", "")
@@ -83,7 +83,7 @@ def is_repeated(page: PayerPage, chosen: str) -> bool:
     return newest is not None and is_older and newest.payment_method == chosen
 
 
-ENDINGS: Final = {
+OUTCOME_PREFIXES: Final = {
     OrderStatus.COMPLETED: "paid",
     OrderStatus.ACCEPTED: "authorized",
     OrderStatus.CANCELLED: "cancelled",
@@ -96,23 +96,23 @@ ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refund
 def outcome_prefix(page: PayerPage) -> str:
     """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
-    prefix = ENDINGS.get(OrderStatus(order.status), "open")
+    prefix = OUTCOME_PREFIXES.get(OrderStatus(order.status), "open")
     if prefix not in ("paid", "authorized"):
         return prefix
     if order.refunds and refundable_cents(order) <= 0:
         return "refunded"
     newest = order.last_transaction
-    if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
+    if newest is not None and METHODS_BY_NAME[newest.method].capabilities.page == INVOICE:
         return "invoice"
     return "authorized" if newest is not None and newest.is_capturable else prefix
 
 
-def icon(outcome: str) -> str:
+def outcome_icon(outcome: str) -> str:
     """Return the icon of an outcome."""
     return ICONS.get(outcome, "failed")
 
 
-def reason(page: PayerPage) -> str | None:
+def failure_reason(page: PayerPage) -> str | None:
     """Return the reason why the order was not paid, if known."""
     newest = page.order.last_transaction
     if newest is not None and newest.reason is not None:
@@ -120,10 +120,10 @@ def reason(page: PayerPage) -> str | None:
     return page.order.reason
 
 
-ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
+ATTEMPT_PATH = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 
-@route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
+@route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE_METADATA)
 def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or its result (GEN-03)."""
     page = find_page(call, project_id, order_id)
@@ -131,9 +131,9 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
         return _redirect_without_choice(page)
     if call.request.method == "GET":
         _enter_order(page)
-    page = page.now()
+    page = page.reload()
     bank = bank_choice(page, call.request.args.get("bank", ""))
-    return show(page, "choose", choices=choices(page), bank=bank, panel=panel(page))
+    return show(page, "choose", choices=method_choices(page), bank=bank, panel=panel(page))
 
 
 def _enter_order(page: PayerPage) -> None:
@@ -149,13 +149,14 @@ def _redirect_without_choice(page: PayerPage) -> Response:
     """Redirect a payer without a choice to the newest attempt or the shop, or show the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
-        return redirect_onward(newest)
+        return redirect_to_next(newest)
     return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
 def _show_result(page: PayerPage) -> Response:
     outcome, webhooks = outcome_prefix(page), _delivery_counts(page)
-    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
+    icon, reason = outcome_icon(outcome), failure_reason(page)
+    return show(page, "result", ending=outcome, icon=icon, reason=reason, webhooks=webhooks)
 
 
 class DeliveryCounts(NamedTuple):
@@ -174,21 +175,25 @@ class DeliveryCounts(NamedTuple):
 def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
     delivered = [webhook for webhook in webhooks if webhook.outcome == DeliveryState.DELIVERED]
-    failed = [webhook.tries[-1].reply for webhook in webhooks if webhook not in delivered and webhook.tries]
+    failed = [
+        webhook.delivery_attempts[-1].reply
+        for webhook in webhooks
+        if webhook not in delivered and webhook.delivery_attempts
+    ]
     problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     return DeliveryCounts(len(webhooks), len(delivered), problem)
 
 
-@route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
+@route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **FORM_FACTS)
 def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
     page = find_page(call, project_id, order_id)
     chosen = call.request.form.get("payment_method", "")
     if not page.is_own_post():
         return redirect(page.url("get_order_page", notice="stale"))
-    if is_repeated(page, chosen):
-        return redirect_onward(page._replace(attempt=page.order.last_transaction))
-    if call.request.form.get("action") in (EXPIRE, "cancel"):
+    if is_repeated_submission(page, chosen):
+        return redirect_to_next(page._replace(attempt=page.order.last_transaction))
+    if call.request.form.get("action") in (EXPIRE_BUTTON, "cancel"):
         return _end_order(page, call.request.form["action"])
     return _choose_method(page, chosen)
 
@@ -204,7 +209,7 @@ def _end_order(page: PayerPage, button: str) -> Response:
     if expires_at is not None:
         page.call.begin_waiting()
         change_clock(page.project, now=expires_at)
-    return redirect_onward(page.now())
+    return redirect_to_next(page.reload())
 
 
 def _choose_method(page: PayerPage, chosen: str) -> Response:
@@ -217,68 +222,68 @@ def _choose_method(page: PayerPage, chosen: str) -> Response:
         order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
     except (ActionNotPossible, Invalid):
         return redirect(page.url("get_order_page", notice="stale"))
-    return redirect_onward(page.now()._replace(attempt=order.last_transaction))
+    return redirect_to_next(page.reload()._replace(attempt=order.last_transaction))
 
 
-@route(pages, "GET", f"{ATTEMPT}/", **PAGE)
+@route(pages, "GET", f"{ATTEMPT_PATH}/", **PAGE_METADATA)
 def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
     page = find_page(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return redirect_onward(page) if page.is_over else payment.show_attempt(page)
+    return redirect_to_next(page) if page.is_over else payment.show_attempt(page)
 
 
-@route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
+@route(pages, "POST", f"{ATTEMPT_PATH}/", slow=True, **FORM_FACTS)
 def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Pay, fail or cancel the attempt, or act for the bank or the screening."""
     page = find_page(call, project_id, order_id, transaction_id)
     name = call.request.form.get("action", "")
-    if page.is_own_post() and name == EXPIRE:
+    if page.is_own_post() and name == EXPIRE_BUTTON:
         return _end_order(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _show_current(page)
-    pressed = payment.press_pay(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
+    pressed = payment.press_pay(page) if name == PAY_BUTTON else _add_reason(call, BUTTONS[name])
     return pressed if isinstance(pressed, Response) else _act(page, pressed)
 
 
-def _with_reason(call: Call, action: Action) -> Action:
+def _add_reason(call: Call, action: Action) -> Action:
     reason = call.request.form.get("reason")
-    return action._replace(reason=reason) if action.action == "fail" and reason in REASONS else action
+    return action._replace(reason=reason) if action.action == "fail" and reason in FAILURE_REASONS else action
 
 
 def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
-    return redirect_onward(payment.perform(page, action))
+    return redirect_to_next(payment.perform(page, action))
 
 
 def _show_current(page: PayerPage) -> Response:
-    return redirect_onward(page) if page.is_over else redirect(page.url("get_payment", notice="stale"))
+    return redirect_to_next(page) if page.is_over else redirect(page.url("get_payment", notice="stale"))
 
 
-@route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
+@route(pages, "GET", f"{ATTEMPT_PATH}/secure/", **PAGE_METADATA)
 def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     page = find_page(call, project_id, order_id, transaction_id)
-    about = secure_subject(page, call.request.args)
-    if page.is_over or about is None:
+    subject = secure_subject(page, call.request.args)
+    if page.is_over or subject is None:
         return _show_current(page)
-    card, authorization = about
+    card, authorization = subject
     return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
 
 
-@route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
+@route(pages, "POST", f"{ATTEMPT_PATH}/secure/", **FORM_FACTS)
 def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
     page = find_page(call, project_id, order_id, transaction_id)
-    about = secure_subject(page, call.request.form)
-    action = secure_action(call.request.form.get("action"), *about) if about is not None else None
+    subject = secure_subject(page, call.request.form)
+    action = secure_action(call.request.form.get("action"), *subject) if subject is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
         return _show_current(page)
     return _act(page, action)
 
 
-@route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
+@route(pages, "GET", f"{ATTEMPT_PATH}/scan/", **PAGE_METADATA)
 def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the confirmation page of a wallet app after the scan (WQR-01)."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -286,11 +291,11 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
         raise Unknown("this page does not exist")
     page = payment.enter(page) if call.request.method == "GET" else page
     if page.is_over:
-        return redirect_onward(page)
+        return redirect_to_next(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
 
 
-@route(pages, "GET", f"{ATTEMPT}/code.svg", media_type="image/svg+xml", errors=(404,))
+@route(pages, "GET", f"{ATTEMPT_PATH}/code.svg", media_type="image/svg+xml", errors=(404,))
 def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
     page = find_page(call, project_id, order_id, transaction_id)
@@ -300,28 +305,28 @@ def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     return Response(qr_svg(address), mimetype="image/svg+xml")
 
 
-@route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersion, errors=(404,))
+@route(pages, "GET", f"{ATTEMPT_PATH}/state/", answers=StateVersion, errors=(404,))
 def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the order's version; waiting pages poll it."""
     page = find_page(call, project_id, order_id, transaction_id)
     return json_answer({"state": page.order.version})
 
 
-@route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
+@route(pages, "GET", f"{ATTEMPT_PATH}/left/", **PAGE_METADATA)
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the notice that a payment is still open."""
     page = find_page(call, project_id, order_id, transaction_id)
-    return redirect_onward(page) if page.is_over else show(page, "still_open")
+    return redirect_to_next(page) if page.is_over else show(page, "still_open")
 
 
-@route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
+@route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE_METADATA)
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment without a return_url (FLOW-16)."""
     page = find_page(call, project_id, order_id)
     return _show_result(page)
 
 
-@route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
+@route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE_METADATA)
 def get_back(call: Call, project_id: str, order_id: str) -> Response:
     """Redirect the customer to the shop, and record the return (FLOW-14)."""
     page = find_page(call, project_id, order_id)

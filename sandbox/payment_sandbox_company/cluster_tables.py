@@ -1,4 +1,4 @@
-"""Communication of servers through their database: journals, events, claims and live servers."""
+"""Communication between servers through their database: journals, events, claims and live servers."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, translate
-from payment_sandbox.storage.history import KEPT_MAX
+from payment_sandbox.storage.dialects import HISTORY_COLUMNS, POSTGRESQL, SELECT_HISTORY, translate
+from payment_sandbox.storage.history import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
-OVERLAP: Final = "10 seconds"  # longer than the timeout of a statement
-LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
+READ_OVERLAP: Final = "10 seconds"  # longer than the timeout of a statement
+CLAIM_END: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
 
 def encode_rows(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
@@ -23,7 +23,7 @@ def encode_rows(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def table_of(*names: str) -> str:
+def rows_table(*names: str) -> str:
     """Return SQL for the parameter ``rows`` as a table ``new`` with the column ``place`` for the order."""
     columns = ", ".join(f"{name} {'bigint' if name == 'number' else 'text'}" for name in names)
     return f"""
@@ -33,15 +33,15 @@ def table_of(*names: str) -> str:
 
 
 HOLDS_CLOCK: Final = "split_part(clock_holder, ':', 1) = %(me)s"
-UPDATE: Final = """
+UPDATE_PROJECTS: Final = """
     UPDATE sandbox_project SET {} WHERE id IN (
         SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
 """
 """Updates projects, except those with locked rows."""
-PUT_HISTORY: Final = f"""
+INSERT_HISTORY: Final = f"""
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
-    FROM {table_of("project", *HistoryRow._fields)}
+    FROM {rows_table("project", *HistoryRow._fields)}
     WHERE EXISTS (SELECT FROM sandbox_project p WHERE p.id = new.project)
     ON CONFLICT (project, number) DO NOTHING
 """
@@ -60,8 +60,8 @@ class PeerServer(NamedTuple):
 SERVER_COLUMNS: Final = ", ".join(PeerServer._fields)
 
 
-class Bulletin(Connections):
-    """The part of a shared database apart from the state of projects."""
+class ClusterTables(Connections):
+    """Access to a shared database, except to the state of projects."""
 
     server_id: str
 
@@ -80,20 +80,22 @@ class Bulletin(Connections):
         """Write journal records of several projects."""
         if not rows:
             return
-        flat = [(project_id, *row) for project_id, row in rows]
-        values = {"me": self.server_id, "rows": encode_rows(flat, ("project", *HistoryRow._fields))}
-        self.rows(PUT_HISTORY, values)
+        values_by_row = [(project_id, *row) for project_id, row in rows]
+        values = {"me": self.server_id, "rows": encode_rows(values_by_row, ("project", *HistoryRow._fields))}
+        self.rows(INSERT_HISTORY, values)
 
     def purge_history(self, project_id: str) -> None:
-        """Delete the oldest records of a journal, beyond its limit."""
+        """Delete the oldest records of a journal beyond its limit."""
         query = f"""
             DELETE FROM sandbox_history WHERE project = %(id)s AND number <= (
                 SELECT number FROM sandbox_history WHERE project = %(id)s
-                ORDER BY number DESC OFFSET {KEPT_MAX} LIMIT 1)
+                ORDER BY number DESC OFFSET {RECORDS_MAX} LIMIT 1)
         """
         self.rows(query, {"id": project_id})
 
-    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+    def read_newer_history(
+        self, project_id: str, since: datetime | None
+    ) -> tuple[list[HistoryRow], datetime]:
         """Read the journal records of other servers since a time; also return the time for the next call.
 
         Without a time, read the whole journal. Records from statements in flight at that time are read again.
@@ -101,7 +103,7 @@ class Bulletin(Connections):
         query = f"""
             SELECT now(), {HISTORY_COLUMNS} FROM sandbox_history
             WHERE project = %(id)s AND (%(since)s::timestamptz IS NULL
-                OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{OVERLAP}')
+                OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{READ_OVERLAP}')
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
         """
         with self.connection(4 * STATEMENT_SECONDS) as run:
@@ -114,19 +116,21 @@ class Bulletin(Connections):
         query = f"""
             INSERT INTO sandbox_event (project, server, kind, data)
             SELECT new.project, %(me)s, new.kind, new.data
-            FROM {table_of("project", "kind", "data")} ORDER BY new.place
+            FROM {rows_table("project", "kind", "data")} ORDER BY new.place
         """
         self.rows(query, {"me": self.server_id, "rows": encode_rows(events, ("project", "kind", "data"))})
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Subscribe to events of these projects from other servers, for some seconds."""
-        self.rows(UPDATE.format(f"watched_until = {LATER}", "id = ANY(%s)"), (list(project_ids),))
+        self.rows(
+            UPDATE_PROJECTS.format(f"watched_until = {CLAIM_END}", "id = ANY(%s)"), (list(project_ids),)
+        )
 
-    def newer_events(self, project_ids: Sequence[str]) -> list[Row]:
+    def read_newer_events(self, project_ids: Sequence[str]) -> list[Row]:
         """Return recent events of other servers: number, project, kind, data."""
         query = f"""
             SELECT position, project, kind, data FROM sandbox_event
-            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{OVERLAP}'
+            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{READ_OVERLAP}'
             ORDER BY position
         """
         return self.rows(query, (list(project_ids), self.server_id))
@@ -134,30 +138,32 @@ class Bulletin(Connections):
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Return the records of a journal up to a number, oldest first."""
         values = {"id": project_id, "number": number_max}
-        rows = self.rows(translate(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
+        rows = self.rows(translate(POSTGRESQL, SELECT_HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers
 
-    def claim_orphaned(self, most: int) -> list[str]:
+    def claim_orphaned(self, limit: int) -> list[str]:
         """Claim projects with a due event or an expired claim; return their ids."""
         is_due = "attend_at <= now() ORDER BY attend_at LIMIT %s"
-        query = UPDATE.format(f"attend_at = {LATER}", is_due)
-        return [project_id for (project_id,) in self.rows(f"{query} RETURNING id", (most,))]
+        query = UPDATE_PROJECTS.format(f"attend_at = {CLAIM_END}", is_due)
+        return [project_id for (project_id,) in self.rows(f"{query} RETURNING id", (limit,))]
 
     def renew(self, project_ids: Sequence[str]) -> None:
         """Renew this server's claims of these projects."""
-        renewed = f"""
-            attend_at = {LATER},
-            courier_until = CASE WHEN courier = %(me)s THEN {LATER} ELSE courier_until END,
-            clock_until = CASE WHEN {HOLDS_CLOCK} THEN {LATER} ELSE clock_until END
+        assignments = f"""
+            attend_at = {CLAIM_END},
+            courier_until = CASE WHEN courier = %(me)s THEN {CLAIM_END} ELSE courier_until END,
+            clock_until = CASE WHEN {HOLDS_CLOCK} THEN {CLAIM_END} ELSE clock_until END
         """
         is_claimed = f"id = ANY(%(ids)s) AND (courier = %(me)s OR {HOLDS_CLOCK}) ORDER BY id"
-        self.rows(UPDATE.format(renewed, is_claimed), {"me": self.server_id, "ids": list(project_ids)})
+        self.rows(
+            UPDATE_PROJECTS.format(assignments, is_claimed), {"me": self.server_id, "ids": list(project_ids)}
+        )
 
     def record_use(self, project_ids: Sequence[str]) -> None:
         """Record the current time as the last use of these projects."""
-        self.rows(UPDATE.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
+        self.rows(UPDATE_PROJECTS.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
 
     def purge_requests(self) -> None:
         """Delete old answers to requests, events and notes."""

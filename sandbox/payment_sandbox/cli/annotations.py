@@ -13,8 +13,8 @@ JSON: Final = "json"
 GITHUB: Final = "github"
 SARIF: Final = "sarif"
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-ESCAPED: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-ESCAPED_IN_TITLES: Final = {**ESCAPED, ":": "%3A", ",": "%2C"}
+ESCAPES: Final = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+TITLE_ESCAPES: Final = {**ESCAPES, ":": "%3A", ",": "%2C"}
 
 format_option = click.option(
     "--format",
@@ -40,24 +40,28 @@ class Annotation(NamedTuple):
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 
-def format_findings(noted: Sequence[Annotation], form: str, tool: str) -> list[str]:
+def format_findings(annotations: Sequence[Annotation], form: str, tool: str) -> list[str]:
     """Return the findings of a tool as lines of the GitHub or SARIF format."""
     if form == GITHUB:
-        return list(map(_annotation, noted))
-    return json.dumps(_sarif(noted, tool), indent=2).split("\n")
+        return list(map(_format_annotation, annotations))
+    return json.dumps(_sarif_report(annotations, tool), indent=2).split("\n")
 
 
-def _annotation(noted: Annotation) -> str:
-    level = "notice" if noted.is_hint else "error"
-    return f"::{level} title={_escape(noted.id, ESCAPED_IN_TITLES)}::{_escape(noted.text, ESCAPED)}"
+def _format_annotation(annotation: Annotation) -> str:
+    level = "notice" if annotation.is_hint else "error"
+    return f"::{level} title={_escape(annotation.id, TITLE_ESCAPES)}::{_escape(annotation.text, ESCAPES)}"
 
 
-def _escape(text: str, escaped: dict[str, str]) -> str:
-    return "".join(escaped.get(letter, letter) for letter in text)
+def _escape(text: str, escapes: dict[str, str]) -> str:
+    return "".join(escapes.get(letter, letter) for letter in text)
 
 
-def _sarif(noted: Sequence[Annotation], tool: str) -> dict[str, Any]:
-    driver = {"name": f"payment-sandbox {tool}", "version": __version__, "rules": list(_rules(noted))}
+def _sarif_report(annotations: Sequence[Annotation], tool: str) -> dict[str, Any]:
+    driver = {
+        "name": f"payment-sandbox {tool}",
+        "version": __version__,
+        "rules": list(_rule_descriptions(annotations)),
+    }
     results = [
         {
             "ruleId": each.id,
@@ -65,14 +69,14 @@ def _sarif(noted: Sequence[Annotation], tool: str) -> dict[str, Any]:
             "message": {"text": each.text},
             "partialFingerprints": {"finding/v1": f"{each.id} {each.problem}"},
         }
-        for each in noted
+        for each in annotations
     ]
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _rules(noted: Iterable[Annotation]) -> Iterable[dict[str, Any]]:
+def _rule_descriptions(annotations: Iterable[Annotation]) -> Iterable[dict[str, Any]]:
     from payment_sandbox.fidelity.ledger import rule_texts
 
     texts = rule_texts()
-    for name in dict.fromkeys(each.id for each in noted):
+    for name in dict.fromkeys(each.id for each in annotations):
         yield {"id": name, "shortDescription": {"text": texts.get(name, name.replace("-", " "))}}

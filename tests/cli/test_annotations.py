@@ -5,7 +5,7 @@ import json
 import pytest
 from jsonschema import Draft7Validator
 
-from payment_sandbox.cli.noted import Annotation, format_findings
+from payment_sandbox.cli.annotations import Annotation, format_findings
 from tests.support.commands import run
 from tests.support.driver import Sandbox, card
 
