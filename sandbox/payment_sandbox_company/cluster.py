@@ -244,7 +244,7 @@ class Cluster:
             for name, work, every_seconds in (
                 ("project-follower", self._follow, FOLLOW_SECONDS),
                 ("history-writer", self._flush, FLUSH_SECONDS),
-                ("orphan-adopter", self.adopt_orphaned, FOLLOW_SECONDS),
+                ("orphan-adopter", self.adopt_orphans, FOLLOW_SECONDS),
                 ("claim-renewer", self._renew, RENEW_SECONDS),
                 ("cleaner", self._clean_up, CLEAN_UP_SECONDS),
             )
@@ -338,11 +338,11 @@ class Cluster:
     def _flush(self) -> None:
         flush_all(self._database)
 
-    def adopt_orphaned(self) -> None:
+    def adopt_orphans(self) -> None:
         """Adopt orphaned projects, and run their due agenda entries."""
         if self.is_draining:
             return
-        for project_id in self._database.claim_orphaned(ADOPTIONS_MAX):
+        for project_id in self._database.claim_orphans(ADOPTIONS_MAX):
             project = self.registry.find_local(project_id) or self.registry.find_by_id(project_id)
             if project is not None and self.registry.follow(project, takes_over=True):
                 run_due(project)

@@ -143,7 +143,7 @@ class ClusterTables(Connections):
 
     # Claims and servers
 
-    def claim_orphaned(self, limit: int) -> list[str]:
+    def claim_orphans(self, limit: int) -> list[str]:
         """Claim projects with a due event or an expired claim; return their ids."""
         is_due = "attend_at <= now() ORDER BY attend_at LIMIT %s"
         query = UPDATE_PROJECTS.format(f"attend_at = {CLAIM_END}", is_due)

@@ -263,7 +263,7 @@ class Database(ClusterTables):
             UnknownOutcome: the commit may or may not have succeeded.
         """
         try:
-            versions = executor.execute(statements, values, seconds_for(row_changes))[-1]
+            versions = executor.execute(statements, values, commit_timeout_seconds(row_changes))[-1]
         except psycopg.Error as error:
             if not self.is_connection_lost(error):
                 raise self.convert_error(error) from error
@@ -411,7 +411,7 @@ COUNT_COMMITS: Final = """
 """
 
 
-def seconds_for(row_changes: SharedChanges) -> float:
+def commit_timeout_seconds(row_changes: SharedChanges) -> float:
     """Return the timeout of a commit, which is longer for a large change set."""
     return STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
 

@@ -95,7 +95,7 @@ class SharedStorage(Storage):
             NotStored: the database does not answer in time.
         """
         with project.locked():
-            self._claim_orphaned(project)
+            self._claim_orphan(project)
 
     def follow(self, project: Project) -> None:
         """Refresh memory from the database.
@@ -148,7 +148,7 @@ class SharedStorage(Storage):
             replica.version = LOST_VERSION
         replica.generation = generation
 
-    def _claim_orphaned(self, project: Project) -> None:
+    def _claim_orphan(self, project: Project) -> None:
         """Claim the webhooks if no server has a valid claim, and release a stale hold of the clock."""
         replica, session = self.replica, self.replica.session
         if session is None or project.epoch.advance_log is not None:
@@ -204,7 +204,7 @@ class SharedStorage(Storage):
         return True
 
     def stop_advance(self, project: Any) -> None:
-        """Mark the claim of the clock with a stop request for its server."""
+        """Add a stop request to the claim on the clock, for the server that holds it."""
         replica = self.replica
         with project.locked():
             if replica.session is not None and replica.clock_holder is not None:

@@ -103,7 +103,8 @@ def verify(
     clean_up: bool,
     **options: Any,
 ) -> None:
-    """Check a server of this API against every rule that a caller can observe, and list the differences.
+    """Check a server that implements this API against every rule that a caller can observe, and list
+    the differences.
 
     The command creates test orders and cancels or refunds them; it stops if they are not test orders. The
     exit code is 1 if the server deviates from a rule.

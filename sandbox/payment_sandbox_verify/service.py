@@ -137,7 +137,7 @@ class Payer(Protocol):
 
 
 class Service:
-    """A server of this API, called with an API key."""
+    """A server that implements this API, called with an API key."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Service:
 
         Raises:
             CannotTell: the call got no answer.
-            NotVerified: the calls before it got no answer either.
+            NotVerified: the service has stopped responding.
         """
         sent = rename_values(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
@@ -269,7 +269,7 @@ class Service:
 
         Raises:
             CannotTell: all retries failed.
-            NotVerified: the calls before it got no answer either.
+            NotVerified: the service has stopped responding.
         """
         attempts, problem = self._attempts_per_call, "it has been unresponsive for too long"
         for number in range(attempts):

@@ -69,17 +69,17 @@ def always(record: object) -> bool:
 
 
 def has_value(path: str, *values: object) -> Predicate:
-    """Return a predicate: whether a record has one of these values at a path."""
+    """Return a predicate that tests whether a record has one of these values at a path."""
     return lambda record: any(value_at(record, path) == value for value in values)
 
 
 def has_none_of(path: str, *values: object) -> Predicate:
-    """Return a predicate: whether a record has none of these values at a path."""
+    """Return a predicate that tests whether a record has none of these values at a path."""
     return lambda record: value_at(record, path) not in values
 
 
 class Shape(NamedTuple):
-    """A field: its rules, its paths, the kind of its value, and a predicate of the records to check."""
+    """A field: its rules, paths and kind of value, and a predicate that selects the records to check."""
 
     rules: str
     paths: str
@@ -93,7 +93,7 @@ def is_new_page(record: object) -> bool:
 
 
 def paid_by(method: str) -> Predicate:
-    """Return a predicate: whether a transaction of this method is completed."""
+    """Return a predicate that tests whether a transaction has this method and is completed."""
     is_mine, is_paid = has_value("payment_method", method), has_value("status", "completed")
     return lambda record: bool(is_mine(record) and is_paid(record))
 

@@ -93,12 +93,12 @@ def is_live(service: Service) -> bool | None:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
         raise NotVerified(
-            f"POST /v1/orders/ returned {order.summary}, so this may not be a server of this API"
+            f"POST /v1/orders/ returned {order.summary}, so this server may not implement this API"
         )
     if not all(isinstance(order.at(name), str) for name in REQUIRED_FIELDS):
         raise NotVerified(
             f"POST /v1/orders/ returned {order.summary}, but no order with {' and '.join(REQUIRED_FIELDS)}:"
-            " this may not be a server of this API"
+            " this server may not implement this API"
         )
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:

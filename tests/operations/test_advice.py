@@ -350,7 +350,7 @@ EXPLAINED: dict[str, str] = {
     "Accept only one of two clicks": "people click twice. take a lock",
     "Record that you captured the order": "on every webhook: all captures but the first are refused",
     "If a cancellation is refused": "if the cancellation is refused, .* refund the payment",
-    "Compare the received money": "compare the received amount with the amount of the order, and refund the surplus",
+    "Compare the received money": "compare the received amount with the amount of the order, and refund the overpayment",
     "Webhooks can get lost": "a job that reads open orders, because a webhook can get lost",
     "A webhook carries no status": "a webhook says that something has changed, not what",
     "A refund can fail": "record it as done once it is completed",

@@ -32,9 +32,9 @@ def tries(webhooks: str, numbers: range, answer: str = "500") -> list[TimelineEn
     return made
 
 
-def labels(happenings: list[TimelineEntry]) -> list[str]:
+def labels(timeline_entries: list[TimelineEntry]) -> list[str]:
     """What is told."""
-    return [each.label for each in fold(happenings)]
+    return [each.label for each in fold(timeline_entries)]
 
 
 def test_two_webhooks_that_fail_in_turn() -> None:

@@ -68,7 +68,7 @@ def payment_traces(payment_sandbox, tmp_path):
     clean = leaking.replace("payment_sandbox.api_key.encode()", "b'none'")
     assert rehearsed(tmp_path, clean, "--payment-rehearse-budget=2s")[0] == 0
     wrong = suite(tmp_path, clean.replace('["a plain text", ', "[7, "), "--payment-rehearse")
-    assert "payment_traces must list texts and file paths, not 7" in wrong.stdout
+    assert "payment_traces must list strings and file paths, not 7" in wrong.stdout
 
 
 def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:

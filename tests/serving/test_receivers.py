@@ -17,7 +17,7 @@ def told(hosts: tuple[str, ...], url: str) -> tuple[str | None, list[str]]:
         sandbox.pay(order)
         sandbox.settle()
         client = SandboxClient(sandbox.url, sandbox.key)
-        explained = "\n".join(str(happening["label"]) for happening in client.timeline(order["id"]))
+        explained = "\n".join(str(timeline_entry["label"]) for timeline_entry in client.timeline(order["id"]))
         advice = [finding.advice for finding in review(client) if finding.rule == "HOOK-09"]
         attempt = sandbox.webhooks()[0]["attempts"][0]
         assert attempt["error"] is None or "not sent" in explained

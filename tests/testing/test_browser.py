@@ -116,7 +116,7 @@ def test_it_is_seen(payment_sandbox: PaymentSandbox, app: Any, order: dict[str, 
     browser = payment_sandbox.browser(app)
     browser.post("/cart", {"socks": 1})
     browser.returns(order["id"])
-    told = [happening["label"] for happening in payment_sandbox.client.timeline()]
+    told = [timeline_entry["label"] for timeline_entry in payment_sandbox.client.timeline()]
     assert "calls the shop: POST /cart" in told
     assert "returns to the shop" in told
 

@@ -84,7 +84,7 @@ class BaseClient:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Make any call of the merchant or control API; return the parsed body. Bytes are sent as YAML.
+        """Make any call to the merchant or control API; return the parsed body. Bytes are sent as YAML.
 
         Raises:
             SandboxError: the server refused the call.

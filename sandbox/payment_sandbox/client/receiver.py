@@ -117,7 +117,8 @@ class WebhookReceiver:
     def _missing_message(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
         others = sorted({webhook.order_id for webhook in self.received} - {order_id})
         received = f"{count} of {nth} webhooks" if count else "no webhook"
-        return f"{received} for order {order_id} within {limit_seconds:g} seconds; received for: {others}"
+        other_orders = f"; other orders with received webhooks: {', '.join(others)}" if others else ""
+        return f"{received} for order {order_id} within {limit_seconds:g} seconds{other_orders}"
 
     def close(self) -> None:
         """Stop listening."""

@@ -214,7 +214,7 @@ class Replay:
         return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
 
     def request(self, entry: Evidence) -> Iterator[str]:
-        """Repeat a request of the shop."""
+        """Repeat a request by the shop."""
         raw = self._request_body(entry)
         problem = self._missing_record(entry) or _reason_to_skip(entry, raw)
         if problem is not None:
@@ -290,7 +290,7 @@ class Replay:
             self._sandbox.call("PUT", "/control/scenario/", scenario)
 
     def act(self, action: Evidence) -> Iterator[str]:
-        """Repeat an action of a customer, a bank or the merchant."""
+        """Repeat an action by a customer, a bank or the merchant."""
         order_id = self._ids.get(action["order_id"])
         if action["action"] in CREATING_ACTIONS:
             yield from self._create(action)

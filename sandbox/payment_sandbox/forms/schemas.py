@@ -74,7 +74,7 @@ def schema_name(schema: Any) -> str:
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a form and its nested forms, without additional keys.
 
-    ``parts`` maps the keys whose values this form leaves open to their forms.
+    If this form leaves the value of a key open, ``parts`` has the form of that value, by key.
     """
     kinds: dict[str, type[Schema]] = {}
 

@@ -40,7 +40,7 @@ UUID_LENGTH: Final = 36
 _HARMLESS_TEXT: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
-"""Words, identifiers and timestamps: most texts of a record match and skip the other checks."""
+"""Words, identifiers and timestamps: most strings in a record match and skip the other checks."""
 
 _PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
 _SECRET_WORD: Final = re.compile("cv|csc|code|verif")

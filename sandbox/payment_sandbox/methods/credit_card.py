@@ -223,7 +223,7 @@ class CreditCard(PageMethod):
         return success_move(attempt)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Settle a stored card for the processor, or handle an action of the customer."""
+        """Settle a stored card for the processor, or handle an action by the customer."""
         if action.actor == PROCESSOR:
             return [self._settlement_move(attempt, action.name == REJECT, action.reason)]
         return super().finish(attempt, action, terms)

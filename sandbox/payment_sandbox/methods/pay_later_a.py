@@ -78,7 +78,7 @@ class PayLaterA(PageMethod):
         return super().begin(attempt, terms)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Handle the result of the screening, or an action of the customer."""
+        """Handle the result of the screening, or an action by the customer."""
         if action.name == APPROVE:
             return [Move(Trigger.PASS), OpenPage(), *self.planned_steps(attempt, Period.parse(NO_DELAY))]
         if action.name == DECLINE:

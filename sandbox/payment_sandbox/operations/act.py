@@ -1,4 +1,4 @@
-"""Actions of a customer, bank, screening or processor: one engine for pages, API calls and scenarios."""
+"""Actions by a customer, bank, screening or processor: one engine for pages, API calls and scenarios."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -96,7 +96,7 @@ def perform_on_attempt(
 
 
 def perform(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
-    """Perform a possible action; an action of the customer implies a visit to the page."""
+    """Perform a possible action; an action by the customer implies a visit to the page."""
     behaviour = behaviour_of(attempt)
     if action.actor == CUSTOMER:
         apply_steps(edit, order, attempt, behaviour.visit(attempt, edit.terms))

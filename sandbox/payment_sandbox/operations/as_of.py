@@ -44,20 +44,26 @@ def _statuses_until(epoch: Epoch, moment: TimelineEntry) -> Iterator[ReachedStat
 
 def _ledger_length(epoch: Epoch, order: Order, moment: TimelineEntry) -> int | None:
     """Count the ledger entries up to this moment; return None if history and ledger do not match."""
-    happenings = history(epoch, order.id)
+    timeline_entries = history(epoch, order.id)
     ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
-    if [_count_entries(happenings)] != list(filter(None, ledgers)):
+    if [_count_entries(timeline_entries)] != list(filter(None, ledgers)):
         return None
-    return _count_entries([happening for happening in happenings if sort_key(happening) <= sort_key(moment)])
+    return _count_entries(
+        [
+            timeline_entry
+            for timeline_entry in timeline_entries
+            if sort_key(timeline_entry) <= sort_key(moment)
+        ]
+    )
 
 
-def _count_entries(happenings: Sequence[TimelineEntry]) -> int:
+def _count_entries(timeline_entries: Sequence[TimelineEntry]) -> int:
     """Count the captures and voids in a history."""
-    done = {each.cause for each in happenings if each.kind == "response" and not each.failed}
+    done = {each.cause for each in timeline_entries if each.kind == "response" and not each.failed}
     return sum(
-        happening.label in CAPTURE_OR_VOID_LABELS
-        or (happening.id in done and any(part in happening.label for part in CAPTURE_OR_VOID_PATHS))
-        for happening in happenings
+        timeline_entry.label in CAPTURE_OR_VOID_LABELS
+        or (timeline_entry.id in done and any(part in timeline_entry.label for part in CAPTURE_OR_VOID_PATHS))
+        for timeline_entry in timeline_entries
     )
 
 

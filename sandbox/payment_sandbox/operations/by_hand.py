@@ -1,4 +1,4 @@
-"""Manual actions of a merchant in the service's back office: test orders, captures, voids and refunds."""
+"""Manual actions by a merchant in the service's back office: test orders, captures, voids and refunds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

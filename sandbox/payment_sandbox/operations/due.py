@@ -50,7 +50,7 @@ class PageExpiry:
     """The expiry of a hosted payment page."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """Whether the order is open without money in transit, which would end with its attempt (A21)."""
+        """Whether the order is open and no money is in transit; a pending attempt ends its order (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -136,7 +136,7 @@ class DelayedCapture(AuthorizationEnd):
 
 
 class PlannedAction:
-    """A planned action of a customer, bank, screening or processor."""
+    """A planned action by a customer, bank, screening or processor."""
 
     def applies(self, epoch: Epoch, command: PerformAction, at: datetime) -> bool:
         """Whether the attempt's state allows the action."""

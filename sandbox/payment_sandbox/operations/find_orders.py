@@ -71,7 +71,7 @@ def methods_of(order: Order) -> list[str]:
 
 
 def _searchable_text(order: Order) -> str:
-    """Join the searchable texts of an order, one per line."""
+    """Join the searchable fields of an order, one per line."""
     customer: dict[str, Any] = order.customer or {}
     texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
     texts += _format_amounts(order)

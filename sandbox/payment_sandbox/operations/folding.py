@@ -16,11 +16,11 @@ BLOCKS_MIN: Final = 3
 FOLDED_KIND: Final = "folded"
 
 
-def fold(happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+def fold(timeline_entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Fold attempts with the same failure, even of interleaved webhooks, and repeated exchanges."""
     rows = [
         row
-        for is_attempt, run in groupby(happenings, lambda each: each.kind in WEBHOOK_KINDS)
+        for is_attempt, run in groupby(timeline_entries, lambda each: each.kind in WEBHOOK_KINDS)
         for row in (_fold_attempts(list(run)) if is_attempt else run)
     ]
     return list(_fold_blocks(rows))
@@ -89,28 +89,28 @@ def _interval(later: list[TimelineEntry]) -> str:
     return f", every {minutes:g} min" if minutes >= 1 else ""
 
 
-def _fold_blocks(happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+def _fold_blocks(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Fold consecutive equal exchanges to the first exchange and a count of the others."""
     at = 0
-    while at < len(happenings):
-        size, times = _longest_repetition(happenings, at)
+    while at < len(timeline_entries):
+        size, times = _longest_repetition(timeline_entries, at)
         if times < BLOCKS_MIN:
-            yield happenings[at]
+            yield timeline_entries[at]
             at += 1
             continue
-        yield from happenings[at : at + size]
-        last = happenings[at + size * times - 1]
+        yield from timeline_entries[at : at + size]
+        last = timeline_entries[at + size * times - 1]
         label = f"{times - 1} more like these, until {last.at:%H:%M:%S}"
-        yield last.as_note(happenings[at + size].id, FOLDED_KIND, label)
+        yield last.as_note(timeline_entries[at + size].id, FOLDED_KIND, label)
         at += size * times
 
 
-def _longest_repetition(happenings: Sequence[TimelineEntry], at: int) -> tuple[int, int]:
+def _longest_repetition(timeline_entries: Sequence[TimelineEntry], at: int) -> tuple[int, int]:
     """Return the length and the number of repetitions of the longest repeated block at this index."""
     best = (1, 1)
     for size in range(2, 9):
-        block, times = _comparable(happenings[at : at + size]), 1
-        while _comparable(happenings[at + size * times : at + size * (times + 1)]) == block:
+        block, times = _comparable(timeline_entries[at : at + size]), 1
+        while _comparable(timeline_entries[at + size * times : at + size * (times + 1)]) == block:
             times += 1
         if times >= BLOCKS_MIN and size * times > best[0] * best[1]:
             best = size, times

@@ -77,7 +77,7 @@ class TimelineEntry(NamedTuple):
     lost: bool = False
 
     def as_note(self, note_id: str, kind: str, label: str) -> "TimelineEntry":
-        """Return a note of the shop to itself, at the time of this entry."""
+        """Return a note by the shop to itself, at the time of this entry."""
         return self._replace(
             id=note_id, sender=SHOP, receiver=SHOP, kind=kind, label=label, detail=None, duration_ms=None
         )
@@ -91,9 +91,9 @@ def short_path(path: str) -> str:
     return f"…/{shortened.removeprefix(ATTEMPT_PATH).removeprefix(ORDER_PATH)}"
 
 
-def as_mapping(happening: TimelineEntry) -> dict[str, Any]:
+def as_mapping(timeline_entry: TimelineEntry) -> dict[str, Any]:
     """Convert an entry to plain data with the field names of the API."""
-    return {API_FIELD_NAMES.get(name, name): value for name, value in to_plain_data(happening).items()}
+    return {API_FIELD_NAMES.get(name, name): value for name, value in to_plain_data(timeline_entry).items()}
 
 
 ACTION_PHRASES: Final = {
@@ -139,15 +139,17 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[TimelineEntry]:
         Unknown: the order does not exist.
     """
     about = _related_ids(epoch, order_id) if order_id is not None else None
-    happenings = [
-        happening for happening in _all_entries(epoch, about) if about is None or happening.order_id in about
+    timeline_entries = [
+        timeline_entry
+        for timeline_entry in _all_entries(epoch, about)
+        if about is None or timeline_entry.order_id in about
     ]
-    return sorted(happenings, key=sort_key)
+    return sorted(timeline_entries, key=sort_key)
 
 
-def sort_key(happening: TimelineEntry) -> tuple[datetime, int]:
+def sort_key(timeline_entry: TimelineEntry) -> tuple[datetime, int]:
     """Return the sort key of an entry; records of one edit share the real time, so ids break ties."""
-    return happening.real_at, number_in(happening.id)
+    return timeline_entry.real_at, number_in(timeline_entry.id)
 
 
 def _related_ids(epoch: Epoch, order_id: str) -> Ids:

@@ -62,17 +62,19 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
     return list(_mark_mistakes(reasoned, open_findings, order_id))
 
 
-def _with_calls_in_words(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+def _with_calls_in_words(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
-    calls = {happening.id for happening in happenings if happening.kind == "request"}
+    calls = {timeline_entry.id for timeline_entry in timeline_entries if timeline_entry.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked_entries() if entry.id in calls]
     words = {entry.id: describe_call(entry) for entry in entries}
     words |= {f"{entry.id}/response": _describe_response(entry) for entry in entries}
     return [
-        happening._replace(label=epoch.journal.mask_text(words[happening.id]) or happening.label)
-        if happening.id in words
-        else happening
-        for happening in happenings
+        timeline_entry._replace(
+            label=epoch.journal.mask_text(words[timeline_entry.id]) or timeline_entry.label
+        )
+        if timeline_entry.id in words
+        else timeline_entry
+        for timeline_entry in timeline_entries
     ]
 
 
@@ -104,15 +106,15 @@ def convert_cents(text: str) -> str:
 
 
 def _mark_mistakes(
-    happenings: Iterable[TimelineEntry], findings: Sequence[Finding], order_id: str
+    timeline_entries: Iterable[TimelineEntry], findings: Sequence[Finding], order_id: str
 ) -> Iterator[TimelineEntry]:
     """Mark the entries with a mistake, and add a note for each missing read of the order or its refund."""
     unread = {each for finding in findings if finding.rule == UNREAD_RULE for each in finding.shown_by}
     wrong = {each for finding in findings for each in finding.shown_by} - unread
-    for happening in happenings:
-        yield happening._replace(failed=True) if happening.id in wrong else happening
-        if happening.kind == "webhook-response" and happening.cause in unread:
-            yield _note_missing_read(happening, order_id)
+    for timeline_entry in timeline_entries:
+        yield timeline_entry._replace(failed=True) if timeline_entry.id in wrong else timeline_entry
+        if timeline_entry.kind == "webhook-response" and timeline_entry.cause in unread:
+            yield _note_missing_read(timeline_entry, order_id)
 
 
 def _note_missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:

@@ -12,36 +12,40 @@ COPY_NOTE: Final = " · a copy"
 BY_HAND_NOTE: Final = " · by hand"
 
 
-def webhook_of(happening: TimelineEntry) -> str:
+def webhook_of(timeline_entry: TimelineEntry) -> str:
     """Return the webhook id of an attempt."""
-    return happening.id.partition("/")[0]
+    return timeline_entry.id.partition("/")[0]
 
 
-def attempt_number(happening: TimelineEntry) -> int:
+def attempt_number(timeline_entry: TimelineEntry) -> int:
     """Return the number of an attempt; 0 for a manual resend with changes."""
-    words = happening.label.partition(":")[0].rpartition(" ")[2]
+    words = timeline_entry.label.partition(":")[0].rpartition(" ")[2]
     return int(words) if words.isascii() and words.isdecimal() else 0
 
 
-def with_reasons(epoch: Epoch, happenings: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+def with_reasons(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Yield the entries, with the reason at the end of the label of unusual steps."""
-    about = frozenset(each.order_id for each in happenings)
+    about = frozenset(each.order_id for each in timeline_entries)
     actions = {action.id: action for action in epoch.journal.actions(about)}
     seen: set[tuple[str, int]] = set()
-    for happening in happenings:
-        if happening.kind == "webhook":
-            yield happening._replace(label=f"{happening.label}{_mark_repetition(happening, seen)}")
-        elif happening.kind in ("action", "outcome"):
-            action = actions.get(happening.cause or happening.id)
-            yield happening._replace(label=f"{happening.label}{_describe_reason(epoch, happening, action)}")
+    for timeline_entry in timeline_entries:
+        if timeline_entry.kind == "webhook":
+            yield timeline_entry._replace(
+                label=f"{timeline_entry.label}{_mark_repetition(timeline_entry, seen)}"
+            )
+        elif timeline_entry.kind in ("action", "outcome"):
+            action = actions.get(timeline_entry.cause or timeline_entry.id)
+            yield timeline_entry._replace(
+                label=f"{timeline_entry.label}{_describe_reason(epoch, timeline_entry, action)}"
+            )
         else:
-            yield happening
+            yield timeline_entry
 
 
-def _mark_repetition(happening: TimelineEntry, seen: set[tuple[str, int]]) -> str:
+def _mark_repetition(timeline_entry: TimelineEntry, seen: set[tuple[str, int]]) -> str:
     """Mark a copy or a retry of a webhook; a copy has the number of its original."""
-    number = attempt_number(happening)
-    key = webhook_of(happening), number
+    number = attempt_number(timeline_entry)
+    key = webhook_of(timeline_entry), number
     is_copy = number > 0 and key in seen
     seen.add(key)
     if is_copy:
@@ -49,11 +53,11 @@ def _mark_repetition(happening: TimelineEntry, seen: set[tuple[str, int]]) -> st
     return RETRY_NOTE if number > 1 else ""
 
 
-def _describe_reason(epoch: Epoch, happening: TimelineEntry, action: PerformedAction | None) -> str:
+def _describe_reason(epoch: Epoch, timeline_entry: TimelineEntry, action: PerformedAction | None) -> str:
     if action is None or action.actor == MERCHANT_ACTOR:
         return ""
     if action.via == VIA_CONTROL:
-        return BY_HAND_NOTE if happening.kind == "action" else ""
+        return BY_HAND_NOTE if timeline_entry.kind == "action" else ""
     if action.via != VIA_SCENARIO:
         return ""
     decided: Mapping[str, object] = epoch.journal.explanation(action.transaction_id) or {}

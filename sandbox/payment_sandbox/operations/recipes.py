@@ -95,11 +95,11 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         "an authorized card payment that was captured", MANUAL_ORDER, (PAY_STEP, CAPTURE_STEP)
     ),
     "declined": Recipe(
-        "a card that the bank declines", CARD_ORDER, (RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)
+        "a card declined by the bank", CARD_ORDER, (RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)
     ),
     "cancelled": Recipe("a customer who cancels", CARD_ORDER, (RecipeStep(CUSTOMER, "cancel"),)),
     "withdrawn": Recipe(
-        "an order that the shop cancels", CARD_ORDER, (RecipeStep(MERCHANT_ACTOR, "cancel"),)
+        "an order cancelled by the shop", CARD_ORDER, (RecipeStep(MERCHANT_ACTOR, "cancel"),)
     ),
     "expired": Recipe(
         "an order that expires unpaid; moves the clock by a minute",

@@ -52,7 +52,7 @@ class CaptureDelayed(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerformAction(Command):
-    """Perform a planned action of a customer, bank, screening or processor."""
+    """Perform a planned action by a customer, bank, screening or processor."""
 
     transaction_id: str
     action: Action

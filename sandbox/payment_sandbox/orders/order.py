@@ -134,7 +134,7 @@ class Order:
 
     @property
     def captured_cents(self) -> Cents:
-        """The received part of the order's amount; a surplus does not count."""
+        """The received part of the order's amount; an overpayment does not count."""
         return min(self.received_cents, self.amount_cents)
 
     @property

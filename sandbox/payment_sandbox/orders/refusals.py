@@ -135,7 +135,7 @@ class RecurringSeriesExpired(Refusal):
 
 
 class ActionNotPossible(Refusal):
-    """The action of a customer, bank, screening or processor is not possible in the current state."""
+    """The action by a customer, bank, screening or processor is not possible in the current state."""
 
     rule = "CTL-20"
 

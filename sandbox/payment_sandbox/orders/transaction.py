@@ -57,7 +57,7 @@ class Transaction:
     def captured_cents(self) -> Cents:
         """The captured amount, or the whole amount of a completed sale.
 
-        A transfer keeps all received money, even a surplus, and even if it was cancelled because
+        A transfer keeps all received money, even an overpayment, and even if it was cancelled because
         another attempt paid the order (A45).
         """
         if self.authorization is not None:

@@ -111,7 +111,7 @@ class Epoch:
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # the log of the current advance
         self.finished_advances = 0  # finished advances; each clock change counts as one
-        self.is_stopping = False  # a call has requested a stop of the current advance
+        self.is_stopping = False  # a call has asked the current advance to stop
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answer_cache: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # created orders by form id

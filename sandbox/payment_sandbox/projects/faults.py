@@ -77,7 +77,7 @@ class Faults(NamedTuple):
         return self._replace(uses=known + self.uses[len(known) :])
 
     def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
-        """Return the fault of this request, if any, and the faults with the request counted."""
+        """Return the fault for this request, if any, and the faults updated to count the request."""
         matched: Fault | None = None
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
@@ -106,7 +106,7 @@ class Faults(NamedTuple):
         return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
 
     def is_spent(self, index: int) -> bool:
-        """Whether the last of a request fault's ``nth`` requests has passed."""
+        """Whether a request fault has already counted the last request in its ``nth``."""
         nth = self.faults[index].nth
         return nth is not None and self.uses[index].asked >= max(nth)
 

@@ -1,4 +1,4 @@
-"""The journal of a project: requests of the merchant API, actions, statuses, events and failures."""
+"""The journal of a project: merchant API requests, actions, statuses, events and failures."""
 
 import json
 import re
@@ -37,7 +37,7 @@ ERROR_STATUS_MIN: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
-SHOP_REQUEST: Final = "ask"  # a call of the shop by the customer's browser
+SHOP_REQUEST: Final = "ask"  # a request to the shop from the customer's browser
 
 
 def to_plain_data(record: Any) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class JournalEntry(NamedTuple):
 
 
 class PerformedAction(NamedTuple):
-    """A manual action of a customer, bank, screening, processor or merchant."""
+    """A manual action by a customer, bank, screening, processor or merchant."""
 
     id: str
     at: Annotated[datetime, "Sandbox time."]
@@ -464,7 +464,7 @@ class Journal:
                 yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
 
     def unmasked_entries(self) -> list[JournalEntry]:
-        """Return all entries unmasked, oldest first; pass displayed texts through ``masked``."""
+        """Return all entries unmasked, oldest first; pass displayed text through ``masked``."""
         return self.of(JournalEntry)
 
     def mask_text(self, text: str) -> str:

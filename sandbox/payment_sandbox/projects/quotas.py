@@ -127,7 +127,7 @@ class Account:
             self._count(usage)
 
     def refuse_growth(self, more_bytes: int) -> None:
-        """Refuse growth in advance, before it can no longer be refused.
+        """Refuse growth up front, while it can still be refused.
 
         Raises:
             QuotaReached: the growth would exceed a quota.

@@ -36,7 +36,7 @@ class Rehearsal(Protocol):
         ...
 
     def call(self, method: str, path: str) -> Fault | None:
-        """Choose the fault for a call of the shop; None for no fault."""
+        """Choose the fault for a call by the shop; None for no fault."""
         ...
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:

@@ -233,7 +233,7 @@ class Storage(Protocol):
         return
 
     def stop_advance(self, project: Any) -> None:
-        """Request a stop from the server that advances the clock."""
+        """Ask the server that is advancing the clock to stop."""
         return
 
     def release_clock(self) -> None:

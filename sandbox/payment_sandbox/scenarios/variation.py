@@ -17,11 +17,11 @@ Document = Mapping[str, Any]
 StepCondition = Callable[[Any], bool]
 """Decides from the details of a step whether a variation applies to it."""
 
-CREATE: Final = "create"  # calls of the shop
+CREATE: Final = "create"  # calls by the shop
 READ: Final = "read"
 CHANGE: Final = "change"
 WEBHOOK: Final = "webhook"
-ACTION: Final = "action"  # an action of a customer or a bank
+ACTION: Final = "action"  # an action by a customer or a bank
 ATTEMPT: Final = "attempt"  # the service's decision on a payment or a refund
 PRESS: Final = "press"  # a form submitted to the shop by the test
 JOB: Final = "job"  # a run of a shop's job
@@ -30,7 +30,7 @@ CALLS: Final = (CREATE, READ, CHANGE)
 
 
 class ShopCall(NamedTuple):
-    """A call of the shop."""
+    """A call by the shop."""
 
     method: str
     path: str
@@ -139,7 +139,7 @@ class OtherCustomer(NamedTuple):
 
 
 class PriorEvent(NamedTuple):
-    """An event at the service just before a call of the shop, reflected in the call's response."""
+    """An event at the service just before a call by the shop, reflected in the call's response."""
 
     event: str
 

@@ -227,7 +227,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ).with_offers(
         VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
-            "webhooks-swapped", "The webhook for processing arrives after the next one", SCENARIO, PROCESSING
+            "webhooks-swapped", "The processing webhook arrives after the next one", SCENARIO, PROCESSING
         ),
     ),
     _webhook(
@@ -282,7 +282,7 @@ VARIATIONS: tuple[Variation, ...] = (
         check=_has_failed,
         reported_as="failed for good",
     ).with_offers(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
-    # Calls of the shop
+    # Calls by the shop
     _read("unavailable", "{step} failed once with 503", OUTAGE, UNSHIPPED, AT_REST | SUSPECT).with_offers(
         VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
@@ -408,7 +408,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, UNSHIPPED),
     _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED),
-    _abandonment("pays-instead", "the customer paid in place of {step}", Action(CUSTOMER, "pay"), UNSHIPPED),
+    _abandonment("pays-instead", "the customer paid instead of {step}", Action(CUSTOMER, "pay"), UNSHIPPED),
     _customer(
         "twice",
         "the customer pressed the button twice for {step}",
@@ -430,7 +430,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _payment(
         "pays-earlier",
-        "the customer paid on the page of an earlier attempt in place of {step}",
+        "the customer paid on the page of an earlier attempt instead of {step}",
         PAYS_EARLIER,
         UNSHIPPED,
     ),

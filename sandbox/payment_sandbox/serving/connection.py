@@ -389,7 +389,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
     def close_if_stale(self) -> None:
         """Close if the client has neither sent nor read any data for too long."""
         unsent_bytes = self._count_unsent()
-        if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but reads
+        if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but still reading
             self._unsent_bytes, self.quiet_since_seconds = unsent_bytes, self.loop.time()
         is_quiet = self.loop.time() - self.quiet_since_seconds >= IDLE_SECONDS
         if is_quiet and self._phase is not Phase.ANSWERING:

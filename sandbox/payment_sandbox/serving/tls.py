@@ -238,6 +238,6 @@ def _explain_load_error(error: ssl.SSLError, certificate: Path, key: Path | None
         return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"--tls-key: {key or certificate} is not the key of the certificate in {certificate}"
-    missing = "" if key is not None else ", or has no key; give that with --tls-key"
+    missing = "" if key is not None else ", or contains no key; pass the key with --tls-key"
     files = f"{certificate} or {key}" if key is not None else str(certificate)
     return f"--tls-cert: {files} is not in PEM format{missing}"

@@ -33,7 +33,7 @@ def load_history(project: Project, newest_number: int) -> None:
 
     Unreadable records are skipped.
     """
-    store = project.epoch.store  # a reset replaces the journal's key
+    store = project.epoch.store  # not read later: a reset replaces the epoch and its store
     project.epoch.journal.continue_after(
         newest_number, lambda: read_records(project.project_id, store.history(newest_number))
     )

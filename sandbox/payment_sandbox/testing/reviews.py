@@ -37,7 +37,7 @@ def timeline_text(project: "PaymentSandbox", failure: BaseException | None = Non
 
 
 def _is_misuse(failure: BaseException) -> bool:
-    """Return whether the sandbox refused a call of the test, such as a call with a wrong argument.
+    """Return whether the sandbox refused a call by the test, such as a call with a wrong argument.
 
     An unknown order is no misuse: the shop may have created it elsewhere.
     """

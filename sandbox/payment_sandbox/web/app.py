@@ -183,7 +183,7 @@ def make_app(
 
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    additional host names for calls of the control API. ``load_optional_faces`` loads optional faces, in
+    additional host names for calls to the control API. ``load_optional_faces`` loads optional faces, in
     addition to the APIs, the payment pages and the documentation. Only the APIs are loaded immediately; see
     ``SandboxFlask.register_deferred_faces``.
     """

@@ -66,7 +66,7 @@ Link = Callable[[TimelineEntry], str | None]
 
 
 def draw_sequence(
-    happenings: Iterable[TimelineEntry],
+    timeline_entries: Iterable[TimelineEntry],
     due: Iterable[ScheduledEvent] = (),
     link: Link | None = None,
     *,
@@ -79,63 +79,63 @@ def draw_sequence(
     ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the entries up to the
     displayed moment; None means the present.
     """
-    happenings = list(happenings)
-    rows = list(_rows(happenings, link or _no_link, past))
-    last_at = happenings[-1].at if happenings else None
+    timeline_entries = list(timeline_entries)
+    rows = list(_rows(timeline_entries, link or _no_link, past))
+    last_at = timeline_entries[-1].at if timeline_entries else None
     shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due_rows(due, last_at))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in PERMANENT_LANES or lane in parties)
     return SequenceDiagram(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
 
 
-def _no_link(happening: TimelineEntry) -> str | None:
+def _no_link(timeline_entry: TimelineEntry) -> str | None:
     return None
 
 
 def _rows(
-    happenings: Iterable[TimelineEntry], link: Link, past: Container[str] | None
+    timeline_entries: Iterable[TimelineEntry], link: Link, past: Container[str] | None
 ) -> Iterator[PictureRow]:
     shown_at: datetime | None = None
-    for happening in happenings:
-        at = happening.at.replace(microsecond=0)
+    for timeline_entry in timeline_entries:
+        at = timeline_entry.at.replace(microsecond=0)
         time = "" if at == shown_at else short_time(at, shown_at)
         shown_at = at
-        is_later = past is not None and happening.id not in past
+        is_later = past is not None and timeline_entry.id not in past
         yield PictureRow(
-            happening.sender,
-            happening.receiver,
-            _label_with_time(happening),
-            _look(happening),
-            happening.kind in RESPONSE_KINDS,
-            happening.kind == "status",
+            timeline_entry.sender,
+            timeline_entry.receiver,
+            _label_with_time(timeline_entry),
+            _look(timeline_entry),
+            timeline_entry.kind in RESPONSE_KINDS,
+            timeline_entry.kind == "status",
             time,
-            None if is_later else link(happening),
-            ", ".join(filter(None, (happening.detail, _format_times(happening)))),
+            None if is_later else link(timeline_entry),
+            ", ".join(filter(None, (timeline_entry.detail, _format_times(timeline_entry)))),
             is_later,
         )
 
 
-def _label_with_time(happening: TimelineEntry) -> str:
-    took = happening.duration_ms
-    return happening.label if took is None else f"{happening.label} · {took} ms"
+def _label_with_time(timeline_entry: TimelineEntry) -> str:
+    took = timeline_entry.duration_ms
+    return timeline_entry.label if took is None else f"{timeline_entry.label} · {took} ms"
 
 
-def _format_times(happening: TimelineEntry) -> str:
-    return f"{happening.at.isoformat()}, real time {happening.real_at.isoformat()}"
+def _format_times(timeline_entry: TimelineEntry) -> str:
+    return f"{timeline_entry.at.isoformat()}, real time {timeline_entry.real_at.isoformat()}"
 
 
-def _look(happening: TimelineEntry) -> str:
-    if happening.kind == MISSING_KIND:
+def _look(timeline_entry: TimelineEntry) -> str:
+    if timeline_entry.kind == MISSING_KIND:
         return MISSING_KIND
-    if happening.lost:
+    if timeline_entry.lost:
         return LOST
-    if happening.failed:
+    if timeline_entry.failed:
         return "failed"
-    if happening.kind == "status":
-        return STATUS_LOOKS.get(str(happening.status), "quiet")
+    if timeline_entry.kind == "status":
+        return STATUS_LOOKS.get(str(timeline_entry.status), "quiet")
     return (
         "quiet"
-        if happening.kind in (FOLDED_KIND, "action", "outcome", "attempt-status", "agenda-event")
+        if timeline_entry.kind in (FOLDED_KIND, "action", "outcome", "attempt-status", "agenda-event")
         else "ok"
     )
 

@@ -1,6 +1,6 @@
 """The placement of calls on the event loop or on threads, decided once, before the application runs.
 
-A call that can neither wait nor take long runs on the server's event loop, all other calls on threads.
+Short calls that never wait run on the server's event loop, all other calls on threads.
 Few threads run at once; a thread that is about to wait lets another thread run. The facts of the route, the
 state of the project and the length of the body decide. The call counts towards the share of its
 project.
@@ -24,7 +24,7 @@ from payment_sandbox.web.errors import APIS
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
-EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body takes long
+EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
 
 
 def place(
@@ -68,7 +68,7 @@ def _record_use(project: Project | None) -> Project | None:
 
 
 def _may_wait(project: Project | None) -> bool:
-    """Whether calls of a project may wait or take long."""
+    """Whether calls of a project may wait or be slow."""
     if project is None:
         return False
     epoch = project.epoch

@@ -22,7 +22,7 @@ class Facts:
     ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
     describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
     a field to the rule broken by a wrong value. ``without_body`` lists additional success statuses without a
-    body. ``slow`` marks calls that take long, ``waits`` calls that may wait, for example for a webhook
+    body. ``slow`` marks slow calls, ``waits`` calls that may wait, for example for a webhook
     receiver; both run on threads. ``streams`` marks an event stream, which never ends.
     """
 

@@ -79,7 +79,7 @@ REFUSED_CALLS_MAX: Final = 100
 
 
 class RefusedCalls:
-    """The newest calls of the merchant API without a project, which no journal records."""
+    """The newest calls to the merchant API without a project, which no journal records."""
 
     def __init__(self, real: RealTime) -> None:
         self._real = real

@@ -149,7 +149,7 @@ class CreateCode:
 
 @dataclass(frozen=True)
 class Act:
-    """An action of a customer, a bank, a screening or a processor on an order."""
+    """An action by a customer, a bank, a screening or a processor on an order."""
 
     order: int
     actor: str

@@ -1,4 +1,4 @@
-"""The calls of the merchant: creation, update, cancellation, captures, voids, refunds and QR codes."""
+"""The merchant's calls: creation, update, cancellation, captures, voids, refunds and QR codes."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -107,11 +107,14 @@ class AnnouncedTest:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
             verdict = judge_calls_only(run, error)
         if verdict.problems:
-            happenings = list(history(project.epoch))
-            lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
+            timeline_entries = list(history(project.epoch))
+            lines = [
+                f"{timeline_entry.at.isoformat()}  {timeline_entry.label}"
+                for timeline_entry in timeline_entries
+            ]
             stacks = [*_changed_line(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
             self._timeline = "\n".join([*lines, *stacks])
-            self._picture = svg(draw_sequence(happenings), is_file=True)
+            self._picture = svg(draw_sequence(timeline_entries), is_file=True)
         self._verdict = verdict
 
     def _find_books(

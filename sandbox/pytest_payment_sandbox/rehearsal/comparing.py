@@ -1,4 +1,4 @@
-"""Compares a run with the unchanged run: repeated moves of money and goods, and goods that never ship."""
+"""Compares a run with the unchanged run: repeated charges and shipments, and goods that never ship."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final

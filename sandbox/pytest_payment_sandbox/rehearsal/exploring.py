@@ -62,7 +62,7 @@ class RunResult(NamedTuple):
 
 
 class RehearsalFinding(NamedTuple):
-    """A problem, and the smallest variation that shows the problem."""
+    """A problem, and the smallest variation that reproduces it."""
 
     problem: BookProblem
     variation: ChangedSteps

@@ -24,7 +24,7 @@ _TRACEBACK_FRAME: Final = re.compile(
 
 Column = str | bytes | int | float | None
 Traces = Callable[[], Iterable[str | Path]]
-"""The value of the fixture ``payment_traces``: a function that lists texts and files with the shop's data."""
+"""The value of the fixture ``payment_traces``: a function that lists strings and files of shop data."""
 
 
 class _MessageCollector(logging.Handler):
@@ -61,7 +61,7 @@ def leaks_in_output(project: Project, texts: Iterable[str]) -> list[BookProblem]
 
 
 def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProblem]:
-    """Find secrets in the shop's stored data: the texts and files that ``traces`` lists.
+    """Find secrets in the shop's stored data: the strings and files that ``traces`` lists.
 
     Raises:
         TypeError: the fixture lists other values.
@@ -80,7 +80,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
     if isinstance(trace, str):
         return _is_leaking(masking, trace)
     if not isinstance(trace, Path):
-        raise TypeError(f"payment_traces must list texts and file paths, not {trace!r}")
+        raise TypeError(f"payment_traces must list strings and file paths, not {trace!r}")
     content = trace.read_bytes()
     log_files = [trace.with_name(trace.name + suffix) for suffix in SQLITE_LOG_SUFFIXES]
     contents = [content, *(path.read_bytes() for path in log_files if path.exists())]
@@ -92,7 +92,7 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
 
 
 def _read_columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of all rows in a copy of a database, because its raw file splits texts."""
+    """Yield the columns of all rows in a copy of a database; the raw file splits long values."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
         for suffix in ("", *SQLITE_LOG_SUFFIXES):

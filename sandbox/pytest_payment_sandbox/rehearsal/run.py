@@ -175,7 +175,7 @@ class RehearsedRun:
         """
         self.project = project
         self.applied: list[ChangedStep] = []
-        self._call_lines: dict[str, LocatedCall] = {}  # calls of a shop in this process, by step
+        self._call_lines: dict[str, LocatedCall] = {}  # calls by a shop in this process, by step
         self.endless_waits: list[str] = []
         self.endless_poll = ""  # the call repeated by the shop although nothing changes
         self.calls = RepeatedCalls()
@@ -344,7 +344,7 @@ class RehearsedRun:
             idle_checks = idle_checks + 1 if positions == before else 0
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action of a customer or a bank, or its replacement in this run."""
+        """Perform an action by a customer or a bank, or its replacement in this run."""
         if not self._is_recording or self._has_test_ended or self._is_acting:
             return do(action)
         order = self._act(order_id, action, do)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
 SETTLE_SECONDS: Final = 10.0
-SURPLUS_CENTS: Final = 100
+OVERPAYMENT_CENTS: Final = 100
 ONE_SECOND_PERIOD: Final = Period.parse("PT1S")
 ONE_SECOND: Final = timedelta(seconds=1)
 CHANGED_DESCRIPTION: Final = "Changed by hand"
@@ -202,7 +202,7 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.AFTER_EARLIER: perform_after_earlier,
     variations.ACTS_LAST_MOMENT: perform_at_last_moment,
     variations.SENDS_LESS: lambda scene: scene.send(-1),
-    variations.SENDS_MORE: lambda scene: scene.send(SURPLUS_CENTS),
+    variations.SENDS_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
     variations.LAPSES: let_authorization_expire,
     variations.RESTARTS: restart_shop,
 }

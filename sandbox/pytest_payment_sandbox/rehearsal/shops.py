@@ -133,10 +133,13 @@ class ShopInBrowser:
             verdict = judge_calls_only(run, error)
         timeline = picture = ""
         if verdict.problems:
-            happenings = list(history(project.epoch))
-            lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
+            timeline_entries = list(history(project.epoch))
+            lines = [
+                f"{timeline_entry.at.isoformat()}  {timeline_entry.label}"
+                for timeline_entry in timeline_entries
+            ]
             timeline = "\n".join([*lines, *(failure or "").splitlines()])
-            picture = images_html(customer.screenshots) + svg(draw_sequence(happenings), is_file=True)
+            picture = images_html(customer.screenshots) + svg(draw_sequence(timeline_entries), is_file=True)
         return RunResult(verdict, run.steps, run.applied, timeline, picture, has_return=True)
 
     def _find_books(self) -> Books | None:

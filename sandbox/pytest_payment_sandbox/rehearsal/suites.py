@@ -208,10 +208,10 @@ class _SuiteRun:
 
     def collect_results(self, failure: str | None) -> dict[str, RunResult]:
         """Return the results of all finished tests, and of all projects without a test."""
-        collect_results = {name: test.result for name, test in self.tests.items() if test.is_judged}
+        results = {name: test.result for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
-            collect_results[UNNAMED_TEST] = self._result_without_tests(failure)
-        return collect_results
+            results[UNNAMED_TEST] = self._result_without_tests(failure)
+        return results
 
     def _result_without_tests(self, failure: str | None) -> RunResult:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
@@ -219,12 +219,19 @@ class _SuiteRun:
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
             return RunResult(verdict, steps, applied, "", "")
-        happenings = [
-            happening for run in self.runs if run.has_steps for happening in history(run.project.epoch)
+        timeline_entries = [
+            timeline_entry
+            for run in self.runs
+            if run.has_steps
+            for timeline_entry in history(run.project.epoch)
         ]
-        lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
+        lines = [
+            f"{timeline_entry.at.isoformat()}  {timeline_entry.label}" for timeline_entry in timeline_entries
+        ]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return RunResult(verdict, steps, applied, timeline, svg(draw_sequence(happenings), is_file=True))
+        return RunResult(
+            verdict, steps, applied, timeline, svg(draw_sequence(timeline_entries), is_file=True)
+        )
 
     def add_leaks(self, output: str) -> None:
         """Find the secrets of each test in the suite's output."""
@@ -284,12 +291,12 @@ class Suite:
         self._suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
-        collect_results = run.collect_results(None)
+        results = run.collect_results(None)
         self._limit_seconds = self._suite_seconds + EXTRA_SECONDS
         for name, test in run.tests.items():
             self._memories[name] = test.memory
-            test.memory.baseline = collect_results[name].verdict if name in collect_results else None
-        return _require_usable_tests(run, collect_results)
+            test.memory.baseline = results[name].verdict if name in results else None
+        return _require_usable_tests(run, results)
 
     def _select(self, baselines: dict[str, RunResult]) -> dict[str, RunResult]:
         wanted = self._plan.test
@@ -350,13 +357,13 @@ class Suite:
     def _play(self, group: Mapping[str, ChangedSteps]) -> dict[str, RunResult]:
         """Run one variation of each test in one run; rerun unfinished tests alone."""
         run, failure = self._run_suite(group, self._command_for(group))
-        collect_results = run.collect_results(failure)
+        results = run.collect_results(failure)
         if len(group) > 1:
             self._shared.update(group.items())
         results_by_test = {}
         for name, variation in group.items():
-            if name in collect_results:
-                results_by_test[name] = collect_results[name]
+            if name in results:
+                results_by_test[name] = results[name]
             elif len(group) > 1:
                 results_by_test |= self._play({name: variation})
             else:
@@ -423,9 +430,9 @@ class Suite:
         return f"exit code {process.returncode}\n{output[-OUTPUT_LENGTH_MAX:]}", output
 
 
-def _require_usable_tests(run: _SuiteRun, collect_results: Mapping[str, RunResult]) -> dict[str, RunResult]:
+def _require_usable_tests(run: _SuiteRun, results: Mapping[str, RunResult]) -> dict[str, RunResult]:
     """Return the tests of the unchanged suite that can be varied."""
-    usable = {name: result for name, result in collect_results.items() if result.steps}
+    usable = {name: result for name, result in results.items() if result.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:
         raise SuiteFailed([*problems, NO_CALLS_MESSAGE][0])

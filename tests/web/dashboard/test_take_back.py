@@ -152,7 +152,7 @@ def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:
     moved = browser.press(browser.open("orders/"), DAY)
     now = browser.send(take_back(moved), {}, moved).ids["now"]
     again = browser.send(take_back(moved), {}, moved)
-    assert "no move to undo" in again.ids["notice"].lower()
+    assert "nothing to undo" in again.ids["notice"].lower()
     assert again.ids["now"] == now
     moved = browser.press(browser.open("orders/"), DAY)
     sandbox.post("/control/reset/")

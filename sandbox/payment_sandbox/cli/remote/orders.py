@@ -101,7 +101,7 @@ def _webhook_lines(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
 @click.option("--amount", type=int, help="Amount of a bank credit in cents.")
 @click.option("--payment-method", help="The payment method to choose as the customer.")
 @click.option("--issuer-id", help="The bank to choose as the customer.")
-@click.option("--authorization", help="The authorization of wallet-google.")
+@click.option("--authorization", help="The authorization method of wallet-google.")
 @click.option("--reason", help="The reason for a failure.")
 def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **details: Any) -> None:
     """Act as customer, bank, screening or processor on an order, given as an id, a prefix or last."""

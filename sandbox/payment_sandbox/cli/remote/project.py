@@ -56,9 +56,9 @@ def _scenario_rows(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator
 def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
     """Show the faults, or add one.
 
-    Conditions are method, path and nth; for webhooks status and attempt. Effects are status,
-    phase, latency, reset, hang, truncate, rate_limit; for webhooks answer, timeout, drop, duplicate,
-    together, delay and swap.
+    Conditions are method, path and nth, or for webhooks, status and attempt. Effects are status,
+    phase, latency, reset, hang, truncate and rate_limit, or for webhooks, answer, timeout, drop,
+    duplicate, together, delay and swap.
     """
     before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
     rules: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}

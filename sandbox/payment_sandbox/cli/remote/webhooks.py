@@ -125,7 +125,7 @@ def _run_listener(listener: "Listener") -> None:
 
 
 def _disconnect(listener: "Listener") -> str:
-    """Stop forwarding, and return a sentence on the new destination of webhooks."""
+    """Stop forwarding, and return a sentence that states where webhooks now go."""
     try:
         is_changed = listener.disconnect()
     except OSError:

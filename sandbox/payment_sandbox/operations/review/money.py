@@ -1,4 +1,4 @@
-"""Checks of money: moved twice, not returned, or not noticed."""
+"""Checks on money: moved twice, not returned, or not noticed."""
 
 import re
 from bisect import bisect_right
@@ -49,7 +49,7 @@ CallKind = tuple[str, str, str, bytes]
 
 
 class MoneyCall(NamedTuple):
-    """A call of the shop that moves money: its verb, order and body."""
+    """A call by the shop that moves money: its verb, order and body."""
 
     entry: JournalEntry
     verb: str
@@ -119,7 +119,7 @@ def _extend_runs(runs: list[HandlerRun]) -> list[HandlerRun]:
 
 
 def find_moves_per_webhook(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find repeated moves of money for duplicate or repetitive webhooks."""
+    """Find repeated money movements after duplicate or repetitive webhooks."""
     runs = _handler_runs(history.webhooks)
     all_runs = sorted(chain.from_iterable(runs.values()), key=lambda each: each.starts_at)
     equal_calls: dict[CallKind, list[MoneyCall]] = defaultdict(list)
@@ -195,7 +195,7 @@ def _report_move_per_webhook(
 
 
 def find_blind_repeats(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find moves of money retried after a lost response without a read of the order."""
+    """Find money movements retried after a lost response without reading the order."""
     lost: dict[CallKind, MoneyCall] = {}
     for call in money_calls(history.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None

@@ -246,7 +246,7 @@ def _advice_on_failure(attempt: WebhookAttempt) -> str:
 
 
 def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
-    """Return the times of all reasons to read an order: webhooks, returns, and calls of the shop."""
+    """Return the times of all reasons to read an order: webhooks, returns, and the shop's own calls."""
     reasons: dict[str, list[datetime]] = defaultdict(list)
     for webhook in history.webhooks:
         first_sent: dict[int, datetime] = {}  # copies count as sent at once

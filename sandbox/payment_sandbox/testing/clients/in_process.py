@@ -103,7 +103,7 @@ class _InProcessConnection(ClientConnection):
 class InProcess:
     """The sandbox without sockets; a call returns once the shop has answered its webhooks.
 
-    If the shop makes the call while it handles a request of the test, the webhooks follow the shop's
+    If the shop makes the call while it handles a request from the test, the webhooks follow the shop's
     response, as in production.
     """
 

@@ -84,7 +84,7 @@ class RepeatedRequest:
 def answer_submission(
     environ: Environ, answer: Callable[[Environ, Any], Any], start_response: Any = None
 ) -> Any:
-    """Answer a WSGI request of a test, with the variation of the rehearsal, if any."""
+    """Answer a WSGI request from a test, with the variation of the rehearsal, if any."""
     if not _runs:
         return answer(environ, start_response)
     run = _runs[-1]
@@ -162,7 +162,7 @@ Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-    """Answer an ASGI request of a test, with the variation of the rehearsal, if any."""
+    """Answer an ASGI request from a test, with the variation of the rehearsal, if any."""
     if not _runs:
         await answer(scope, receive, send)
         return

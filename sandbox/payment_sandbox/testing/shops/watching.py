@@ -42,7 +42,7 @@ class ShopRequest:
         self._deliver: Deliver | None = None
 
     def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
-        """Defer the webhooks of a call of the shop; ``deliver`` delivers them at the end."""
+        """Defer the webhooks of a call by the shop; ``deliver`` delivers them at the end."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
 

@@ -431,7 +431,7 @@ class OrderRow(TypedDict):
 
 
 class MerchantAction(TypedDict):
-    """A currently possible action of the merchant."""
+    """An action currently available to the merchant."""
 
     action: Annotated[str, OneOf(lambda: ("capture", "void", "refund", "cancel"))]
     amount_max: Annotated[int | None, "Cents."]

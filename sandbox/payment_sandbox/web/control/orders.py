@@ -84,9 +84,9 @@ def get_order_overview(call: Call, order_id: str) -> Response:
 )
 def get_timeline(call: Call) -> Response:
     """List the history of the project, causes before effects."""
-    happenings = history(call.project.epoch, call.request.args.get("order_id"))
+    timeline_entries = history(call.project.epoch, call.request.args.get("order_id"))
     limit = call.request.args.get("limit")
-    shown = happenings[-int(limit) :] if limit is not None else happenings
+    shown = timeline_entries[-int(limit) :] if limit is not None else timeline_entries
     return list_answer(map(as_mapping, shown), call.project.epoch.journal.dropped_count)
 
 

@@ -82,7 +82,7 @@ def post_clock_undo(call: Call, project_id: str) -> Response:
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
-        raise NothingToUndo("there is no move to undo since the start or the last reset")
+        raise NothingToUndo("nothing to undo: the clock has not been moved since the start or the last reset")
     undone = undo_move(project, epoch, before)
     text = f"Undone: it is {project.now():%H:%M:%S} again.{_permanent_effects(undone)}"
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))

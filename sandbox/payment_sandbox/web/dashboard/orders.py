@@ -194,12 +194,12 @@ def due_events(project: Project, order: Order) -> list[ScheduledEvent]:
     ]
 
 
-def link_of(project: Project, happening: TimelineEntry) -> str | None:
+def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
     """Return the page URL of a request or webhook; None for other timeline entries."""
-    if happening.kind in ("request", "response"):
-        return url(project, f"requests/{happening.id.partition('/')[0]}/")
-    if happening.kind in ("webhook", "webhook-response"):
-        return url(project, f"webhooks/{happening.id.partition('/')[0]}/")
+    if timeline_entry.kind in ("request", "response"):
+        return url(project, f"requests/{timeline_entry.id.partition('/')[0]}/")
+    if timeline_entry.kind in ("webhook", "webhook-response"):
+        return url(project, f"webhooks/{timeline_entry.id.partition('/')[0]}/")
     return None
 
 
@@ -275,21 +275,25 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
 
 def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
     """Return the history of an order as a diagram and as text, up to now or an earlier moment."""
-    happenings = describe_history(project.epoch, order.id, known.findings)
+    timeline_entries = describe_history(project.epoch, order.id, known.findings)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
     rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     full_url = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    shown = happenings[-rows_max:]
-    omitted, number = len(happenings) - len(shown), _requested_moment(call, len(happenings))
-    past = frozenset(each.id for each in happenings[:number]) if number else None
+    shown = timeline_entries[-rows_max:]
+    omitted, number = len(timeline_entries) - len(shown), _requested_moment(call, len(timeline_entries))
+    past = frozenset(each.id for each in timeline_entries[:number]) if number else None
     events = due_events(project, order)
-    diagram = draw_sequence(fold(happenings), events, link, rows_max=rows_max, full_url=full_url, past=past)
+    diagram = draw_sequence(
+        fold(timeline_entries), events, link, rows_max=rows_max, full_url=full_url, past=past
+    )
     return {
-        "happenings": shown,
+        "timeline_entries": shown,
         "omitted": omitted,
-        "moments": range(omitted + 1, len(happenings) + 1),
-        "moment": order_moment(project, order, happenings, number, known.beliefs) if happenings else None,
+        "moments": range(omitted + 1, len(timeline_entries) + 1),
+        "moment": order_moment(project, order, timeline_entries, number, known.beliefs)
+        if timeline_entries
+        else None,
         "full_url": full_url,
         "link": link,
         "diagram": diagram,

@@ -130,7 +130,7 @@ def _is_about(entry: JournalEntry, order_ids: Sequence[str]) -> bool:
 
 
 def _first_moment(project: Project, order: Order) -> datetime:
-    """Return the real time of a manual creation; ``NEVER`` if the journal dropped it."""
+    """Return when a manually created order appeared, in real time; ``NEVER`` if the journal dropped it."""
     reached = (each.real_at for each in project.epoch.journal.statuses if each.order_id == order.id)
     return min(reached, default=NEVER)
 

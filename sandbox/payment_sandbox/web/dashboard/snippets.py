@@ -210,7 +210,7 @@ def _step_lines(project: Project, order: Order, entries: list[JournalEntry]) -> 
 
 def last_moment(project: Project, order: Order) -> datetime:
     """Return the time of an order's last timeline entry, regardless of the current time."""
-    return max(happening.at for happening in history(project.epoch, order.id))
+    return max(timeline_entry.at for timeline_entry in history(project.epoch, order.id))
 
 
 def format_period(elapsed: timedelta) -> str:

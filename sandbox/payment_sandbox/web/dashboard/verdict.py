@@ -85,7 +85,7 @@ class OrderMoment(NamedTuple):
     """An order now or at an earlier moment; ``number`` counts the timeline entries up to that moment."""
 
     number: int
-    happening: TimelineEntry
+    timeline_entry: TimelineEntry
     is_earlier: bool
     status: str
     second_status: str
@@ -146,17 +146,17 @@ def verdict(project: Project, order: Order) -> OrderVerdict:
 def order_moment(
     project: Project,
     order: Order,
-    happenings: Sequence[TimelineEntry],
+    timeline_entries: Sequence[TimelineEntry],
     number: int | None,
     beliefs: Sequence[Belief],
 ) -> OrderMoment:
     """Return an order after its first ``number`` timeline entries; None means the current state."""
     if number is None:
-        return _moment_of(happenings, False, order, project.now(), beliefs)
-    happening = happenings[number - 1]
-    then = order_as_of(project.epoch, order, happening)
-    earlier = [belief for belief in beliefs if belief.real_at <= happening.real_at]
-    return _moment_of(happenings[:number], True, then, happening.at, earlier)
+        return _moment_of(timeline_entries, False, order, project.now(), beliefs)
+    timeline_entry = timeline_entries[number - 1]
+    then = order_as_of(project.epoch, order, timeline_entry)
+    earlier = [belief for belief in beliefs if belief.real_at <= timeline_entry.real_at]
+    return _moment_of(timeline_entries[:number], True, then, timeline_entry.at, earlier)
 
 
 def _moment_of(
@@ -177,9 +177,9 @@ def _moment_of(
     )
 
 
-def _has_reached_shop(happening: TimelineEntry) -> bool:
+def _has_reached_shop(timeline_entry: TimelineEntry) -> bool:
     """Whether the shop has answered a webhook or received a response."""
-    return happening.kind in ("response", "webhook-response") and not happening.lost
+    return timeline_entry.kind in ("response", "webhook-response") and not timeline_entry.lost
 
 
 def _last_change(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
@@ -292,7 +292,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
 
 
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
-    """Return the review of the project; None if the first review takes long and the caller cannot wait."""
+    """Return the review of the project; None if the first review is slow and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
         return None

@@ -171,19 +171,27 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
 
 
-def _compared_steps(happenings: Sequence[TimelineEntry]) -> list[ComparedStep]:
-    shown = fold(happenings)
-    begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATION_LABELS}
+def _compared_steps(timeline_entries: Sequence[TimelineEntry]) -> list[ComparedStep]:
+    shown = fold(timeline_entries)
+    begun = {
+        timeline_entry.id
+        for timeline_entry in shown
+        if timeline_entry.label.partition(" · ")[0] in CREATION_LABELS
+    }
     steps = (step for step in shown if step.id not in begun and step.cause not in begun)
     return list(islice(map(_compared_step, steps), STEPS_SHOWN))
 
 
-def _compared_step(happening: TimelineEntry) -> ComparedStep:
-    between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
+def _compared_step(timeline_entry: TimelineEntry) -> ComparedStep:
+    between = (
+        f"{timeline_entry.sender} → {timeline_entry.receiver}"
+        if timeline_entry.sender != timeline_entry.receiver
+        else ""
+    )
     return ComparedStep(
         between,
-        SHORT_ID.sub("…", happening.label),
-        "lost" if happening.lost else "bad" if happening.failed else "",
+        SHORT_ID.sub("…", timeline_entry.label),
+        "lost" if timeline_entry.lost else "bad" if timeline_entry.failed else "",
     )
 
 

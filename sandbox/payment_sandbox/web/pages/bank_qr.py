@@ -162,7 +162,7 @@ def _closed_reason(project: Project, qr_request: QrRequest) -> str | None:
 
 
 def _open_payment_url(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
-    """Return the URL of the open payment created by the scan of a one-off code."""
+    """Return the URL of the open payment created by scanning a one-off code."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == qr_request.id:
             page = PayerPage(call, project, order, order.transactions[0], language)

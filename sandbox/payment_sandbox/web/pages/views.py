@@ -71,7 +71,7 @@ def method_choices(page: PayerPage) -> list[MethodChoice]:
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """Find an offered method that needs the choice of a bank; None for other names."""
+    """Find an offered method for which the customer chooses a bank; None for other names."""
     return next((choice for choice in method_choices(page) if choice.name == name and choice.issuers), None)
 
 
