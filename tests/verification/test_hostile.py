@@ -137,7 +137,7 @@ HOSTILE: dict[str, tuple[Answer, str]] = {
     "html": (says(200, b"<html>hello</html>", "text/html"), "no order with id and status"),
     "html for a refusal": (
         says(403, b"<html>no</html>", "text/html"),
-        "returned 403, so this may not be a server",
+        "returned 403, so this server may not implement",
     ),
     "an empty body": (says(200, b""), "but no order with"),
     "an empty object": (says(201, b"{}"), "but no order with"),
