@@ -1,4 +1,4 @@
-"""Batching of calls by many threads; calls during a batch form the next batch."""
+"""Batching of calls from many threads; calls that arrive during a batch form the next one."""
 
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -33,14 +33,14 @@ class Batches(Generic[Item, Result]):
     """Runs calls in batches, one batch at a time, on the threads of the first callers."""
 
     def __init__(self, run: Callable[[Sequence[Item]], Sequence[Result]]) -> None:
-        """Batch calls of ``run``, which takes a list of items and returns their results."""
+        """Batch calls to ``run``, which takes a list of items and returns their results."""
         self._run = run
         self._lock = Lock()  # guards the following fields
         self._is_busy = False
         self._waiting: list[_Call[Item, Result]] = []
 
     def call(self, item: Item) -> Result:
-        """Return the result for an item; an exception of ``run`` is raised for all calls of the batch."""
+        """Return the result for an item; an exception from ``run`` is raised to every caller in the batch."""
         own: _Call[Item, Result] = _Call(item)
         with self._lock:
             must_wait, self._is_busy = self._is_busy, True

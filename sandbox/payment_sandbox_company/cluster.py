@@ -1,8 +1,9 @@
 """One server of a cluster. The servers share a database and do not communicate with each other.
 
-Any server answers any request. The database holds the state of each project; memory is a cache. A few times
-a second, one query reads the versions of the projects that clients of this server wait for or watch. Another
-query reads orphaned projects: an agenda entry is due, or the server that sent the webhooks has failed.
+Any server answers any request. The database holds the state of each project; memory is a cache. A few times a
+second, one query reads the versions of the projects that clients of this server wait for or watch. Another
+query finds orphaned projects, which have a due agenda entry or whose webhooks were sent by a server that has
+failed.
 """
 
 import json
@@ -42,13 +43,13 @@ CLEAN_UP_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
 ADOPTIONS_MAX: Final = 20  # projects per round
 RELAYED_EVENTS_MAX: Final = 10_000
-JOIN_SECONDS: Final = 2.0  # for each thread, when the server stops
+JOIN_SECONDS: Final = 2.0  # to wait for each thread when the server stops
 
 log = logging.getLogger(__name__)
 
 
 class ClusterRegistry(Registry):
-    """The projects of all servers, with a cache of those recently used on this server."""
+    """The projects of all servers, with a cache of the projects recently used on this server."""
 
     is_shared = True
 
@@ -65,11 +66,11 @@ class ClusterRegistry(Registry):
         self.database = database
 
     def find(self, api_key: str) -> Project | None:
-        """Return the project with an API key, up to date."""
+        """Refresh and return the project with an API key."""
         return self._refresh(super().find(api_key), digest(api_key)) if api_key else None
 
     def find_by_id(self, project_id: str) -> Project | None:
-        """Return the project with an id, up to date."""
+        """Refresh and return the project with an id."""
         return self._refresh(super().find_by_id(project_id), project_id)
 
     def is_known(self, api_key: str) -> bool:
@@ -86,7 +87,7 @@ class ClusterRegistry(Registry):
         return self.database.count()
 
     def prune(self, unused_seconds: float | None) -> list[str]:
-        """Delete the projects idle for this long; None stands for each project's ``expires_after``."""
+        """Delete projects that have been idle for this long; None means each project's ``expires_after``."""
         self.record_use()
         deleted = self.database.prune(unused_seconds, FIRST_PROJECT_ID)
         for project_id in deleted:
@@ -105,7 +106,7 @@ class ClusterRegistry(Registry):
             project.stored_use_seconds = now
 
     def drop_idle(self, idle_seconds: float) -> None:
-        """Evict the projects idle for this long from memory; idle projects have no claims to release."""
+        """Evict projects from memory that have been idle for this long; they have no claims to release."""
         for project in self.loaded_projects():
             is_busy = project.events.is_followed or not project.epoch.is_idle or project.epoch.is_advancing
             if project.unused_seconds() > idle_seconds and not is_busy:
@@ -238,7 +239,7 @@ class Cluster:
         self._url = url
         self._changed = Condition()
         self._is_stopped = False
-        self._relayed_events: dict[int, None] = {}  # numbers of relayed events of other servers
+        self._relayed_events: dict[int, None] = {}  # numbers of relayed events from other servers
         self._threads = [
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
@@ -252,7 +253,7 @@ class Cluster:
 
     @property
     def commit_count(self) -> int:
-        """The number of commits of this server."""
+        """The number of commits by this server."""
         return self._database.commit_count
 
     def servers(self) -> list[PeerServer]:
@@ -327,7 +328,7 @@ class Cluster:
             self.registry.follow(project, takes_over=True)
 
     def _relay_events(self, watched: Mapping[str, Project]) -> None:
-        """Relay the events of other servers to the watchers on this server."""
+        """Relay events from other servers to the watchers on this server."""
         for number, project_id, kind, data in self._database.read_newer_events(list(watched)):
             if number not in self._relayed_events:
                 self._relayed_events[number] = None

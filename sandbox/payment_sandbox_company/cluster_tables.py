@@ -14,7 +14,7 @@ from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, 
 from payment_sandbox_company.replicas import CLAIM_SECONDS
 
 REQUEST_RETENTION: Final = "1 hour"
-READ_OVERLAP: Final = "10 seconds"  # longer than the timeout of a statement
+READ_OVERLAP: Final = "10 seconds"  # longer than the statement timeout
 CLAIM_END: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
 
 
@@ -77,7 +77,7 @@ class ClusterTables(Connections):
     # Journals
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write journal records of several projects."""
+        """Write journal records for several projects."""
         if not rows:
             return
         values_by_row = [(project_id, *row) for project_id, row in rows]
@@ -96,7 +96,7 @@ class ClusterTables(Connections):
     def read_newer_history(
         self, project_id: str, since: datetime | None
     ) -> tuple[list[HistoryRow], datetime]:
-        """Read the journal records of other servers since a time; also return the time for the next call.
+        """Read journal records that other servers wrote since a time; also return the time for the next call.
 
         Without a time, read the whole journal. Records from statements in flight at that time are read again.
         """
@@ -112,7 +112,7 @@ class ClusterTables(Connections):
         return [HistoryRow(*row[1:]) for row in rows], now
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
-        """Publish events to other servers: project, kind and data."""
+        """Publish events (project, kind and data) to other servers."""
         query = f"""
             INSERT INTO sandbox_event (project, server, kind, data)
             SELECT new.project, %(me)s, new.kind, new.data
@@ -127,7 +127,7 @@ class ClusterTables(Connections):
         )
 
     def read_newer_events(self, project_ids: Sequence[str]) -> list[Row]:
-        """Return recent events of other servers: number, project, kind, data."""
+        """Return recent events from other servers: number, project, kind, data."""
         query = f"""
             SELECT position, project, kind, data FROM sandbox_event
             WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{READ_OVERLAP}'
@@ -136,7 +136,7 @@ class ClusterTables(Connections):
         return self.rows(query, (list(project_ids), self.server_id))
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """Return the records of a journal up to a number, oldest first."""
+        """Return the records of a journal up to a record number, oldest first."""
         values = {"id": project_id, "number": number_max}
         rows = self.rows(translate(POSTGRESQL, SELECT_HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
@@ -150,7 +150,7 @@ class ClusterTables(Connections):
         return [project_id for (project_id,) in self.rows(f"{query} RETURNING id", (limit,))]
 
     def renew(self, project_ids: Sequence[str]) -> None:
-        """Renew this server's claims of these projects."""
+        """Renew this server's claims on these projects."""
         assignments = f"""
             attend_at = {CLAIM_END},
             courier_until = CASE WHEN courier = %(me)s THEN {CLAIM_END} ELSE courier_until END,
@@ -166,7 +166,7 @@ class ClusterTables(Connections):
         self.rows(UPDATE_PROJECTS.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
 
     def purge_requests(self) -> None:
-        """Delete old answers to requests, events and notes."""
+        """Delete old events, old notes, and old answers to requests."""
         self.rows(f"""
             DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUEST_RETENTION}';
             DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute';

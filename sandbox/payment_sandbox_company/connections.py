@@ -19,9 +19,9 @@ from psycopg_pool import ConnectionPool
 from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
 
 STATEMENT_SECONDS: Final = 5.0
-START_SECONDS: Final = 10  # for the first connection
+START_SECONDS: Final = 10  # to establish the first connection
 CONNECT_SECONDS: Final = 4
-POOL_SECONDS: Final = 5.0  # the wait for a connection of the pool
+POOL_SECONDS: Final = 5.0  # the wait for a connection from the pool
 CONNECTIONS_MAX: Final = 16
 
 Row = tuple[Any, ...]
@@ -51,7 +51,7 @@ class Watchdog:
 
     @contextmanager
     def limit_time(self, connection: "Connection[Any]", seconds: float) -> Iterator[None]:
-        """Cut the connection if the context takes longer."""
+        """Cut the connection if the context takes longer than ``seconds``."""
         with self._changed:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="database-watchdog", daemon=True)
@@ -96,7 +96,7 @@ def _refuse_closed(connection: "Connection[Any]") -> None:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
-        connection.close()  # otherwise the pool would offer the connection again
+        connection.close()  # otherwise the pool would lend this connection again
         raise psycopg.OperationalError("the database has closed the connection")
 
 
@@ -129,7 +129,7 @@ class Connections:
             max_size=CONNECTIONS_MAX,
             timeout=POOL_SECONDS,
             check=_refuse_closed,
-            reconnect_timeout=POOL_SECONDS,  # then the next request reconnects
+            reconnect_timeout=POOL_SECONDS,  # after that, the next request reconnects
             open=True,
         )
 
@@ -176,7 +176,7 @@ class Connections:
             return executor.execute(statements, values, seconds)
 
     def rows(self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS) -> list[Row]:
-        """Run reads or idempotent writes; return the rows of the first statement with rows.
+        """Run reads or idempotent writes; return the rows of the first statement that returns any.
 
         Raises:
             NotStored: the database does not answer, or refuses the statement.
@@ -186,14 +186,14 @@ class Connections:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Translate errors of statements that have changed nothing to ``NotStored``."""
+        """Convert errors from statements that changed nothing to ``NotStored``."""
         try:
             yield
         except psycopg.Error as error:
             raise self.convert_error(error) from error
 
     def convert_error(self, error: psycopg.Error) -> NotStored:
-        """Return the ``NotStored`` for an error that has changed nothing."""
+        """Convert an error from a statement that changed nothing."""
         if isinstance(error, errors.UniqueViolation):
             return Unavailable(self.address, "another server is executing the same request", is_full=False)
         if isinstance(error, errors.DiskFull):
@@ -202,7 +202,7 @@ class Connections:
 
 
 class Executor:
-    """Executes statements on one connection, without the slow cursors of the driver."""
+    """Executes statements on one connection, bypassing the driver's slow cursors."""
 
     def __init__(self, connections: Connections) -> None:
         self._limit_time = connections.watchdog.limit_time

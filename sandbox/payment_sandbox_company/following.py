@@ -82,7 +82,7 @@ def _create_anchor(clock: Clock, counters: StoredCounters) -> Anchor:
 def _apply_records(
     project: Project, replica: Replica, rows: Sequence[Row], chosen: Configuration | None
 ) -> None:
-    """Apply the changed records of other servers to memory."""
+    """Apply records changed by other servers to memory."""
     epoch, store = project.epoch, project.epoch.store
     records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     deleted: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -112,7 +112,7 @@ def _apply_job(replica: Replica, number: int, body: str | None) -> None:
 
 
 def _apply_counters(project: Project, replica: Replica, state: State, counters: StoredCounters) -> None:
-    """Apply clock and counters, and the state with the newest settings."""
+    """Apply the clock, the counters, and the state, which has the newest settings."""
     epoch, clock = project.epoch, project.epoch.state.clock
     anchor = _create_anchor(clock, counters)
     is_same = replica.anchor is not None and replica.anchor[1:] == anchor[1:]

@@ -1,4 +1,4 @@
-"""Metrics of a server since its start, in the text format of Prometheus."""
+"""A server's metrics since its start, in the Prometheus text format."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,7 @@
 """A PostgreSQL database shared by any number of servers; it serializes their edits.
 
-No statement needs a session: without prepared statements, session settings and advisory locks, a pooler in
-transaction mode works. Statements that belong together are sent as one, in a single round trip.
+No statement needs a session: there are no prepared statements, session settings or advisory locks, so a
+pooler in transaction mode works. Statements that belong together are sent as one, in a single round trip.
 """
 
 import json
@@ -53,8 +53,8 @@ from payment_sandbox_company.sharing import SharedStorage
 
 Result = TypeVar("Result")
 
-ATTEMPTS_MAX: Final = 3  # of a query, if connections break
-USE_DELAY_SECONDS: Final = 5.0  # the longest delay until a server records the use of a project
+ATTEMPTS_MAX: Final = 3  # attempts at a query if connections break
+USE_DELAY_SECONDS: Final = 5.0  # the longest delay before a server records that a project was used
 OUTCOME_SECONDS: Final = 4.0
 RETRY_SECONDS: Final = 0.1
 SMALL_COMMIT_ROWS: Final = 1000
@@ -126,7 +126,7 @@ ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLIC
 
 
 class PostgresSession:
-    """A transaction with a lock on the row of a project."""
+    """A transaction that locks a project's row."""
 
     def __init__(self, database: "Database", project_id: str, known_version: int) -> None:
         self._database = database
@@ -147,7 +147,7 @@ class PostgresSession:
                 SELECT_ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS
             )[0]
             head = self.head
-            if not since and head.counters is None:  # omitted for a known version
+            if not since and head.counters is None:  # the first query omits them if the version is known
                 query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
                 chosen, counters = self._executor.execute(query, self._values)[0][0]
                 head = head._replace(chosen=chosen, counters=counters)
@@ -368,7 +368,7 @@ class Database(ClusterTables):
                 run.execute(ADD_DELETED_KEY, (fixed_key,))
 
     def prune(self, unused_seconds: float | None, exempt_id: str) -> list[str]:
-        """Delete projects unused for this long; None stands for each project's own limit."""
+        """Delete projects that have been unused for this long; None means each project's own limit."""
         query = f"""
             DELETE FROM sandbox_project
             WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {USE_DELAY_SECONDS})
@@ -397,7 +397,7 @@ class Database(ClusterTables):
             return query()
 
     def is_connection_lost(self, error: psycopg.Error) -> bool:
-        """Return whether the connection broke, and the last statement may have been executed."""
+        """Return whether the connection broke, so that the last statement may have been executed."""
         if isinstance(error, PoolTimeout) or not isinstance(error, CONNECTION_ERRORS):
             return False
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
@@ -412,12 +412,12 @@ COUNT_COMMITS: Final = """
 
 
 def commit_timeout_seconds(row_changes: SharedChanges) -> float:
-    """Return the timeout of a commit, which is longer for a large change set."""
+    """Return the timeout for a commit; a large change set gets more time."""
     return STATEMENT_SECONDS * (4 if len(row_changes.rows) > SMALL_COMMIT_ROWS else 1)
 
 
 def commit_parameters(row_changes: SharedChanges) -> dict[str, Any]:
-    """Return the parameters of the statements that write a change set."""
+    """Return the parameters for the statements that write a change set."""
     part: RequestCommit = row_changes.part
     return {
         **vars(row_changes),

@@ -17,8 +17,8 @@ JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
 """The lifetime of a claim after its last renewal, on the database's clock."""
 
-STOP_SUFFIX: Final = ":stops"  # the suffix of a clock holder that requests a stop
-LOST_VERSION: Final = -1  # the version of a replica whose last commit is missing in the database
+STOP_SUFFIX: Final = ":stops"  # appended to the clock holder to ask it to stop
+LOST_VERSION: Final = -1  # the version of a replica whose last commit is missing from the database
 
 
 class Head(NamedTuple):
@@ -30,7 +30,7 @@ class Head(NamedTuple):
     courier: str | None
     clock_holder: str | None
     is_watched: bool
-    chosen: str | None = None  # None, like the next field, if memory has this version
+    chosen: str | None = None  # this and the next field are None if memory has this version
     counters: str | None = None
 
 
@@ -43,7 +43,7 @@ class Changes(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SharedChanges(RowChanges):
-    """A change set for writing, with data for other servers."""
+    """A change set to write, with data for other servers."""
 
     part: RequestCommit
     courier: str | None
@@ -64,7 +64,7 @@ class UnknownOutcome(NotStored):
 
 
 class Session(Protocol):
-    """A transaction with a lock on the row of a project."""
+    """A transaction that locks a project's row."""
 
     head: Head | None
     """The row; None if the project does not exist."""
@@ -116,13 +116,13 @@ class SharedDatabase(RowDatabase, Protocol):
     def read_newer_history(
         self, project_id: str, since: datetime | None
     ) -> tuple[list[HistoryRow], datetime]:
-        """Read the journal records of other servers since a time; also return the time for the next call."""
+        """Read journal records of other servers since a time; return the next call's time, too."""
 
     def answer(self, project_id: str, request_id: str) -> str | None:
         """Return the answer to an executed request; None if no server has executed it."""
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
-        """Publish events to other servers: project, kind and data."""
+        """Publish events (project, kind and data) to other servers."""
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Subscribe to events of these projects from other servers, for some seconds."""
@@ -151,19 +151,19 @@ class Replica:
     clock_holder: str | None = None
     own_hold: str | None = None  # this server's hold on the clock, during an advance
     releases_clock: bool = False  # whether the next commit releases the clock
-    releases_courier: bool = False  # whether to leave the webhooks to a server with a listener
+    releases_courier: bool = False  # whether to let a server with a listener send the webhooks
     is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None
     generation: int = 0  # the database's generation at the last refresh
-    hold_count: int = 0  # holds of the clock so far
+    hold_count: int = 0  # how many times this server has held the clock
 
     def update_claims(self, head: Head) -> None:
         """Copy the claims of a head."""
         self.courier, self.clock_holder, self.is_watched = head.courier, head.clock_holder, head.is_watched
 
     def update_own_hold(self, head: Head) -> None:
-        """Update this server's own hold of the clock from a head read under the lock."""
+        """Update this server's own hold on the clock from a head read under the lock."""
         holder = (head.clock_holder or "").removesuffix(STOP_SUFFIX)
         if self.own_hold is not None and holder != self.own_hold:
             self.own_hold, self.releases_clock = None, False  # the claim has expired, or was released

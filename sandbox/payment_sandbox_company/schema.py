@@ -16,7 +16,7 @@ class Migration(NamedTuple):
 
     number: int
     works_with: int
-    """The oldest schema version whose servers work after this step."""
+    """The oldest schema version whose servers still work after this step."""
     statements: tuple[str, ...]
 
 
@@ -119,7 +119,7 @@ MIGRATIONS: Final = (
     ),
 )
 UNRELEASED_VERSIONS: Final = (1, 2)
-"""The schema versions without a release."""
+"""Schema versions that were never released."""
 
 NEWEST_VERSION: Final = MIGRATIONS[-1].number
 CREATE_MIGRATIONS: Final = """
@@ -162,7 +162,7 @@ def migrate(connection: "Connection[Any]") -> None:
 
 
 def _version(connection: "Connection[Any]") -> int | None:
-    """Return the number of the newest migration; None without a table of migrations."""
+    """Return the number of the newest migration; None if there is no migrations table."""
     row = connection.execute("SELECT to_regclass('sandbox_migration') IS NOT NULL").fetchone()
     if row is None or not row[0]:
         return None

@@ -88,7 +88,7 @@ class SharedStorage(Storage):
             self._queue_webhooks(project)
 
     def take_over(self, project: Any) -> None:
-        """Refresh memory from the database, and become the courier if no server is.
+        """Refresh memory from the database, and become the courier if there is none.
 
         Raises:
             ProjectReset: the project was deleted.
@@ -168,7 +168,7 @@ class SharedStorage(Storage):
         self._database.unflushed[self.replica.project_id] = project
 
     def watch(self, project: Any) -> None:
-        """Subscribe to the events of other servers."""
+        """Subscribe to events from other servers."""
         self._database.watch([self.replica.project_id])
         self.replica.is_watched = True
 
@@ -184,13 +184,13 @@ class SharedStorage(Storage):
 
     @property
     def is_hold_stale(self) -> bool:
-        """Whether an advance on this server has ended without storing the release of the clock."""
+        """Whether an advance on this server has ended, but its release of the clock is not stored."""
         replica = self.replica
         is_own = _server_of(replica.clock_holder) == replica.server_id
         return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
 
     def hold_clock(self, project: Any) -> bool:
-        """Claim the clock and the webhooks for an advance; return False if another server has the clock."""
+        """Claim the clock and the webhooks for an advance; return False if another server holds the clock."""
         replica, me = self.replica, self._database.server_id
         with project.locked():
             if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
@@ -204,7 +204,7 @@ class SharedStorage(Storage):
         return True
 
     def stop_advance(self, project: Any) -> None:
-        """Add a stop request to the claim on the clock, for the server that holds it."""
+        """Add a stop request to the claim on the clock, to be read by the server that holds the clock."""
         replica = self.replica
         with project.locked():
             if replica.session is not None and replica.clock_holder is not None:
@@ -274,7 +274,7 @@ def flush_all(database: SharedDatabase) -> None:
             unflushed[project.project_id] = project
         raise
     if events:
-        with suppress(NotStored):  # watchers miss these events
+        with suppress(NotStored):  # if this fails, watchers miss these events
             database.put_events(events)
 
 
@@ -303,7 +303,7 @@ class SharedStore(RowStore):
     def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
         super().__init__(database, identity, database.real)
         self.replica = replica
-        self._read_at: datetime | None = None  # the last read of the journal
+        self._read_at: datetime | None = None  # when the journal was last read
 
     @property
     def is_clock_held(self) -> bool:
@@ -315,9 +315,9 @@ class SharedStore(RowStore):
         return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
 
     def must_send(self, queued: QueuedDelivery) -> bool:
-        """Return whether this server must send the delivery, as the courier of a pending delivery.
+        """Return whether the delivery is pending and this server, as the courier, must send it.
 
-        If another server advances the clock, it takes over here, between two attempts.
+        If another server advances the clock, that server becomes the courier here, between two attempts.
         """
         replica, me = self.replica, self.database.server_id
         if not queued.job:
@@ -349,7 +349,7 @@ class SharedStore(RowStore):
         return read_records(project_id, rows)
 
     def stop_sending(self) -> None:
-        """Release the claim of the courier at the end of this transaction."""
+        """Release the courier's claim at the end of this transaction."""
         self.replica.releases_courier = True
 
     def has_jobs(self) -> bool:
@@ -376,7 +376,7 @@ class SharedStore(RowStore):
             replica.jobs.pop(number, None)
         replica.last = commit_name(row_changes.part)
         replica.courier, replica.clock_holder = row_changes.courier, row_changes.clock_holder
-        if row_changes.clock_holder != replica.own_hold:  # not the flag, which may be set during the write
+        if row_changes.clock_holder != replica.own_hold:  # ignore the flag, which may be set during the write
             replica.own_hold, replica.releases_clock = None, False
         if row_changes.chosen is not None:
             replica.chosen = row_changes.chosen

@@ -22,7 +22,7 @@ class _Missing:
 MISSING: Final = _Missing()
 SUCCESS_STATUSES: Final = range(200, 300)
 DEPTH_MAX: Final = 100
-SERVICE_SPECIFIC: Final = re.compile(  # matches in linear time, because strings may be long
+SERVICE_SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
 )
 PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
@@ -39,7 +39,7 @@ class ServiceAnswer(NamedTuple):
     data: Any
     content: bytes = b""
     call_key: tuple[Any, ...] = ()
-    """The key of the call: equal for the answers of two services to the same call of the same probe."""
+    """The key of the call; two services' answers to the same call by the same probe have equal keys."""
 
     @property
     def is_success(self) -> bool:
@@ -84,7 +84,7 @@ def none_if_missing(value: Any) -> Any:
 
 
 def anonymize(text: str) -> str:
-    """Remove the values that differ between services from a string: identifiers, URLs and times."""
+    """Remove identifiers, URLs and times, which differ between services, from a string."""
     return SERVICE_SPECIFIC.sub("", UUID.sub("", text))
 
 

@@ -179,7 +179,7 @@ def _clean_up(service: "Service") -> NoReturn:
 
 @contextmanager
 def _stop_between_calls(service: "Service") -> Iterator[None]:
-    """Stop at an interrupt between two calls; the file lists the remaining orders."""
+    """On an interrupt, stop between two calls; the file lists the remaining orders."""
     from payment_sandbox_verify.created import CreatedOrders, created_orders_file
 
     service.created_orders = CreatedOrders(service.url, created_orders_file())

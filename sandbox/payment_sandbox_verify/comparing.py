@@ -36,7 +36,7 @@ FILE_HEADER: Final = """\
 class Comparison(NamedTuple):
     """The results for two compared services, and settings that make the sandbox behave like the first.
 
-    ``copied`` are the ids of the rules that differ in the same way in a sandbox with these settings.
+    ``copied`` has the ids of the rules that differ in the same way in a sandbox with these settings.
     """
 
     url: str

@@ -20,7 +20,7 @@ class CreatedOrders:
         self._url = url
         self.file = file
         self.orders: dict[str, None] = {}
-        self.has_unknown_order = False  # whether a run ended before it received the id of an order
+        self.has_unknown_order = False  # whether a run ended before learning the id of an order
 
     def begin_request(self) -> None:
         """Record that a run is about to request an order; ``add`` or ``record_refusal`` follows."""

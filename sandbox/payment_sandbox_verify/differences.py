@@ -98,7 +98,7 @@ def _payment_methods(answers: Sequence[ServiceAnswer]) -> list[str] | None:
 
 
 def _observe_detail(name: str, value: str) -> Observer:
-    """Observe whether card payments with a detail are accepted; None if none was sent."""
+    """Return an observer: whether card payments with a detail are accepted, or None if none was sent."""
 
     def observe(answers: Sequence[ServiceAnswer]) -> bool | None:
         for answer in answers:
@@ -128,7 +128,7 @@ OBSERVERS: Final[Mapping[str, Observer]] = {
 def _refusal_pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
-    """Yield the pairs of refusals of the same call."""
+    """Yield both services' refusals of the same call, in pairs."""
     known = {answer.call_key: answer for answer in ours if answer.status in REFUSED_STATUSES}
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
@@ -143,7 +143,7 @@ def _refusal_pairs(
 
 
 def _error_settings(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
-    """Return the setting ``errors``: the values common to a type, and the deviations of a rule."""
+    """Return the setting ``errors``: the values common to each error type, and each rule's deviations."""
     errors: dict[str, dict[str, Any]] = {}
     for kind, group in _group_pairs(pairs, lambda ours: str(ours.at("error.type"))).items():
         common = _common_values(group)
@@ -170,7 +170,7 @@ def _deviations(
 
 
 def _common_values(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
-    """Return the values common to all refusals of the service, but not of the sandbox."""
+    """Return the values that all refusals by the service share, if the sandbox's refusals differ."""
     common = {}
     for name, path in (("status", ""), ("type", "error.type"), ("value", "error.value")):
         theirs = {repr(_value_of(answer, path)): _value_of(answer, path) for answer, _ in pairs}

@@ -11,7 +11,7 @@ from payment_sandbox.serving.sessions import describe_failure
 if TYPE_CHECKING:
     import requests
 
-TIMEOUT_SECONDS: Final = 30.0  # without receiving a byte
+TIMEOUT_SECONDS: Final = 30.0  # longest wait without receiving a byte
 ANSWER_SECONDS: Final = 40.0
 ANSWER_BYTES_MAX: Final = 8 << 20
 PIECE_BYTES: Final = 1 << 16

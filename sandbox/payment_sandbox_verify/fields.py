@@ -28,7 +28,7 @@ OTHER_CALL_RULE: Final = "VER-02"
 
 
 def _rules_of(rows: Sequence[Shape], below: str = "") -> dict[str, str]:
-    """Return the closest rule of each field that has a shape."""
+    """Return the closest rule for each field that has a shape."""
     return {
         below + re.sub(r"\[\d+\]", "", path): row.rules.split()[0]
         for row in reversed(rows)
@@ -53,7 +53,7 @@ RULES_BY_QR_FIELD: Final = _rules_of(CODE)
 
 
 def rule_of_call(method: str, path: str) -> str:
-    """Return the rule of a call."""
+    """Return the rule for a call."""
     plain = path.partition("?")[0]
     for known, pattern, rule in RULES_BY_CALL:
         if method == known and re.fullmatch(pattern, plain):
@@ -62,7 +62,7 @@ def rule_of_call(method: str, path: str) -> str:
 
 
 def rule_of_field(answer: ServiceAnswer, path: str) -> str:
-    """Return the rule of a field of an answer; if it has none, the rule of the call."""
+    """Return the rule for a field in an answer; if there is none, return the rule for the call."""
     call = rule_of_call(answer.method, answer.path)
     if is_refund(answer) and "." not in path:
         return REFUND_RULE
@@ -94,7 +94,7 @@ RECORD_RULES: Final = ("END-02", "END-03", "END-10", "END-18", "SET-51")  # the 
 REFUND_RULE: Final = "SET-48"
 REFUND_FIELDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
 EMPTY_VALUES: Final[tuple[Any, ...]] = (MISSING, "", [], {})
-NAMED_FIELD: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has)\b")  # in a check's reason
+NAMED_FIELD: Final = re.compile(r"([\w.]+)(?:\[\d+\])? (?:is(?! refused)|has)\b")  # matches a check's reason
 STATE_PATHS: Final = ("status", "transactions[0].status")
 
 
@@ -136,7 +136,7 @@ def _comparable(value: Any) -> Any:
 
 
 def leaves(value: Any, reference: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the pairs of values of two answers; null counts as missing."""
+    """Yield the values in two answers, in pairs; null counts as missing."""
     if isinstance(value, dict) and isinstance(reference, dict):
         for key in {**reference, **value}:
             below = f"{path}.{key}".lstrip(".")
@@ -151,7 +151,7 @@ def leaves(value: Any, reference: Any, path: str = "") -> Iterator[Leaf]:
 def compare_fields(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer], checks: Sequence[Check]
 ) -> Checks:
-    """Report missing and additional fields of the service's records, and values of another kind.
+    """Report missing and extra fields in the service's records, and values of the wrong kind.
 
     Each field is reported once, and not at all if one of ``checks`` reports it.
     """

@@ -84,7 +84,7 @@ class FormPayer:
         self._wait = wait
 
     def visit(self, url: str) -> HtmlPage:
-        """Open a page, through redirects on the same host.
+        """Open a page, following redirects on the same host.
 
         Raises:
             CannotTell: the page cannot be opened.
@@ -102,7 +102,7 @@ class FormPayer:
         return self._press(url, PAY)
 
     def cancel(self, url: str, payment: str) -> str | None:
-        """Press ``cancel``; the result and errors are those of ``pay``."""
+        """Press ``cancel``; return and raise the same as ``pay``."""
         return self._press(url, CANCEL)
 
     def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
@@ -188,11 +188,11 @@ class ManualPayer:
         self._ask = ask
 
     def visit(self, url: str) -> HtmlPage:
-        """Open a page without the person."""
+        """Open a page without asking the person."""
         return self._pages.visit(url)
 
     def choose(self, url: str, method: str) -> None:
-        """Choose a method without the person."""
+        """Choose a method without asking the person."""
         self._pages.choose(url, method)
 
     def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:

@@ -48,12 +48,12 @@ class HiddenByDifference(CannotTell):
 
 PROBES: Final[list[Probe]] = []
 PARSING_ERRORS: Final = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
-"""The exceptions in a probe if an answer has values of an unexpected type."""
-REASONS_MAX: Final = 3  # reported differences of a rule
+"""The exceptions that a probe raises if an answer has values of an unexpected type."""
+REASONS_MAX: Final = 3  # differences reported per rule
 
 
 def probe(*rules: str, is_costly: bool = False) -> Callable[[ProbeFunction], ProbeFunction]:
-    """Register a function as the probe of some rules."""
+    """Register a function as the probe for some rules."""
 
     def declare(function: ProbeFunction) -> ProbeFunction:
         PROBES.append(Probe(function, rules, is_costly, function.__name__))

@@ -34,7 +34,7 @@ API_PREFIX: Final = "/v1/"
 
 
 class HarRefused(ValueError):
-    """The file is not a HAR file, or has no call of this API."""
+    """The file is not a HAR file, or has no call to this API."""
 
 
 class RecordedCall(NamedTuple):
@@ -50,7 +50,7 @@ class RecordedCall(NamedTuple):
 
 
 def read_har(file: Path, names: MethodNames | None = None) -> list[RecordedCall]:
-    """Return the calls of this API in a file, oldest first; ``names`` are the account's names of methods.
+    """Return the calls to this API in a file, oldest first; ``names`` are the account's names for methods.
 
     Raises:
         HarRefused: the file is malformed (the message names the position), or has no such call.
@@ -213,7 +213,7 @@ class Mirror:
         yield from self._compare_answers(theirs, ours)
 
     def _replay_call(self, recorded: RecordedCall) -> ServiceAnswer:
-        """Replay a call; a refused call is sent with its raw body, and without a key after a 401."""
+        """Replay a call; refused calls keep their raw body, and have no key if the answer was a 401."""
         theirs, headers = recorded.answer, dict(recorded.headers)
         for name, value in headers.items():
             if name.lower() in CONDITIONAL_HEADERS:
@@ -279,7 +279,7 @@ class Mirror:
         return attempts
 
     def _reach_status(self, order_id: str, status: Any) -> None:
-        """Perform the action that leads to a status, if it is possible."""
+        """Perform the action that leads to a status, if the order allows it."""
         possible = self._read_order(order_id)["actions"]
         for step in ACTIONS_BY_STATUS.get(str(status), ()):
             actor, _, action = step.partition(" ")
@@ -296,7 +296,7 @@ class Mirror:
         return self._client.call("GET", f"/control/orders/{order_id}/")
 
     def _scan_code(self, theirs: ServiceAnswer) -> None:
-        """Scan a QR code if the recording shows an order created by its scan."""
+        """Scan a QR code if the recording shows an order created by scanning it."""
         code, order_id = self._ids.get(str(theirs.at("extra.bankqr_id"))), theirs.at("id")
         if theirs.method != "GET" or code is None or order_id in self._ids:
             return
@@ -307,7 +307,7 @@ class Mirror:
                 return
 
     def _translate(self, value: Any) -> Any:
-        """Replace the recorded identifiers in a value with the sandbox's."""
+        """Replace recorded identifiers in a value with the sandbox's identifiers."""
         if isinstance(value, str):
             if value in self._ids:
                 return self._ids[value]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import requests
 
 MethodNames = Mapping[str, str]
-"""The account's names of payment methods, by the names in the ledger."""
+"""The account's names for payment methods, by the names in the ledger."""
 
 
 def rename_values(value: Any, names: MethodNames) -> Any:
@@ -79,7 +79,7 @@ PAUSE_SECONDS: Final = 0.5
 WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_CALLS_MAX: Final = 10
-HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or more consecutive calls
+HUNG_SECONDS_MAX: Final = 45.0  # total wait without an answer, in one or more consecutive calls
 NOTHING_TO_REFUND: Final = "NothingToRefund"
 REFUND_EXCEEDS_CAPTURED: Final = "RefundExceedsCaptured"
 AUTHORIZATION_EXPIRED: Final = "AuthorizationExpired"
@@ -116,7 +116,7 @@ class Payer(Protocol):
         ...
 
     def cancel(self, url: str, payment: str) -> str | None:
-        """Cancel on a page; the result and errors are those of ``pay``."""
+        """Cancel on a page; return and raise the same as ``pay``."""
         ...
 
     def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
@@ -151,7 +151,7 @@ class Service:
         names: MethodNames | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
-        """``wait`` limits the rate before each call; ``pause`` waits for some seconds of the service's time.
+        """``wait`` limits the rate of calls; ``pause`` waits for some seconds of the service's time.
 
         An answer may take ``answer_seconds``.
 
@@ -254,9 +254,9 @@ class Service:
         data: bytes | None,
         key: str | None,
     ) -> tuple[Any, ...]:
-        """Return the key of a call: caller and request without the service's identifiers, and its count.
+        """Return the key of a call: caller, request without the service's identifiers, and number of repeats.
 
-        Orders in the path are equal if they were created by equal requests and had the same calls since.
+        Orders in the path are equal if equal requests created and changed them.
         """
         path = UUID.sub(lambda match: str(self._origins.get(match[0], "")), path)
         content = "" if body is None and data is None else repr(body) if body is not None else repr(data)
@@ -353,7 +353,7 @@ class Service:
     def capture_or_void(
         self, order: ServiceAnswer, suffix: str, body: Any = None, **options: Any
     ) -> ServiceAnswer:
-        """Capture or void: ``suffix`` is the end of the path, such as ``captures/amount/``."""
+        """Capture or void money; ``suffix`` is the end of the path, such as ``captures/amount/``."""
         path = f"{ORDERS_PATH}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{suffix}"
         return self.call("POST", path, body, **options)
 
@@ -389,7 +389,7 @@ class Service:
         return self._webhook_receiver.url
 
     def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
-        """Set the statuses of the answers to the next webhooks; the last status also answers all later ones.
+        """Set the statuses that answer the next webhooks; the last one also answers all later webhooks.
 
         Raises:
             CannotTell: webhooks do not reach this machine.

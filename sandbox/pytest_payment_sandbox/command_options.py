@@ -22,7 +22,7 @@ class SuiteOptions(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The suite's command as users type it."""
+        """The suite's command, as users type it."""
         return shlex.join(self.command)
 
     def rerun_command(self, test: str, variation: str) -> str:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 OptionValue = TypeVar("OptionValue")
 
-EXIT_INTERRUPTED: Final = 130  # the exit code that shells report
+EXIT_INTERRUPTED: Final = 130  # the exit code that shells report for Ctrl-C
 RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
 DEFAULT_API_KEY: Final = "sandbox-key"
 EXPLORE_EXTRA: Final = "pytest-payment-sandbox[explore]"
@@ -287,7 +287,7 @@ def _create_progress() -> Progress:
 
 
 def _parse_option(option: str, check: Callable[[str], OptionValue], text: str) -> OptionValue:
-    """Parse the text of an option; exit if it is invalid."""
+    """Parse the value of an option; exit if it is invalid."""
     try:
         return check(text)
     except ValueError as wrong:

@@ -14,7 +14,7 @@ from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
 RUN_SECONDS_MIN: Final = 5.0
 RUN_SECONDS_MAX: Final = 20.0
-BASELINE_FACTOR: Final = 4  # relative to the unchanged test
+BASELINE_FACTOR: Final = 4  # multiplies the duration of the unchanged test
 UNWIND_SECONDS: Final = 3.0
 FRAME_PREFIX: Final = "  File "
 
@@ -32,10 +32,10 @@ def cancel_timeout(item: pytest.Item) -> None:
 
 
 class RunWatchdog:
-    """A watchdog for the next run on the current thread, on a separate thread.
+    """A watchdog on a separate thread, for the next run on the current thread.
 
     After the time limit, ``stop_soon`` makes the run stop at its next call to the sandbox; for a run
-    without calls, ``abandon`` follows. Both callbacks get the position of the run in the code.
+    without calls, ``abandon`` follows. Both callbacks receive the position of the run in the code.
     """
 
     def __init__(

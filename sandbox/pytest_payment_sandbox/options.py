@@ -108,7 +108,7 @@ def suite_scenario(config: pytest.Config) -> str | None:
 
 
 def suite_settings(config: pytest.Config) -> dict[str, Any]:
-    """Return the settings of every project.
+    """Return the settings that apply to every project.
 
     Raises:
         pytest.UsageError: a line is not a setting.
@@ -199,7 +199,7 @@ def settings_of_test(item: Any) -> dict[str, Any]:
     The seed of each test is derived from the suite's seed, if any, so that identifiers differ between tests.
 
     Raises:
-        pytest.UsageError: a marker has settings without names.
+        pytest.UsageError: a marker has a setting that is not a keyword argument.
     """
     seed = suite_seed(item.config)
     if seed is None and is_rehearsed(item):

@@ -151,8 +151,8 @@ class ItemRun:
         self._snapshots: list[BooksSnapshot] = []
         self._emails = Mailbox()
         self._visits: list[ShownPage] = []
-        self._hang_location = ""  # position in the code when the run was abandoned
-        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # wraps the judgement
+        self._hang_location = ""  # where the code was when the run was abandoned
+        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # the context for judging
 
     def stop_soon(self, location: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
@@ -207,13 +207,13 @@ class ItemRun:
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
     ) -> RunVerdict:
-        """Judge a run; if it was abandoned or cannot be judged, return this as its only problem."""
+        """Judge a run; if it was abandoned or cannot be judged, report only that problem."""
         try:
             if not self._hang_location:
                 with self.watch():
                     return self._judge(project, run, failure)
         except (Exception, EndlessRun) as error:
-            if not self.variation and not self._hang_location:  # an error fails the unchanged test
+            if not self.variation and not self._hang_location:  # an error must fail the unchanged test
                 raise
             if not self._hang_location:
                 return judge_calls_only(run, error)
@@ -372,7 +372,7 @@ class SessionRehearsal:
         self.clock = f"frozen@{wall_now().isoformat()}"
 
     def share_budget(self, count: int) -> None:
-        """Share the budget among this many tests."""
+        """Divide the time budget among this many tests."""
         self._remaining_items = max(1, count)
         remaining = format_duration(self._budget_seconds)
         tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"

@@ -51,7 +51,7 @@ def _file_mistakes(config: pytest.Config) -> list[str]:
 
 
 def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
-    """Warn of the shop's mistakes in a test, or fail the test, depending on the mode."""
+    """Warn about the shop's mistakes in a test, or fail the test, depending on the mode."""
     try:
         review(project, mode, item.nodeid, expect)
         return

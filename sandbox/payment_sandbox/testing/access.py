@@ -87,7 +87,7 @@ class SandboxAccess:
             self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":
-        """Create a session with the key; without sockets if the server is in this process."""
+        """Create a session with the key; it needs no sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
         with LOADING:
@@ -96,13 +96,13 @@ class SandboxAccess:
         return create_session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
-        """Create a client of a project; without sockets if the server is in this process."""
+        """Create a client for a project; it needs no sockets if the server is in this process."""
         return SandboxClient(
             self.base_url, api_key, session=self._transport, control_token=self._control_token
         )
 
     def project_of(self, api_key: str) -> "Project | None":
-        """Return the project of a key, if the server is in this process."""
+        """Return the project with this key, if the server is in this process."""
         return self.in_process.registry.find(api_key) if self.in_process is not None else None
 
     @property
@@ -140,7 +140,7 @@ class SandboxAccess:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection in the context, where it would only cost time."""
+    """Pause garbage collection in the context, where collecting would only cost time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -47,7 +47,7 @@ def to_coroutine(
 
 
 class AsyncClock:
-    """The project's clock, for ``async`` tests."""
+    """The project's clock for ``async`` tests."""
 
     def __init__(self, clock: SandboxClock) -> None:
         self._clock = clock

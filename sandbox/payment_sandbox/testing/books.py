@@ -26,7 +26,7 @@ class BookEntry:
         """Convert an entry, or a mapping with its fields.
 
         Raises:
-            ValueError: the value is neither, or has other fields.
+            ValueError: the value is neither an entry nor a mapping, or has unknown fields.
         """
         if isinstance(entry, cls):
             return entry

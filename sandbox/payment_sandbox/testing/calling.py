@@ -1,4 +1,4 @@
-"""The event loop behind a blocking call; without heavy imports, because every project loads this module."""
+"""The event loop behind a blocking call. Every project loads this module, so it avoids heavy imports."""
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar

@@ -60,12 +60,12 @@ def _insert_written(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[b
 
 
 def host_of(parts: SplitResult) -> str:
-    """Return the ``Host`` header of a request to a URL."""
+    """Return the ``Host`` header for a request to a URL."""
     return parts.netloc.rpartition("@")[2]
 
 
 def build_environ(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
-    """Build the WSGI environment of a request (PEP 3333)."""
+    """Build the WSGI environment for a request (PEP 3333)."""
     parts = urlsplit(url)
     environ = {
         "REQUEST_METHOD": method,
@@ -94,7 +94,7 @@ def build_environ(method: str, url: str, headers: Pairs, body: bytes) -> dict[st
 
 
 def body_of(environ: dict[str, Any]) -> bytes:
-    """Read the body of a request; a chunked body has no length, but a terminated stream."""
+    """Read the body of a request; a chunked body has no length, but its stream ends."""
     source = environ["wsgi.input"]
     length = environ.get("CONTENT_LENGTH")
     if environ.get("wsgi.input_terminated") or (not length and isinstance(source, BytesIO)):
@@ -103,7 +103,7 @@ def body_of(environ: dict[str, Any]) -> bytes:
 
 
 class WebhookPost(NamedTuple):
-    """The request of a webhook."""
+    """The request that delivers a webhook."""
 
     url: str
     headers: list[tuple[str, str]]

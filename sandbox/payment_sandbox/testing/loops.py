@@ -12,7 +12,7 @@ from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded, Work
 
-CLEANUP_SECONDS: Final = 1.0  # for the cleanup of a cancelled coroutine
+CLEANUP_SECONDS: Final = 1.0  # how long a cancelled coroutine may take to clean up
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -48,7 +48,7 @@ def has_running_loop() -> bool:
 
 
 def new_event() -> Any:
-    """Create an event of the running library (asyncio or trio), with ``set()`` and ``await wait()``."""
+    """Create an event for the running library (asyncio or trio), with ``set()`` and ``await wait()``."""
     trio = _running_trio()
     return trio.Event() if trio is not None else asyncio.Event()
 
@@ -79,7 +79,7 @@ class Asyncio:
         try:
             future.result(limit_seconds)
         except TimeoutError:
-            if future.done():  # the coroutine's own error
+            if future.done():  # the coroutine itself raised this error
                 raise
             future.cancel()
             ended.wait(CLEANUP_SECONDS)

@@ -68,16 +68,16 @@ class ShopInProcess:
     ) -> None:
         """Deliver webhooks directly to the merchant's own WSGI or ASGI application, without a socket.
 
-        ``webhook_url`` is the application's webhook address; an order's own has precedence. ``host``
-        is the ``Host`` header of every webhook, by default the host of the address. With ``hosts``, only
-        webhooks to these hosts, such as ``["shop.example"]``, go to the application, and all other webhooks
-        over the network.
+        ``webhook_url`` is the application's webhook address; an order's own ``webhook_url`` takes precedence.
+        ``host`` is the ``Host`` header of every webhook, by default the host of the address. With ``hosts``,
+        only webhooks to these hosts, such as ``["shop.example"]``, go to the application, and all other
+        webhooks go over the network.
 
         By default the application runs on the thread whose call caused the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
-        test, runs on the event loop that awaits the call. A handler that takes over five seconds counts as
-        unanswered. The test continues once the handler returns; pytest-timeout ends a test that hangs. With
-        ``thread="own"`` the handler runs on another thread, and the test continues after five seconds.
+        test, runs on the event loop that awaits the call. A handler that needs more than five seconds counts
+        as unanswered. The test continues once the handler returns; pytest-timeout ends a test that hangs.
+        With ``thread="own"`` the handler runs on another thread, and the test continues after five seconds.
 
         Raises:
             TypeError: ``app`` is neither a WSGI nor an ASGI application.
@@ -113,7 +113,7 @@ class ShopInProcess:
         return self._receiver.application if self._receiver is not None else None
 
     def deliver_over_network(self, hosts: Collection[str] = ()) -> None:
-        """Send webhooks over the network again, to the project's address before ``deliver_to``.
+        """Send webhooks over the network again, to the address used before ``deliver_to``.
 
         Webhooks go only to this machine and to ``hosts``.
         """
@@ -134,7 +134,7 @@ class ShopInProcess:
 
         The job is on the agenda, and advancing the clock runs it at each due time. An exception is
         reported in the timeline and as a warning, and the job runs again at the next interval. A coroutine
-        function runs on the event loop of an ``async`` test. A reset of the project ends its jobs.
+        function runs on the event loop of an ``async`` test. Resetting the project ends its jobs.
 
         Raises:
             ValueError: ``period`` is not a period, such as ``PT10M`` or a ``timedelta``.
@@ -150,10 +150,10 @@ class ShopInProcess:
         epoch.jobs.add(Job(label, interval, interval.after(epoch.now()), run))
 
     def wall_clock(self) -> "AbstractContextManager[None]":
-        """Let ``datetime.now()``, ``time.time()`` and the like return sandbox time, for shops that use them.
+        """Make ``datetime.now()``, ``time.time()`` and the like return sandbox time to the shop.
 
-        Returns a context manager; needs freezegun. In the context, these functions follow every step of the
-        project's clock, so that a job or a webhook handler sees its own due time.
+        Return a context manager, which needs freezegun. In the context, these functions follow every step of
+        the project's clock, so that a job or a webhook handler sees its own due time.
 
         Raises:
             RuntimeError: freezegun is not installed, or the server runs in another process.
@@ -162,7 +162,7 @@ class ShopInProcess:
         return follow_wall_clock(self._in_process("wall_clock"))
 
     def browser(self, app: Any) -> "Browser":
-        """Create a customer's browser for the shop: forms, returns from the payment page, double clicks.
+        """Create a customer's browser, to submit forms, double-click, and return from the payment page.
 
         ``app`` is the merchant's own WSGI or ASGI application. The timeline shows the browser's requests.
 
@@ -219,7 +219,7 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient`` for the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._on_action: Callable[[], None] = lambda: None  # a rehearsal then reads the books
+        self._on_action: Callable[[], None] = lambda: None  # a rehearsal reads the books after each action
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -250,10 +250,10 @@ class PaymentSandbox(ShopInProcess):
     def intercept(self, *provider_urls: str, key: str | None = None) -> None:
         """Redirect requests for these addresses to the sandbox, until the project ends.
 
-        This is for a shop with a hard-coded provider address:
-        ``intercept("https://api.provider.example")``. The sandbox answers requests that requests, httpx,
-        httpx2, urllib3 and http.client would send to the provider, without sockets or TLS; the API key in
-        the request selects the project. A hard-coded API key is mapped to this project with ``key``.
+        This is for a shop with a hard-coded provider address: ``intercept("https://api.provider.example")``.
+        The sandbox answers requests that requests, httpx, httpx2, urllib3 and http.client would send to the
+        provider, without sockets or TLS; the API key in the request selects the project. ``key`` is the
+        shop's hard-coded API key, if any, which then selects this project.
 
         Raises:
             ValueError: an address is not an HTTP address.
@@ -294,7 +294,7 @@ class PaymentSandbox(ShopInProcess):
     def play(
         self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Run the scenario's next action on an order; without a scheduled action, perform the given action.
+        """Run the scenario's next action on an order; if none is scheduled, perform the given action.
 
         With ``play``, the outcome of a test depends on the scenario; with ``act``, it is always the same.
         """
@@ -311,7 +311,7 @@ class PaymentSandbox(ShopInProcess):
     def wait_for(
         self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
     ) -> answers.Waited:
-        """Wait, in real time, until an order has a status.
+        """Wait, in real time, until an order reaches a status.
 
         Raises:
             SandboxError: 408, the wait timed out.
@@ -326,9 +326,9 @@ class PaymentSandbox(ShopInProcess):
     # Reports
 
     def review(self) -> "Review":
-        """Review the integration under test; return a list of mistakes, empty for a correct integration.
+        """Review the integration under test; return a list of mistakes, empty if it is correct.
 
-        ``review().assert_clean()`` fails with a full list.
+        ``review().assert_clean()`` fails and lists all mistakes.
         """
         with LOADING:
             from payment_sandbox.client.history import review
@@ -414,7 +414,7 @@ def parse_interval(period: str | timedelta) -> Period:
 def job_runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:
     """Return a function that runs the job once, on the test's event loop if any, and returns any error.
 
-    It warns of an error, except in a rehearsal, where jobs may fail.
+    The function warns about an error, except in a rehearsal, where jobs may fail.
     """
 
     def run() -> str | None:
@@ -455,7 +455,7 @@ FREEZEGUN_MISSING = "wall_clock needs freezegun: pip install freezegun"
 
 @contextmanager
 def follow_wall_clock(project: "Project") -> Iterator[None]:
-    """Let ``datetime.now()`` and the like return this project's time in the context.
+    """Make ``datetime.now()`` and the like return this project's time in the context.
 
     Raises:
         RuntimeError: freezegun is not installed.

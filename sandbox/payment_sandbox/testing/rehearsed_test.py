@@ -26,12 +26,12 @@ _runs: Final[list[RehearsedTest]] = []  # the newest last
 
 
 def set_current_test(run: RehearsedTest | None) -> None:
-    """Set the current run; None ends it."""
+    """Set the current run, or end it with None."""
     _runs.clear()
     if run is not None:
         _runs.append(run)
 
 
 def current_test() -> RehearsedTest | None:
-    """Return the current run; None without a rehearsal."""
+    """Return the current run; None outside a rehearsal."""
     return _runs[-1] if _runs else None

@@ -1,4 +1,4 @@
-"""Reports for a test: the timeline of a failed test, and the mistakes of a shop."""
+"""Reports for a test: its timeline if it fails, and the shop's mistakes."""
 
 import warnings
 from collections.abc import Collection
@@ -47,7 +47,7 @@ def _is_misuse(failure: BaseException) -> bool:
 
 
 def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
-    """Warn of the mistakes in a test, or fail the test; ignore the rules in ``expect``, broken on purpose.
+    """Warn about mistakes in a test, or fail it; ignore the rules in ``expect``, which it breaks on purpose.
 
     Raises:
         AssertionError: ``mode`` is ``error``, and the review found mistakes.

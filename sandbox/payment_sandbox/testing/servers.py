@@ -58,7 +58,7 @@ class PaymentSandboxServer(SandboxAccess):
         merged = {
             "expires_after": REMOTE_PROJECT_LIFETIME,
             **merged,
-        }  # the process of the tests may be killed
+        }  # delete abandoned projects, because the test process may be killed
         created = self.client_for("").call("POST", "/control/projects/", merged)
         return PaymentSandbox(self, created["api_key"], created["project_id"])
 

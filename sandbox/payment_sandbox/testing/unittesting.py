@@ -45,8 +45,8 @@ class MarkerOptions(NamedTuple):
 class PaymentSandboxMixin(Base):
     """Adds ``self.payment_sandbox`` to each test: a new project with a frozen clock.
 
-    Works with ``unittest``, Django's test runner and pytest. If a test fails, its traceback ends with the
-    project's timeline.
+    The mixin works with ``unittest``, Django's test runner and pytest. If a test fails, its traceback ends
+    with the project's timeline.
     """
 
     payment_settings: ClassVar[Mapping[str, Any]] = {}
@@ -69,7 +69,7 @@ class PaymentSandboxMixin(Base):
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse a class with TestCase before this mixin, because its failures would lack the timeline."""
+        """Refuse a class with TestCase ahead of this mixin, because its failures would lack the timeline."""
         super().__init_subclass__(**options)
         if issubclass(cls, TestCase) and cls.__mro__.index(TestCase) < cls.__mro__.index(PaymentSandboxMixin):
             raise TypeError(f"class {cls.__name__}: list PaymentSandboxMixin before TestCase")
@@ -90,7 +90,7 @@ class PaymentSandboxMixin(Base):
         return self._payment_sandbox
 
     def _set_up(self, project: PaymentSandbox) -> None:
-        """Set scenario and interceptions from the class and from pytest's markers and options."""
+        """Apply the scenario and interceptions from the class and from pytest's markers and options."""
         options = self._marker_options
         scenario = self.payment_scenario
         if options is not None and options.scenario is not None:

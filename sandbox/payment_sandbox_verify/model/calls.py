@@ -60,7 +60,7 @@ RequestedLines = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class Create:
-    """POST /v1/orders/, without a method for the hosted page."""
+    """POST /v1/orders/; without a method, the customer chooses on the hosted page."""
 
     amount: Any
     method: str = ""
@@ -162,7 +162,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Scan:
-    """The scan of a QR code by a payer."""
+    """A payer's scan of a QR code."""
 
     code: int
     amount: int | None = None
@@ -177,7 +177,7 @@ class Advance:
 
 @dataclass(frozen=True)
 class SetReachability:
-    """A change in the shop's behaviour: from then on, it accepts webhooks or answers with 503."""
+    """A change in the shop's behaviour: from then on, the shop accepts webhooks or answers with 503."""
 
     is_reachable: bool
 

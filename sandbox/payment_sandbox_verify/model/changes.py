@@ -62,7 +62,7 @@ def visit(shop: Shop, number: int) -> Shop:
 
 
 def supersede(attempt: Attempt) -> Attempt:
-    """Cancel an attempt, and void its authorization, because another attempt pays the order (A45)."""
+    """Cancel an attempt and void its authorization, because another attempt pays for the order (A45)."""
     authorization = attempt.authorization
     if authorization is not None and authorization.remaining and not authorization.is_expired:
         authorization = replace(
@@ -79,7 +79,7 @@ def supersede(attempt: Attempt) -> Attempt:
 
 
 def pay(shop: Shop, number: int, index: int) -> Shop:
-    """Complete the payment of an attempt: a sale, or an authorization (SET-38, SET-39, A13, A45).
+    """Complete an attempt's payment, as a sale or an authorization (SET-38, SET-39, A13, A45).
 
     A first payment stores the card (STA-08, STA-09, LIM-08).
     """
@@ -143,7 +143,7 @@ def expire_page(shop: Shop, number: int) -> Shop:
 
 
 def answer_screening(shop: Shop, number: int, index: int, answer: str) -> Shop:
-    """Apply the answer of a slow screening: the attempt returns to ``new``, or ends (STA-14)."""
+    """Apply the result of a slow screening: the attempt returns to ``new``, or ends (STA-14)."""
     if answer != "passed":
         return end_attempt(shop, number, index, "cancelled" if answer == "declined" else "error")
     order = shop.orders[number]

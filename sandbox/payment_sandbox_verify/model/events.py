@@ -82,7 +82,8 @@ def pay_as_customer(shop: Shop, call: Act) -> Outcomes:
 def fail_as_customer(shop: Shop, call: Act) -> Outcomes:
     """Cancel as the customer, or let the payment fail (A11).
 
-    Unspecified: whether the action implies a visit, and its effect on transfers or before the first payment.
+    Unspecified: whether the action implies a visit, and what it does to transfers or before the first
+    payment.
     """
     order = shop.orders[call.order]
     index = payable_attempt(order)
@@ -101,7 +102,7 @@ def fail_as_customer(shop: Shop, call: Act) -> Outcomes:
 def choose_method(shop: Shop, call: Act) -> Outcomes:
     """Choose a method on the hosted page as the customer (GEN-03, GEN-04, ORD-14, SET-18, A22).
 
-    A choice is only possible in the page's period, even if a transfer keeps the order open (ORD-12, A21).
+    A choice is only possible until the page expires, even if a transfer keeps the order open (ORD-12, A21).
     Unspecified: whether a choice is possible after part of a transfer has arrived.
     """
     order = shop.orders[call.order]
@@ -163,7 +164,7 @@ def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
 
 
 def end_screening(shop: Shop, call: Act) -> Outcomes:
-    """End a slow screening by a control call (STA-14)."""
+    """End a slow screening through a control call (STA-14)."""
     for index, attempt in enumerate(shop.orders[call.order].attempts):
         if attempt.screening and attempt.is_open:
             done = changes.answer_screening(shop, call.order, index, SCREENING_ANSWERS[call.action])

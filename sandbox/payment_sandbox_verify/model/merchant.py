@@ -135,7 +135,7 @@ def request_rules(call: Create) -> tuple[str, ...]:
 
 
 def creation_rules(call: Create) -> tuple[str, ...]:
-    """Return the rules that a refusal of a creation would violate, the closest first."""
+    """Return the rules that refusing to create an order would violate, closest first."""
     stored_card_rules = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
     if call.flow:
         return stored_card_rules.get(call.flow, ("CARD-04",))
@@ -173,7 +173,7 @@ def begin_attempt(shop: Shop, order: Order, attempt: Attempt) -> tuple[Attempt, 
 
 
 def apply_screening(shop: Shop, attempt: Attempt, answer: str) -> tuple[Attempt, tuple[str, ...]]:
-    """Apply the answer of a screening: declined, slow or an error (STA-13 to STA-16, ERR-01, ERR-02)."""
+    """Apply the result of a screening: declined, slow or an error (STA-13 to STA-16, ERR-01, ERR-02)."""
     if answer == "needs-time":
         due = shop.now + SCREENING_DURATION
         return replace(attempt, status="processing", screening="passed", due=due), ("STA-14", "SET-55")
@@ -203,7 +203,7 @@ def update(shop: Shop, call: Update) -> Outcomes:
 
 
 def update_rule(call: Update) -> str:
-    """Return the rule of an update."""
+    """Return the rule for an update."""
     return "SET-51" if call.amount is None else "SET-52"
 
 
@@ -298,7 +298,7 @@ def code_refusals(call: CreateCode) -> list[Refusal]:
 
 
 def bound_refusals(call: CreateCode) -> list[Refusal]:
-    """Refuse bounds of a fixed amount, and bounds that exclude the amount (QR-06 to QR-09)."""
+    """Refuse bounds on a fixed amount, and bounds that exclude the amount (QR-06 to QR-09)."""
     amount, smallest, largest = call.amount or 0, call.smallest, call.largest
     bounds = [bound for bound in (smallest, largest) if bound is not None]
     if not call.is_changeable or not all(is_amount(bound) for bound in bounds):
@@ -319,7 +319,7 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
 
 
 def code_rules(call: CreateCode) -> tuple[str, ...]:
-    """Return the rules that a refusal of a QR request would violate, the closest first."""
+    """Return the rules that refusing a QR request would violate, closest first."""
     given = {
         ("QR-09", "LIM-05"): call.smallest is not None,
         ("QR-07", "LIM-05"): call.largest is not None,

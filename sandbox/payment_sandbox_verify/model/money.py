@@ -17,7 +17,7 @@ from payment_sandbox_verify.model.records import (
 
 
 def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
-    """Whether a value is an amount, and not 12.95, "1295", true or null (ORD-05, LIM-02, SET-11, A08)."""
+    """Whether a value is an amount, unlike 12.95, "1295", true or null (ORD-05, LIM-02, SET-11, A08)."""
     return type(amount) is int and 1 <= amount <= largest
 
 
@@ -120,7 +120,7 @@ def excess_refusals(order: Order, authorization: Authorization, call: Capture, k
 def _requested_portion(
     order: Order, authorization: Authorization, call: Capture
 ) -> tuple[int | None, tuple[int, ...]]:
-    """Return the requested cents and quantities; the cents are None if too few items are free."""
+    """Return the requested cents and quantities; the cents are None if too few items are available."""
     nothing = (0,) * len(order.lines)
     if call.lines is not None:
         allocated = allocate(order.lines, available_quantities(order, authorization), call.lines)
@@ -186,7 +186,7 @@ def refundable_quantities(order: Order) -> tuple[int, ...]:
 
 
 def has_voided(order: Order, requested: RequestedLines) -> bool:
-    """Whether some of the lines were voided by lines; captures by amount may cover their refund."""
+    """Whether any requested line was voided by lines; captures by amount may cover its refund."""
     apply_void = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
     requested_ids = {line for line, _ in requested}
     return any(

@@ -25,10 +25,10 @@ PERIOD: Final = re.compile(
 
 
 def add_period(moment: datetime, period: str) -> datetime:
-    """Add an ISO 8601 duration; months and years by the calendar (SET-22).
+    """Add an ISO 8601 duration; months and years follow the calendar (SET-22).
 
     Raises:
-        ValueError: the period is malformed, or has length zero (SET-21).
+        ValueError: the period is malformed or zero (SET-21).
     """
     match = PERIOD.fullmatch(period)
     parts = {name: int(value) for name, value in match.groupdict().items() if value} if match else {}
@@ -55,7 +55,7 @@ class Method(NamedTuple):
     needs: tuple[str, ...] = ()
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
-    screenings: tuple[str, ...] = ()  # the screening's answers, except a pass
+    screenings: tuple[str, ...] = ()  # possible screening results, except a pass
     rules: tuple[str, ...] = ()  # the rules on acceptance, or on refusal in test mode
     default_period_rules: tuple[str, ...] = ("SET-65",)  # the rules on the default period
     visit_rule: str = "SET-36"  # the rule on the first visit to the page
@@ -163,8 +163,8 @@ class Attempt:
     flow: str = ""  # "first one-click", "one-click", "first recurring" or "recurring"
     authorization: Authorization | None = None
     received: int = 0  # the money of a sale or of a transfer
-    screening: str = ""  # the pending answer of a slow screening
-    due: datetime | None = None  # the time of the screening's answer or the settlement
+    screening: str = ""  # the pending result of a slow screening
+    due: datetime | None = None  # the time of the screening result or the settlement
 
     @property
     def facts(self) -> Method:
@@ -173,12 +173,12 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        """Whether the attempt has not ended."""
+        """Whether the attempt is still in progress."""
         return self.status in {"new", "processing", "pending"}
 
     @property
     def is_unpaid(self) -> bool:
-        """Whether the attempt reserved or received no money, so that it was never completed."""
+        """Whether the attempt has neither reserved nor received money, and so was never completed."""
         return self.authorization is None and not self.received
 
     @property
@@ -224,7 +224,7 @@ class Order:
     offered: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     description: str = ""
-    webhook_url: str = ""  # the order's own (ORD-10, HOOK-04); "" for the project's (HOOK-03)
+    webhook_url: str = ""  # of this order (ORD-10, HOOK-04); "" uses the project's (HOOK-03)
     has_acted: bool = False  # whether the customer has acted
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()

@@ -33,8 +33,8 @@ def stale_refusal(call: Call) -> Refusal:
 def step(shop: Shop, call: Call) -> Outcomes:
     """Return every allowed answer with the state after it, including the events due immediately.
 
-    No answer means that the specification leaves the call open in this state. A missing object gets 404,
-    and an outdated entity tag gets 412 (SET-08, SET-33).
+    An empty result means that the specification does not define the call in this state. A missing object gets
+    404, and an outdated entity tag gets 412 (SET-08, SET-33).
     """
     number, index = getattr(call, "order", -1), getattr(call, "attempt", -1)
     is_missing = number >= len(shop.orders) or (index >= 0 and index >= len(shop.orders[number].attempts))

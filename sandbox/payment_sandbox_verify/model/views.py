@@ -72,7 +72,7 @@ def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
 
 
 def read_authorization(attempt: Attempt) -> Json:
-    """Return the flags on the capture of a transaction (SET-27, SET-42, CAP-02)."""
+    """Return the capture flags of a transaction (SET-27, SET-42, CAP-02)."""
     authorization, view = attempt.authorization, Json()
     if authorization is None:
         return {"is_capturable": False} if attempt.capture_mode else {}

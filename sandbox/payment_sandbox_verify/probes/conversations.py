@@ -71,7 +71,7 @@ def credentials(service: Service) -> Checks:
 
 @probe("SET-03", "SET-04", "SET-05", "IDR-01")
 def error_reports(service: Service) -> Checks:
-    """One answer names all problems of a request."""
+    """One answer names all problems in a request."""
     answer = service.create(currency="USD", amount=-1, return_url="no address")
     yield check_equal("SET-04", answer, "error.type", "ValidationError")
     issuer = "transactions[0].payment_method_details.issuer_id"
@@ -123,7 +123,7 @@ def unroutable_calls(service: Service) -> Checks:
 
 @probe("SET-12", "SET-14", "SET-15", "SET-16")
 def unknown_fields(service: Service) -> Checks:
-    """Unknown fields are dropped and listed in a header; a customer can have more fields, or null ones."""
+    """Unknown fields are dropped and listed in a header; a customer can have extra fields, or null fields."""
     answer = service.create(amuont=5)
     yield check_that("SET-12", answer.is_success, f"an unknown key is refused: {answer.summary}")
     if answer.is_success:
@@ -242,7 +242,7 @@ def allow_lists(service: Service) -> Checks:
 
 @probe("SET-10", is_costly=True)
 def full_captures(service: Service) -> Checks:
-    """Captures in full accept an empty body, or none."""
+    """Full captures accept an empty body or no body."""
     for description, body, content in (
         ("an empty object", {}, None),
         ("an empty body", None, b""),

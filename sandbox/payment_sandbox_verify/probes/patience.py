@@ -62,7 +62,7 @@ def redirected_webhook(service: Service) -> Checks:
 
 
 def _order_with_webhook(service: Service, *statuses: int, delay_seconds: float = 0.0) -> ServiceAnswer:
-    """Create an order, and answer its webhooks with some statuses; return it after the first webhook.
+    """Create an order, and answer its webhooks with ``statuses``; return the order after the first webhook.
 
     Raises:
         CannotTell: the option --patient is missing, or no webhook arrives.

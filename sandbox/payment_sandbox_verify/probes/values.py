@@ -198,7 +198,7 @@ def _check_refusal(field: Field, answer: ServiceAnswer) -> Checks:
 def _report_refused_values(
     service: Service, path: str, base: Json, chosen: Sequence[tuple[Field, object]]
 ) -> Checks:
-    """Send one at a time the values that were refused together.
+    """Resend, one at a time, the values that were refused together.
 
     Raises:
         CannotTell: each value is accepted on its own.
@@ -303,7 +303,7 @@ def _full_order(fields: Sequence[Field], number: int) -> Json:
 
 
 def _change_separately(service: Service, order_path: str, chosen: Sequence[tuple[Field, object]]) -> Checks:
-    """Change one at a time the fields that were refused together."""
+    """Change, one at a time, the fields that were refused together."""
     for field, value in chosen:
         if "." not in field.path:
             answer = service.call("PUT", order_path, {field.path: value})

@@ -32,7 +32,7 @@ def required_fields(method: str) -> Json:
 
 
 def creations(method: str) -> list[Create]:
-    """List creations of all kinds with a method, including invalid ones; '' stands for the hosted page."""
+    """List all kinds of create calls with a method, including invalid calls; '' means the hosted page."""
     if not method:
         pages = [
             Create(AMOUNT),

@@ -1,4 +1,4 @@
-"""Sends the merchant's calls of the model to a server, and reads the merchant's orders and refunds."""
+"""Sends the model's merchant calls to a server, and reads the merchant's orders and refunds."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -26,7 +26,7 @@ class MerchantCaller(Protocol):
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> ServiceAnswer:
-        """Return the answer."""
+        """Make the call; return the answer."""
         ...
 
 
@@ -65,7 +65,7 @@ class Driver:
     def __init__(self, call: MerchantCaller, issuer: Callable[[], str], order_fields: Json) -> None:
         self.ids = ServerIds()
         self.tags: dict[str, str] = {}
-        self.project = ""  # the project_id in the last read
+        self.project = ""  # the project_id in the order read last
         self.call = call
         self._issuer = issuer
         self._order_fields = order_fields

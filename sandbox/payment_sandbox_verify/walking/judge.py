@@ -80,7 +80,7 @@ class FieldDifference(NamedTuple):
 
 
 def order_differences(expected: Json, answer: ServiceAnswer) -> Iterator[FieldDifference]:
-    """Yield the differences of an order from its expected fields."""
+    """Yield the fields in which an order differs from the expected order."""
     for name in ("status", "amount", "currency", "description"):
         if name in expected and (value := none_if_missing(answer.at(name))) != expected[name]:
             yield FieldDifference(name, f"{name} is {describe(value)}, not {describe(expected[name])}")
@@ -143,7 +143,7 @@ def _comparable_details(details: Iterable[Json]) -> set[tuple[str, ...]]:
 
 
 def count_differences(shop: Shop, reads: OrderReads) -> int:
-    """Count the differences of the reads from a state of the model."""
+    """Count the differences between the reads and a state of the model."""
     return sum(1 for number in reads for _ in order_differences(read_order(shop, number), reads[number]))
 
 
@@ -156,7 +156,7 @@ class Judge:
     """A comparison of a server with the model, call by call."""
 
     def __init__(self, driver: Driver, shop: Shop, *, reads_all: bool = True) -> None:
-        """Read all orders after a step, or only its own order."""
+        """With ``reads_all``, read all orders after each step; otherwise, read only the step's order."""
         self.driver = driver
         self._reads_all = reads_all
         self.shop = shop
@@ -172,8 +172,8 @@ class Judge:
     def make_call(self, call: Call, *, reads: bool = True) -> list[Deviation]:
         """Make a call; report where the answer and the later reads differ from the model.
 
-        Without ``reads``, no reads follow a correctly refused call. After an incorrect entity tag, later
-        calls send none.
+        Without ``reads``, no reads follow a correctly refused call. Once the server sends an incorrect entity
+        tag, later calls send no tag.
         """
         self.answer = None
         call_to_make = self._drop_stale_tag(call)
@@ -254,7 +254,7 @@ class Judge:
     def _explain_differences(
         self, outcome: Outcome, number: int, answer: ServiceAnswer
     ) -> Iterator[Deviation]:
-        """Report differences: under the step's rule if the step changes the field, else under the field's.
+        """Report differences under the step's rule if the step changes the field, else the field's rule.
 
         A difference in the state is reported alone, as it explains all others.
         """
@@ -404,12 +404,12 @@ def is_time_unchanged(before: ServiceAnswer, after: ServiceAnswer, prefix: str) 
 
 
 def first_state_difference(differences: list[FieldDifference]) -> list[FieldDifference]:
-    """Return only the first difference in the state, which explains all others; or else all."""
+    """Return only the first difference in the state, which explains all others; if none, return them all."""
     return [each for each in differences if remove_indexes(each.path) in STATE_FIELDS][:1] or differences
 
 
 def _check_events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Deviation]:
-    """Check that each change of a transaction's status adds an event, and no event changes."""
+    """Check that each change to a transaction's status adds an event, and that no event changes."""
     for index, (old, new) in enumerate(
         zip(before.list_at(TRANSACTIONS), after.list_at(TRANSACTIONS), strict=False)
     ):

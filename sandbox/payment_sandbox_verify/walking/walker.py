@@ -35,7 +35,7 @@ WEBHOOK_RULES: Final = (
 
 
 class PageDriver(Driver):
-    """A driver of a service without a control API: customers act on its pages."""
+    """A driver for a service without a control API: customers act on its pages."""
 
     def __init__(self, service: Service) -> None:
         url = service.receiver.url if service.receiver is not None else WEBHOOK_URL
@@ -88,7 +88,7 @@ class Walker:
 
     def __init__(self) -> None:
         self._expected: list[ExpectedWebhooks] = []
-        self._created: set[object] = set()  # times of creations
+        self._created: set[object] = set()  # creation times
 
     def probes(self) -> Iterator[Probe]:
         """Yield a probe for each sequence, and one for the webhooks of all orders."""
@@ -136,7 +136,7 @@ class Walker:
                 missing.append(expected)
                 wait_seconds = 0.0
         yield from self._check_repeated_webhooks(service)
-        service.pause(RETRY_SECONDS if missing else 0.0)  # for retries of failed deliveries
+        service.pause(RETRY_SECONDS if missing else 0.0)  # wait for retries of failed deliveries
         for expected in self._expected:
             yield from _check_webhooks(service, expected)
 
@@ -166,7 +166,7 @@ def _check_webhooks(service: Service, expected: ExpectedWebhooks) -> Checks:
 
 
 def _newly_proven_rules(judge: Judge, before: set[str]) -> list[str]:
-    """Return the rules that a step proved first; a refusal that proves no new rule counts for SET-04."""
+    """Return the rules first proved by a step; a refusal that proves no new rule counts for SET-04."""
     rules = [rule for rule in judge.rules if rule not in before]
     is_refusal = judge.answer is not None and not judge.answer.is_success
     return rules or (["SET-04"] if is_refusal else [])

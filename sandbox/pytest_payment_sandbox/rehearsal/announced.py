@@ -1,4 +1,4 @@
-"""Judges the tests that the helpers of a suite in another language announce."""
+"""Judges tests announced by the helpers in a suite in another language."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -159,7 +159,7 @@ def _changed_line(run: RehearsedRun, ending: EndOfTest) -> list[str]:
 
 
 def _line_of_call(ending: EndOfTest, call: tuple[str, str], number: int) -> SourceLine | None:
-    """Return the line that decided on the nth call with this method and path."""
+    """Return the line that decided to make the nth call with this method and path."""
     calls_with_lines = [
         ((method, path), LocatedCall(f"{method} {short_path(path)}", shop_lines(stack)))
         for method, path, stack in ending.calls
@@ -184,6 +184,6 @@ def _next_hour(now: datetime) -> datetime:
 
 
 def advance_to(project: Project, until: datetime) -> None:
-    """Advance the clock as far as possible, and ignore errors."""
+    """Advance the clock as far as possible, ignoring errors."""
     with suppress(Exception):  # the history lists failed events
         advance_clock(project, {"to": until}, ADVANCE_LIMITS)

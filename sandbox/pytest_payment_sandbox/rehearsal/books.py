@@ -47,7 +47,7 @@ def _order_record(order: Order) -> OrderRecord:
 
 
 class BookProblem(NamedTuple):
-    """A problem: its kind, which is reported only once, and its effect in one sentence."""
+    """A problem: its kind, which is reported only once, and one sentence about its effect."""
 
     kind: str
     sentence: str

@@ -32,7 +32,7 @@ BROWSER_FLAGS: Final = (
 TIMEOUT_MS: Final = 8_000
 PAYMENT_PAGES_MAX: Final = 8
 REQUEST_SECONDS_MAX: Final = 15.0
-PAGE_TEXT_MAX: Final = 200  # characters of a page in an error
+PAGE_TEXT_MAX: Final = 200  # characters of page text quoted in an error
 SCRIPT_KEYS: Final = ("open", "steps", "returned")
 STEP_ACTIONS: Final = ("click", "fill", "select", "check")
 ACTIONS_WITH_VALUE: Final = ("fill", "select")
@@ -58,7 +58,7 @@ class PurchaseFailed(Exception):
 class PurchaseStep(NamedTuple):
     """One step of a purchase in the shop."""
 
-    name: str  # such as step 2
+    name: str  # such as "step 2"
     action: str
     selector: str
     value: str = ""
@@ -211,7 +211,7 @@ class Customer:
         """Request the return page with the customer's cookies, on one thread per tab."""
 
         def request_page() -> None:
-            with suppress(requests.RequestException):  # the effect of the request shows later
+            with suppress(requests.RequestException):  # the verdict shows the effect of the request
                 requests.get(url, cookies=self._cookies, timeout=REQUEST_SECONDS_MAX)
 
         threads = [Thread(target=request_page, daemon=True) for _ in range(tabs)]
@@ -355,7 +355,7 @@ class _SubmissionRoute:
         self._is_done = False
 
     def route(self, route: Route, request: Request) -> None:
-        """Handle a request of the page; only the first form is varied."""
+        """Handle a request from the page; only the first form is varied."""
         body = request.post_data_buffer or b""
         if request.method != POST_METHOD or self._is_done:
             route.continue_()

@@ -1,4 +1,4 @@
-"""Finds the cause of a finding: a sign of all variations with the finding, and of few other variations."""
+"""Finds the cause of a finding: a sign that all variations with the finding share, and few others show."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -14,7 +14,7 @@ MARKS_PAID_PHRASE: Final = "the shop marks a purchase as paid"
 SHIPS_PHRASE: Final = "the shop ships"
 CONTINUES_PHRASE: Final = "the shop continues although its call"
 UNPAID_KINDS: Final = ("paid-for-nothing", "shipped-unpaid", "shown-paid")
-SHARE_MIN: Final = 0.7  # minimum share of failing variations among all variations with the sign
+SHARE_MIN: Final = 0.7  # minimum share of failing variations among the variations that show the sign
 
 Signs = frozenset[str]
 """Observations of the shop's behaviour in a run, each in one sentence."""
@@ -96,7 +96,7 @@ def _find_unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
 
 
 def _find_failed_changes(project: Project) -> dict[str, str]:
-    """Return the failure of the last change to each order, by order id, unless that change succeeded."""
+    """Return how the last change to each order failed, by order id; omit orders where it succeeded."""
     failed: dict[str, str] = {}
     for entry in project.epoch.journal.entries(with_bodies=False):
         if kind_of_call(entry.method, entry.path) in (READ, CREATE):
@@ -169,7 +169,7 @@ FAMILIES: Final = (
 def find_cause(
     kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
 ) -> str:
-    """Return the cause that separates failing from passing variations, or "" if there is only the change.
+    """Return the cause that separates failing from passing variations, or "" if only the change does.
 
     ``kind`` is the kind of the problem, ``usual_signs`` the signs of the unchanged test. A mistake by the
     shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is usual.
@@ -194,7 +194,7 @@ def _find_family_cause(failing: Sequence[RunSigns]) -> str:
 
 
 def _find_shared_mistake(failing: Sequence[RunSigns]) -> str:
-    """Return a mistake by the shop in all failing runs, even if the mistake is harmless in other runs."""
+    """Return a mistake that the shop makes in all failing runs, even if it is harmless in other runs."""
     mistakes = [frozenset(filter(is_mistake, each.signs)) for each in failing]
     if not mistakes or not all(mistakes):
         return ""
@@ -205,7 +205,7 @@ def _find_shared_mistake(failing: Sequence[RunSigns]) -> str:
 
 
 def _find_typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs) -> str:
-    """Return the sign common to all failing runs and to few passing runs."""
+    """Return a sign that all failing runs share, and few passing runs show."""
     shared = frozenset.intersection(*(each.signs for each in failing)) - usual_signs
     counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
     common = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN]

@@ -9,9 +9,9 @@ from payment_sandbox.scenarios.variations import rehearsal_variations
 
 CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
 
-ORDER_ID_INDEX: Final = 3  # in a split path
+ORDER_ID_INDEX: Final = 3  # the position of the order id in a split path
 
-IN_JOB: Final = " in its job "  # ends the label of a call made by a job
+IN_JOB: Final = " in its job "  # comes last in the label of a call by a job
 
 
 def label_without_job(step: Step) -> str:

@@ -70,7 +70,7 @@ class RehearsalFinding(NamedTuple):
     timeline: str
     picture: str
     cause: str = ""  # the common cause; empty if the change itself is the cause
-    smallest: str = ""  # the smallest change with the finding, if there is a common cause
+    smallest: str = ""  # if there is a common cause, the smallest change with the finding
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
     @property
@@ -87,7 +87,7 @@ class Exploration(NamedTuple):
     untried: int  # variations skipped for lack of time
     notes: list[str]
     unplayed: Sequence[str] = ()
-    """The reasons why the selected variation, or a part of it, was not played."""
+    """Reasons why some or all of the selected variation was not played."""
     duplicates: int = 0  # tried variations that stopped early as duplicates of an earlier run
     repeated: int = 0  # tried variations with the same final state as another variation
 
@@ -196,7 +196,7 @@ class Explorer:
         )
 
     def record(self, variation: ChangedSteps, result: RunResult, known_kinds: Collection[str] = ()) -> None:
-        """Record the result of a variation, without problems of the ``known_kinds``."""
+        """Record the result of a variation, ignoring problems of the ``known_kinds``."""
         self._tried[variation] = result
         if not result.verdict.is_duplicate:
             self._final_states[result.verdict[1:3]] += 1

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.serving.threads import start
 
-ANSWER_SECONDS_MAX: Final = 30.0  # per question to a helper
-JUDGE_SECONDS_MAX: Final = 85.0  # until the next question or the verdict; PHP waits for 90
+ANSWER_SECONDS_MAX: Final = 30.0  # time limit for a helper's answer to a question
+JUDGE_SECONDS_MAX: Final = 85.0  # time limit for the next question or the verdict; PHP waits for 90
 OK: Final = 200
 BAD_REQUEST: Final = 400
 EXPECTED_MESSAGE: Final = "expected JSON with project_id, and begins, ends, books, page, job, wrong or error"
@@ -154,7 +154,7 @@ class HelperEndpoint:
                 except ValueError as wrong:
                     status, answer = BAD_REQUEST, {"error": {"type": "Rehearsal", "value": str(wrong)}}
                 body = json.dumps(answer).encode()
-                with suppress(OSError):  # the suite was killed
+                with suppress(OSError):  # fails if the suite was killed
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body)))

@@ -46,13 +46,13 @@ UNANSWERED_RULE: Final = "HOOK-09"
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
 ACCEPTED_STATUSES: Final = range(200, 300)
 REVIEW_PREFIX: Final = "review "
-"""The prefix of a problem's kind if the problem comes from the review."""
+"""The prefix of the kinds of problems that come from the review."""
 LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
 DUPLICATE_ORDER_RULES: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
-"""Rules of the review that do not depend on the variation, or that no shop can follow: the service does not
+"""Review rules that do not depend on the variation, or that no shop can follow, because the service does not
 report how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
@@ -75,7 +75,7 @@ class RunVerdict(NamedTuple):
     view: CustomerView = EMPTY_VIEW
     reads_pages_early: bool = False  # pages are read a day after the test, while authorizations are valid
     most_calls: int = 0  # the most calls with one method and path at one sandbox time
-    busy: BusyTimes = MappingProxyType({})  # by job of the shop
+    busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
     charges: int = 0  # recurring charges to stored cards up to the end of the test
 
@@ -144,8 +144,8 @@ class _Judge:
         self._books_history = [*trial.books_history]
         self._state_keys: list[str] = []
         self._view: CustomerView | None = None
-        self._early_review: list[BookProblem] = []  # before the page requests, which may update the shop
-        self._has_readable_books = False  # the books were readable at the last attempt
+        self._early_review: list[BookProblem] = []  # made before page requests, which may update the shop
+        self._has_readable_books = False  # whether the books were readable at the last attempt
         self._late_problems: list[BookProblem] = []
 
     def verdict(self) -> RunVerdict:
@@ -238,7 +238,7 @@ class _Judge:
         return self._find_twin(entries)
 
     def _reads_pages_early(self) -> bool:
-        """Whether to read pages after a day: the unchanged test has authorizations, but no books."""
+        """Whether to read pages after a day, because the unchanged test has authorizations but no books."""
         baseline = self._trial.baseline
         if baseline is not None:
             return baseline.reads_pages_early
@@ -389,7 +389,7 @@ def _excused_rules(changes: Sequence[ChangedStep]) -> set[str]:
 
 
 def has_changed_calls(changes: Sequence[ChangedStep]) -> bool:
-    """Whether a call by the shop fails or its response differs; an early webhook does not change the call."""
+    """Whether a change makes a call by the shop fail, or changes its response; early webhooks do neither."""
     return any(step.startswith(CALLS) and change.effect != WEBHOOKS_FIRST for step, change in changes)
 
 
@@ -434,7 +434,7 @@ def _is_retry_requested(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
 def _find_mistakes(
     project: Project, is_selected: Callable[[str], bool], excluded_attempts: Set[str] = frozenset()
 ) -> list[BookProblem]:
-    """Return the violations of the selected rules in the review, except for the ``excluded_attempts``."""
+    """Return the violations of the selected rules in the review, ignoring the ``excluded_attempts``."""
     return [
         BookProblem(f"{REVIEW_PREFIX}{finding.rule}", finding.problem)
         for finding in review(project.epoch)

@@ -16,7 +16,7 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 SQLITE_HEADER: Final = b"SQLite format 3\x00"
 SQLITE_LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
 LEAK_KIND: Final = "secret"  # the kind of problem
-ROWS_MAX: Final = 10_000  # per table
+ROWS_MAX: Final = 10_000  # rows read per table
 _TRACEBACK_FRAME: Final = re.compile(
     r"""(?m)^(?P<indent>[ |+]*)File ".*", line \d+.*\n(?:(?P=indent)[ |]+\S.*(?:\n|$))*"""
 )
@@ -64,7 +64,7 @@ def leaks_in_storage(project: Project, traces: Traces | None) -> list[BookProble
     """Find secrets in the shop's stored data: the strings and files that ``traces`` lists.
 
     Raises:
-        TypeError: the fixture lists other values.
+        TypeError: the fixture lists values of other types.
         OSError: a file cannot be read.
     """
     if traces is None or not any(_holds_secret(project.masking, trace) for trace in traces()):

@@ -16,7 +16,7 @@ from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.showing import PageFailed
 
 SOURCE_SECONDS_MAX: Final = 20.0
-OUTPUT_LENGTH_MAX: Final = 300  # characters of output in an error
+OUTPUT_LENGTH_MAX: Final = 300  # characters of output quoted in an error
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 URL_PREFIXES: Final = ("http://", "https://")
 
@@ -42,7 +42,7 @@ class ExternalBooks:
             )
 
     def read_entries(self, project: Project, environment: Mapping[str, str]) -> list[BookEntry]:
-        """Return the entries with orders of the project, without entries from other runs.
+        """Return the entries for the project's orders; omit entries from other runs.
 
         Raises:
             BooksUnreadable: the source does not return a list of entries.

@@ -1,4 +1,4 @@
-"""Skips runs of the shop's jobs while the state is unchanged, and detects new calls of jobs."""
+"""Skips runs of the shop's jobs while the state is unchanged, and detects new calls by jobs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from payment_sandbox.projects.jobs import Job
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
-EQUAL_RUNS_MIN: Final = 2  # consecutive equal runs
+EQUAL_RUNS_MIN: Final = 2  # consecutive equal runs after which the interval grows
 
 BusyTimes = Mapping[str, Sequence[datetime]]
 """The start times of runs with new calls, by job."""
@@ -32,9 +32,9 @@ class _JobHistory:
     runs: int = 0
     start: datetime | None = None  # start of the current or next run
     next_input: _RunInput | None = None  # input of the current or next run
-    calls: list[str] = field(default_factory=list)  # calls of the current run so far
+    calls: list[str] = field(default_factory=list)  # calls in the current run so far
     last_input: _RunInput | None = None  # input of the last finished run
-    last_calls: list[str] = field(default_factory=list)  # calls of the last finished run
+    last_calls: list[str] = field(default_factory=list)  # calls in the last finished run
     equal_runs: int = 0  # consecutive runs with equal input and calls
     last_start: datetime | None = None
 
@@ -71,7 +71,7 @@ class JobPace:
         return history.start
 
     def record_call(self, job: Job, call: str) -> bool:
-        """Record a call of a running job; return whether the call is new in this state."""
+        """Record a call by a running job; return whether the call is new in this state."""
         history = self._jobs[id(job.run)]
         history.calls.append(call)
         return history.last_input != history.next_input or call not in history.last_calls

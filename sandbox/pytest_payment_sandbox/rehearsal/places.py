@@ -1,4 +1,4 @@
-"""Finds the line of a shop that decided on a call, rather than a helper that makes all calls."""
+"""Finds the line of a shop that decided to make a call, rather than a helper that makes all calls."""
 
 import re
 from collections import defaultdict
@@ -46,7 +46,7 @@ def current_lines() -> list[SourceLine]:
 
 
 def shop_lines(text: str) -> list[SourceLine]:
-    """Return the shop's lines in the stack traces of a text, innermost first.
+    """Return the shop's lines in the stack traces in a text, innermost first.
 
     The innermost frame of a stack trace is the last one in Python, and the first one in other languages.
     """
@@ -66,7 +66,7 @@ def _is_foreign(file: str) -> bool:
 
 
 def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the innermost line used only by calls of this kind; without one, the innermost line.
+    """Return the innermost line that only calls of this kind use, or else the innermost line.
 
     ``calls`` has all calls of the run.
     """

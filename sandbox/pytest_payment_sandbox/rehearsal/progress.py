@@ -5,7 +5,7 @@ from typing import Final
 
 from payment_sandbox.serving.realtime import monotonic_seconds
 
-FIRST_LINE_SECONDS: Final = 5.0  # the time until the first line about variations
+FIRST_LINE_SECONDS: Final = 5.0  # time until the first line about variations
 INTERVAL_SECONDS: Final = 15.0  # the time between lines
 TERMINAL_INTERVAL_SECONDS: Final = 0.5
 

@@ -71,7 +71,7 @@ class TriedVariations:
 
     def _restore(self) -> Iterator[tuple[ChangedSteps, RunResult]]:
         for name, stored in self._runs.items():
-            with suppress(ValueError, KeyError, TypeError):  # the name is from another release
+            with suppress(ValueError, KeyError, TypeError):  # the stored name is from another release
                 yield parse_variation(name), self._parse_result(stored)
 
     def _parse_result(self, stored: StoredVariations) -> RunResult:

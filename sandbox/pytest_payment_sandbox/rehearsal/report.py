@@ -62,13 +62,13 @@ def _lesson_text(finding: RehearsalFinding) -> str:
 
 
 def _lesson_path(finding: RehearsalFinding) -> str:
-    """Return the section of the documentation with wrong and right code."""
+    """Return the path of the documentation section that shows the wrong and the right code."""
     lesson = lesson_of(finding.problem.kind)
     return lesson.path if lesson is not None else ""
 
 
 def shop_line(text: str) -> str:
-    """Return the shop's line in the first stack trace of a text, such as ``shop.mjs:31``, or ""."""
+    """Return the shop's line in the first stack trace in a text, such as ``shop.mjs:31``, or ""."""
     file, line = next(iter(shop_lines(text)), ("", ""))
     with suppress(ValueError):
         file = str(Path(file).relative_to(Path.cwd()))
@@ -76,7 +76,7 @@ def shop_line(text: str) -> str:
 
 
 def _smallest_change(finding: Mapping[str, Any]) -> str:
-    """Return the smallest change with a finding, and the number of other variations with it, if any."""
+    """Describe the smallest change with a finding, and how many other variations show it."""
     others = len(finding["shown_by"]) - 1
     shown = {0: "", 1: "; another variation shows it, too"}
     more = shown.get(others, f"; {others} other variations show it, too")

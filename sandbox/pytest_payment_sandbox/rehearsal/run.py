@@ -72,12 +72,12 @@ if TYPE_CHECKING:
 FIRST_ATTEMPT: Final = 1  # the number of a webhook's first attempt
 ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
-SAME_CALLS_BASELINE_MAX: Final = 10_000  # in the unchanged test, which should end by itself
+SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
 MERCHANT_API: Final = "/v1/"
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread moved
-IDLE_CHECKS_EARLY: Final = 200  # checks until the handler of an early webhook counts as blocked
-CHECKS_MAX: Final = 75  # beyond this number, another thread of the process is considered busy forever
+IDLE_CHECKS_EARLY: Final = 200  # idle checks until the handler of an early webhook counts as blocked
+CHECKS_MAX: Final = 75  # after this many checks, another thread is assumed to be busy forever
 
 ThreadPositions = dict[int, tuple[int, int]]
 """The position of each thread: its frame and instruction."""
@@ -157,7 +157,7 @@ class RepeatedCalls:
 class RehearsedRun:
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
-    is_thread_safe = True  # the shop's handlers do not fail on threads other than the test's
+    is_thread_safe = True  # whether the shop's handlers work on threads other than the test's
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class RehearsedRun:
         self.endless_poll = ""  # the call repeated by the shop although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_abandoned = False  # the run takes too long, and stops at its next call
+        self.is_abandoned = False  # whether the run took too long, and must stop at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
@@ -193,11 +193,11 @@ class RehearsedRun:
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
-        self._is_acting = False  # an action outside the test is running
+        self._is_acting = False  # whether an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
-        self._is_job_recorded = True  # the current run of a job is recorded as a step, or no job is running
-        self._repeats_job = False  # the current run of a job must be repeated
+        self._is_job_recorded = True  # False while a job runs that is not yet recorded as a step
+        self._repeats_job = False  # whether the current run of a job must be repeated
         self._concurrent_run: Thread | None = None  # simulates the same job in another process
 
     @property
@@ -215,7 +215,7 @@ class RehearsedRun:
 
     @property
     def changed_line(self) -> SourceLine | None:
-        """The line of the shop that decided on the changed call, if the shop runs in this process."""
+        """The line of the shop that decided to make the changed call, if the shop runs in this process."""
         changed = [self._call_lines[each.step] for each in self.applied if each.step in self._call_lines]
         return deciding_line(changed[-1], self._call_lines.values()) if changed else None
 
@@ -278,7 +278,7 @@ class RehearsedRun:
             self._rendezvous.meet()
 
     def call(self, method: str, path: str) -> Fault | None:
-        """Return the fault of a call by the shop, if there is one."""
+        """Return the fault for a call by the shop, if there is one."""
         if self._rendezvous is not None:
             self._rendezvous.meet()
         if self.calls.is_over(f"{method} {path}", self.project.epoch.timeline.now):
@@ -315,7 +315,7 @@ class RehearsedRun:
         self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
-        """Return the effect on a webhook attempt; only first attempts are steps."""
+        """Return the effect of a change on a webhook attempt; only first attempts are steps."""
         self.on_webhook()
         if delivery.next_number > FIRST_ATTEMPT or delivery.postponed:
             return None
@@ -394,7 +394,7 @@ class RehearsedRun:
         return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
-        """Return the changed decision of the service on an attempt or a refund, if there is one."""
+        """Return the service's changed decision on an attempt or a refund, if there is one."""
         methods = ", ".join(sorted(subject.methods))
         label = "the refund" if subject.is_refund else f"the {methods} payment"
         effect = self._next_effect(ATTEMPT, label, subject)

@@ -38,7 +38,7 @@ class Scene(NamedTuple):
     do: Do
     visit: Callable[[Order, int], None] | None
     restart: Callable[[], None] | None
-    earlier_open_orders: Sequence[Order]  # earlier orders that the shop knows, and that are still open
+    earlier_open_orders: Sequence[Order]  # earlier, still open orders that the shop knows
 
     @property
     def order(self) -> Order:
@@ -46,7 +46,7 @@ class Scene(NamedTuple):
         return self.project.find_order(self.order_id)
 
     def perform(self, action: Action | None = None) -> Order:
-        """Perform the given or the scene's action, if the state of the order allows it."""
+        """Perform the given action, or else the scene's own, if the order's state allows it."""
         with suppress(Refusal):
             return self.do(action or self.action)
         return self.order
@@ -90,7 +90,7 @@ def _advance_to(project: "Project", until: datetime) -> None:
 
 
 def _release_webhooks(project: "Project") -> None:
-    """Release the webhooks before the end of this request, because an advance waits for webhooks."""
+    """Release the webhooks before this request ends, because advancing the clock waits for webhooks."""
     held = caller().held
     if held is not None:
         project.release(held)
@@ -120,7 +120,7 @@ def perform_at_last_moment(scene: Scene) -> Order:
 
 
 def perform_after_earlier(scene: Scene) -> Order:
-    """Perform the action after the expiry of an earlier order, if this order is still valid."""
+    """Perform the action once an earlier order has expired, if the current order is still valid."""
     expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
     if expiries and min(expiries) < min(_expiries(scene.order), default=min(expiries)):
         scene.advance_to(ONE_SECOND_PERIOD.after(min(expiries)))
@@ -220,7 +220,7 @@ def play(effect: Action | ElapsedTime | ReplacementScene, scene: Scene) -> Order
 
 
 def authorization_expiries(project: "Project") -> list[datetime]:
-    """Return the expiry times of all open authorizations, which are in the future."""
+    """Return the expiry times, all in the future, of all open authorizations."""
     now = project.now()
     attempts = [order.last_transaction for order in project.epoch.store.orders_newest_first()]
     authorizations = [attempt.authorization for attempt in attempts if attempt is not None]

@@ -152,7 +152,7 @@ class ShopInBrowser:
     def _read_view(self, customer: Customer) -> CustomerView:
         is_first = self._baseline is None
         pages = read_pages(self._project, customer.read_page, self._sources.pages, is_first=is_first)
-        # the numbers of sales differ
+        # sale numbers differ between runs
         normalized_pages = [page._replace(path=normalize(page.path)) for page in pages]
         return CustomerView(normalized_pages, Emails((), 0))
 

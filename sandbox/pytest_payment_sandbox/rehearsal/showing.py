@@ -1,6 +1,6 @@
 """Compares the return pages and the emails of an idle shop, as customers see them.
 
-For shops without books, this comparison is the verdict. Texts are compared without numbers, dates and tokens.
+For shops without books, this comparison is the verdict. The comparison ignores numbers, dates and tokens.
 """
 
 import re
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flask import Flask
 
 PAGES_MAX: Final = 6  # per run
-TEXT_SHOWN_MAX: Final = 80  # characters of a text
+TEXT_SHOWN_MAX: Final = 80  # characters of text quoted in a problem
 ORDER_ID_PLACEHOLDER: Final = "{order_id}"
 HARMLESS_TRAITS: Final = Trait.AT_ONCE | Trait.AT_REST
 FAILED_STATUS_MIN: Final = HTTPStatus.INTERNAL_SERVER_ERROR
@@ -45,14 +45,14 @@ _NUMBERS_PATTERN: Final = re.compile(rf"{PLACEHOLDER}(?:[\s.,:/+-]*{PLACEHOLDER}
 
 
 def normalize(text: str) -> str:
-    """Return the visible text of a page or email, without numbers, dates and tokens."""
+    """Return the visible text of a page or email without numbers, dates and tokens."""
     visible_text = unescape(_INVISIBLE_PATTERN.sub(" ", text))
     without_tokens = _TOKEN_PATTERN.sub(_replace_token, _DATE_WORDS_PATTERN.sub(PLACEHOLDER, visible_text))
     return " ".join(_NUMBERS_PATTERN.sub(PLACEHOLDER, without_tokens).split())
 
 
 def _replace_token(match: re.Match[str]) -> str:
-    """Replace the number in an identifier such as S-1001, and keep its prefix."""
+    """Replace the number in an identifier such as S-1001, but keep the prefix."""
     name = re.match(r"[A-Za-z]{1,6}-(?=\d)", match[0])
     return f"{name[0] if name else ''}{PLACEHOLDER}"
 
@@ -212,7 +212,7 @@ def _fill_page(page: ShownPage, status: int, text: str) -> ShownPage:
 def find_visit_problems(
     pages: Sequence[ShownPage], baseline: CustomerView, *, may_fail: bool
 ) -> Iterator[BookProblem]:
-    """Find pages that fail when the customer returns, or that thank a customer who has not paid."""
+    """Find pages that fail when the customer returns, or that thank customers who have not paid."""
     paid = _pages_of_payers(baseline)
     for page in pages:
         if page.error and not may_fail:
@@ -267,7 +267,7 @@ def _is_paid(records: Mapping[str, OrderRecord], order: Order) -> bool | None:
 def find_view_problems(
     current: CustomerView, baseline: CustomerView, changes: Sequence[ChangedStep], *, is_same_money: bool
 ) -> Iterator[BookProblem]:
-    """Find pages and emails that are the same for non-payers, or that differ from the unchanged test.
+    """Find pages and emails that treat non-payers like payers, or that differ from the unchanged test.
 
     A difference is a problem only if the changes are harmless and the paid, captured and refunded amounts are
     the same.
@@ -279,7 +279,7 @@ def find_view_problems(
 
 
 def _find_same_for_non_payers(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
-    paid = _pages_of_payers(baseline) - _pages_of_payers(current)  # without the pages of earlier orders
+    paid = _pages_of_payers(baseline) - _pages_of_payers(current)  # omits the pages of earlier orders
     for page in current.pages:
         if page.is_paid is False and (page.path, page.text) in paid:
             yield BookProblem(

@@ -33,7 +33,7 @@ from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
 from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
-EXTRA_SECONDS: Final = 20.0  # time limit of a run beyond the duration of the first run
+EXTRA_SECONDS: Final = 20.0  # how much longer than the first run another run may take
 OUTPUT_LENGTH_MAX: Final = 4000  # characters in a report
 SEED: Final = 7
 INITIAL_CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
@@ -249,7 +249,7 @@ class Suite:
         self._progress = progress
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
-        self._problems: set[tuple[str, str]] = set()  # each with its test and kind
+        self._problems: set[tuple[str, str]] = set()  # each as its test and kind
         self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that ran together
         self._limit_seconds: float | None = None
         self._suite_seconds = self._single_test_seconds = 0.0
@@ -339,7 +339,7 @@ class Suite:
         return result
 
     def _group_runs(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
-        """Group variations into runs: all tests together, or one test per run if that is faster.
+        """Group variations into runs: one for all tests, or one per test if that is faster.
 
         The projects without a test are varied in a separate run, because the exit code is their verdict.
         """
@@ -355,7 +355,7 @@ class Suite:
             yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
     def _play(self, group: Mapping[str, ChangedSteps]) -> dict[str, RunResult]:
-        """Run one variation of each test in one run; rerun unfinished tests alone."""
+        """Run one variation of each test in a single run; rerun each unfinished test alone."""
         run, failure = self._run_suite(group, self._command_for(group))
         results = run.collect_results(failure)
         if len(group) > 1:
@@ -377,11 +377,11 @@ class Suite:
         return [word.replace(TEST_PLACEHOLDER, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
 
     def _confirm(self, name: str, explored: Exploration) -> Exploration:
-        """Rerun findings alone if they occurred in a run with variations of other tests."""
+        """Rerun variations with findings alone if variations of other tests were in the same run."""
         findings, notes = [], [*explored.notes]
         for finding in explored.findings:
             if (name, finding.variation) in self._shared:
-                self._memories[name].verdicts.clear()  # or this run would stop early, like a repeat
+                self._memories[name].verdicts.clear()  # otherwise this run would stop early as a duplicate
                 result = self._play({name: finding.variation})[name]
                 if all(problem.kind != finding.problem.kind for problem in result.verdict.problems):
                     notes.append(f"{finding.name} was a problem only in a run with variations of other tests")

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
-SETTLE_SECONDS: Final = 10.0  # the longest wait of a call for its direct and indirect webhooks
+SETTLE_SECONDS: Final = 10.0  # how long a call waits for its direct and indirect webhooks
 
 WAIT_PATH: Final = "/control/wait/"
 MERCHANT_API_PREFIX: Final = "/v1/"
 
 
 class SandboxResponse(NamedTuple):
-    """A response with the attributes of ``requests.Response`` in use by the client."""
+    """A response with the attributes of ``requests.Response`` that the client uses."""
 
     status_code: int
     reason: str
@@ -67,12 +67,12 @@ class EndlessRun(BaseException):
 
 
 class _InProcessConnection(ClientConnection):
-    """The client connection of a call without a socket; a missing answer costs no time."""
+    """The client connection of a call without a socket; waiting for a missing answer takes no time."""
 
     silence_seconds = 0.0
 
     def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
-        """Defer webhooks of the call to the end of the enclosing ``shop_request``, if any."""
+        """Defer the call's webhooks to the end of the enclosing ``shop_request``, if any."""
         super().__init__()
         self._shop_request = shop_request
         self._deliver = deliver
@@ -197,7 +197,7 @@ def _stop_endless_run(project: "Project | None", method: str, path: str) -> None
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
-    """Return whether a call may cause webhooks; a read may only on a running clock or in a wait."""
+    """Return whether a call may cause webhooks; reads only do so while the clock runs or in a wait."""
     return method != "GET" or path.startswith(WAIT_PATH) or project.epoch.state.clock.running
 
 
@@ -210,8 +210,8 @@ def _may_precede_response(project: "Project | None", receiver: Receiver | None) 
 
 
 def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
-    """Wait for the webhooks of a project; raise a test outcome of a handler; return False on timeout."""
-    if project.epoch.is_advancing:  # the advance waits for them
+    """Wait for a project's webhooks; reraise any test outcome from a handler; return False on timeout."""
+    if project.epoch.is_advancing:  # the advance already waits for its webhooks
         return True
     is_settled = project.settle(SETTLE_SECONDS)
     if receiver is not None:
@@ -255,7 +255,7 @@ def basic_authorization(key: str, password: str = "") -> str:
 
 
 def key_in(authorization: str) -> str:
-    """Return the API key in an ``Authorization`` header; empty without a key."""
+    """Return the API key in an ``Authorization`` header, or "" if there is none."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return ""

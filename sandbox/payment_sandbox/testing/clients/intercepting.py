@@ -1,4 +1,4 @@
-"""Interception of requests to a provider's address, for several HTTP libraries.
+"""Intercepts requests to a provider's address in several HTTP libraries.
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
 socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. Connections of
@@ -121,7 +121,7 @@ class Provider(NamedTuple):
             raise ValueError(problem)
         try:
             origin = Origin.of(parts.scheme, parts.hostname, parts.port)
-        except ValueError as error:  # from an invalid port
+        except ValueError as error:  # the port is invalid
             raise ValueError(f"{problem}: {error}") from None
         return cls(origin, parts.path.rstrip("/"))
 
@@ -271,7 +271,7 @@ class _OriginRoutes:
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
     ) -> SandboxResponse:
-        """Answer a request through the most specific route, preferably of a server that knows the key."""
+        """Answer a request through the most specific route, preferring servers that know the key."""
         route = max(
             enumerate(self.routes),
             key=lambda each: (each[1].match_length(target), each[1].is_known_key(key), each[0]),
@@ -377,14 +377,14 @@ def _methods_to_hook() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
 def _connect_hook(scheme: str) -> Callable[[Any], Any]:
     def hook(connect: Callable[[Any], None]) -> Callable[[Any], None]:
         def replacement(self: Any) -> None:
-            tunnel = getattr(self, "_tunnel_host", None)  # through a proxy
+            tunnel = getattr(self, "_tunnel_host", None)  # set for a connection through a proxy
             at = _ORIGINS.find("https", tunnel, self._tunnel_port) if tunnel else None
             at = at or _ORIGINS.find(scheme, self.host, self.port)
             if at is None:
                 connect(self)
                 return
             self.sock = MemorySocket(at, self.timeout)
-            self.is_verified = True  # to prevent a warning of urllib3
+            self.is_verified = True  # to prevent a warning from urllib3
 
         return replacement
 

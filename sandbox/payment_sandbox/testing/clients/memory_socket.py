@@ -33,7 +33,7 @@ class Target(Protocol):
 
 
 class MemorySocket:
-    """The part of ``socket.socket`` in use by ``http.client`` and urllib3, for one request."""
+    """The part of ``socket.socket`` that ``http.client`` and urllib3 use, for one request."""
 
     def __init__(self, target: Target, timeout: Any = None) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""Sessions of ``requests`` for calls to the sandbox without sockets."""
+"""``requests`` sessions for calls to the sandbox without sockets."""
 
 from collections.abc import Mapping
 from http.client import HTTPMessage
@@ -38,7 +38,7 @@ def _convert_error(error: CutOff | ResponseTimeout) -> requests.RequestException
 
 
 class DirectSession:
-    """The part of ``requests.Session`` in use by the client, at a third of the cost."""
+    """The part of ``requests.Session`` that the client uses, at a third of the cost."""
 
     def __init__(self, server: "Server") -> None:
         self._in_process = InProcess(server)
@@ -141,7 +141,7 @@ def _body_bytes(body: Any) -> bytes:
 
 
 def _to_urllib3_response(answer: SandboxResponse) -> HTTPResponse:
-    """Convert a response to a network response, with its cookies."""
+    """Convert a response, with its cookies, to a urllib3 response."""
     message = HTTPMessage()
     for name, value in answer.headers:
         message[name] = value

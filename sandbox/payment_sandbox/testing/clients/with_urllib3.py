@@ -48,7 +48,7 @@ def _pool_classes(server: "Server") -> dict[str, type[HTTPConnectionPool]]:
         if (connection.host, connection.port) != (address.hostname, port_of(address)):
             return False
         sock: Any = MemorySocket(target, connection.timeout)
-        connection.sock, connection.is_verified = sock, True  # to prevent a warning of urllib3
+        connection.sock, connection.is_verified = sock, True  # to prevent a warning from urllib3
         return True
 
     class InProcessHttp(HTTPConnection):

@@ -120,7 +120,7 @@ class AsgiShop:
         except TimeLimitExceeded as late:
             if exchange.is_whole:
                 return ReceiverAnswer(exchange.body, location=exchange.location)
-            if exchange.error is not late:  # the position at the cancellation
+            if exchange.error is not late:  # shows where the coroutine was cancelled
                 late.__cause__ = exchange.error
             raise
         except Exception as error:  # frameworks reraise errors after a 500 response
@@ -138,7 +138,7 @@ class AsgiShop:
             self._loop_on_thread().run(exchange.run, TIMEOUT_SECONDS)
         elif is_django(self._application):
             with LOADING:
-                from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
+                from asgiref.sync import async_to_sync  # makes Django's synchronous views run on this thread
 
             async_to_sync(run_within)(exchange.run, TIMEOUT_SECONDS)
         else:

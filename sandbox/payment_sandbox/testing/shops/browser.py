@@ -1,4 +1,4 @@
-"""A customer's browser in a shop of this process."""
+"""A customer's browser for a shop in this process."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ TRANSFER_ENCODING: Final = "HTTP_TRANSFER_ENCODING"  # dropped, because the body
 
 
 class _BrowserExchange(AsgiExchange):
-    """A request of any method, with its whole response."""
+    """A request with any method, and its whole response."""
 
     def __init__(self, application: Any, environ: dict[str, Any]) -> None:
         self._environ = environ
@@ -160,7 +160,7 @@ class Browser:
             answer.close()
 
     def close(self) -> None:
-        """Stop the browser's event loop, if any; called at the end of the test."""
+        """Stop the browser's event loop, if any, at the end of the test."""
         if self._bridge is not None:
             self._bridge.close()
 

@@ -41,7 +41,7 @@ class _ChoiceReader(HTMLParser):
             self.choices.setdefault(name, []).append(value)
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave a select."""
+        """Record the end of a select."""
         if tag == "select":
             self._select = ""
 
@@ -85,7 +85,7 @@ def add_cents(form: FormBody, difference: int) -> bytes:
 
 
 def change_choice(form: FormBody) -> bytes:
-    """Replace the last choice of a form, which usually is the payment method, with the next option."""
+    """Replace the last choice in a form, usually the payment method, with the next option."""
     for name, values in reversed(list(form.choices.items())):
         for number, value in enumerate(values):
             other = values[(number + 1) % len(values)]
@@ -97,12 +97,12 @@ def change_choice(form: FormBody) -> bytes:
 
 
 def _is_plain(body: bytes) -> bool:
-    """Return whether values are not encoded: in JSON and multipart."""
+    """Return whether the body has unencoded values, as in JSON and multipart."""
     return body.lstrip().startswith((b"{", b"[", b"--"))
 
 
 def _field_pattern(name: str, value: str, body: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of a field with this value, in the encoding of a body."""
+    """Return a pattern that finds a field with this value in a body."""
     if _is_plain(body):
         field, text = (re.escape(each.encode()) for each in (name, value))
         json, multipart = rb'"%s"\s*:\s*"' % field, rb'name="%s"\r\n(?:[^\r\n]+\r\n)*\r\n' % field

@@ -46,7 +46,7 @@ class WsgiShop:
         self._application = application
 
     def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
-        """Deliver one webhook; report the status with the first chunk; return the answer, truncated.
+        """Deliver one webhook; report the status with the first chunk; return the truncated answer.
 
         If a test on an event loop awaits the call behind the webhook, the application runs on that thread.
         """
@@ -90,7 +90,7 @@ ACCEPTED_APPLICATIONS: Final = (
 WSGI_PARAMETERS: Final = 2
 ASGI_PARAMETERS: Final = 3
 NO_DEFAULT: Final = inspect.Parameter.empty
-_KNOWN_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # of accepted applications
+_KNOWN_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # classes of accepted applications
 POSITIONAL_KINDS: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -98,7 +98,7 @@ def wrap_application(application: Any) -> "WsgiShop | AsgiShop":
     """Wrap a WSGI or ASGI application.
 
     Raises:
-        TypeError: the value is neither; the message describes accepted values.
+        TypeError: the value is neither; the message describes the accepted values.
     """
     if type(application) in _KNOWN_WSGI_CLASSES:
         return WsgiShop(application)
@@ -249,7 +249,7 @@ class Receiver:
                 self._running[thread_id] = outer
 
     def locate_handler(self, thread_id: int) -> str | None:
-        """Locate the handler that a thread waits for; return None without a handler."""
+        """Locate the handler that a thread waits for; return None if there is none."""
         running = self._running.get(thread_id)
         return None if running is None else self._append_notes(running, location_on_thread(running.thread))
 
@@ -298,7 +298,7 @@ class Receiver:
     def may_have_called(self) -> bool:
         """Return whether the caller may be a webhook handler, which must not wait for webhooks.
 
-        The test's own thread counts only while it runs a handler, and a handler only until its timeout.
+        The test's own thread counts only while it runs a handler; a handler counts only until its timeout.
         """
         thread_id = get_ident()
         running = CURRENT_HANDLER.get()

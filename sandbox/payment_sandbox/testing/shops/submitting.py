@@ -1,4 +1,4 @@
-"""Varies the submission of a shop's form: twice, with another value, or after another customer."""
+"""Varies how a shop's form is submitted: twice, with another value, or after another customer."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +24,7 @@ class Submission(NamedTuple):
     """A variation of a submission: by default a second submission, ``at_once`` or afterwards."""
 
     at_once: bool = False
-    fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, submitted once
+    fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, which is submitted once
     after_other_customer: Callable[[], None] | None = None  # called after a submission by another customer
 
 
@@ -45,7 +45,7 @@ class _SubmissionRun:
         return self._choose(path, form.details), form
 
     def read_page(self, content_type: str, page: bytes) -> None:
-        """Add the choices of a page."""
+        """Add the choices on a page."""
         if content_type.startswith(HTML_TYPE):
             self._choices |= read_choices(page.decode(errors="replace"))
 
@@ -54,7 +54,7 @@ _runs: Final[list[_SubmissionRun]] = []  # the current run, if any
 
 
 def set_submission_chooser(choose: SubmissionChooser | None) -> None:
-    """Set the function that varies submissions; None for no variations."""
+    """Set the function that varies submissions; None disables variations."""
     _runs[:] = [_SubmissionRun(choose)] if choose is not None else []
 
 
@@ -74,7 +74,7 @@ class RepeatedRequest:
             start(self._thread)
 
     def end(self) -> None:
-        """Wait for the answer to the second request, and ignore its exceptions."""
+        """Wait for the answer to the second request, and ignore exceptions."""
         if self._thread is not None:
             self._thread.join()
         else:
@@ -84,7 +84,7 @@ class RepeatedRequest:
 def answer_submission(
     environ: Environ, answer: Callable[[Environ, Any], Any], start_response: Any = None
 ) -> Any:
-    """Answer a WSGI request from a test, with the variation of the rehearsal, if any."""
+    """Answer a WSGI request from a test, applying the rehearsal's variation, if any."""
     if not _runs:
         return answer(environ, start_response)
     run = _runs[-1]
@@ -162,7 +162,7 @@ Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
-    """Answer an ASGI request from a test, with the variation of the rehearsal, if any."""
+    """Answer an ASGI request from a test, applying the rehearsal's variation, if any."""
     if not _runs:
         await answer(scope, receive, send)
         return

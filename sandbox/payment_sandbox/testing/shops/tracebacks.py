@@ -33,7 +33,7 @@ CALLING_FRAMES: Final[ContextVar[Frames]] = ContextVar("calling_frames", default
 
 
 def stack_frames() -> Frames:
-    """Return the frames on this thread, and those of the coroutine that made the current call."""
+    """Return the frames on this thread, and the frames of the coroutine that made the current call."""
     own = tuple((frame.f_code.co_filename, number) for frame, number in walk_stack(sys._getframe(1)))
     return own + CALLING_FRAMES.get()
 
@@ -59,7 +59,7 @@ CURRENT_HANDLER: "Final[ContextVar[RunningHandler | None]]" = ContextVar("runnin
 
 
 class _ExceptionRecorder(logging.Handler):
-    """Records exceptions logged during a handler."""
+    """Records exceptions logged while a handler runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         running = CURRENT_HANDLER.get()
@@ -68,7 +68,7 @@ class _ExceptionRecorder(logging.Handler):
 
 
 _RECORDER: Final = _ExceptionRecorder()
-_recorded_handlers: Final[list[RunningHandler]] = []  # while not empty, the root logger has the listener
+_recorded_handlers: Final[list[RunningHandler]] = []  # the recorder is attached while this has entries
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def location_on_thread(thread_id: int) -> str:
 
 
 def location_of_error(error: BaseException) -> str:
-    """Locate the code at its cancellation."""
+    """Locate the code that raised an error, such as a cancellation."""
     chain = _with_causes(error)
     stacks = [_shorten(TracebackException.from_exception(each).stack) for each in chain]
     own = [stack for stack in stacks if any(_is_shop_code(frame.filename) for frame in stack)]

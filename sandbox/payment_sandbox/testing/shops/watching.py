@@ -52,7 +52,7 @@ class ShopRequest:
         return bool(self._deferred)
 
     def end(self) -> None:
-        """Deliver the deferred webhooks, and return after their answers."""
+        """Deliver the deferred webhooks, and return once they are answered."""
         deferred, self._deferred = self._deferred, []
         if self._deliver is not None:
             self._deliver(deferred)
@@ -62,13 +62,13 @@ _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_reque
 
 
 def current_request() -> ShopRequest | None:
-    """Return the request from the test to its shop that runs this code; None outside such a request."""
+    """Return the test's request to its shop during which this code runs; None outside such a request."""
     return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 
 @contextmanager
 def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
-    """Track a request in the context; yield None for a webhook, or a request by the shop itself."""
+    """Track a request in the context; yield None for webhooks and the shop's own requests."""
     if CURRENT_HANDLER.get() is not None or _CURRENT_REQUEST.get() is not None:
         yield None
         return
@@ -91,7 +91,7 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
             try:
                 pieces: Iterable[bytes] = original_call(self, environ, start_response)
                 if request is not None and request.has_deferred:
-                    pieces = read_whole(pieces)  # webhooks follow the response
+                    pieces = read_whole(pieces)  # read first, because webhooks follow the response
             except BaseException:
                 _end(request)
                 raise
@@ -240,7 +240,7 @@ def _wrap_async_handler(original_call: Any) -> Any:
 
 
 def is_django(application: object) -> bool:
-    """Return whether an application is a handler of Django."""
+    """Return whether an application is a Django handler."""
     return type(application).__module__.startswith("django.")
 
 
