@@ -12,11 +12,11 @@ BATCH_MAX: Final = 64
 
 
 class _Call(Generic[Item, Result]):
-    """A waiting call, which another caller runs, or which becomes the first call of a batch."""
+    """A waiting call: either another caller runs it, or it becomes the first call of a batch."""
 
     def __init__(self, item: Item) -> None:
         self.item = item
-        self.batch: Sequence[_Call[Item, Result]] = ()  # run by this call's thread
+        self.batch: Sequence[_Call[Item, Result]] = ()  # the batch that this call's thread runs
         self.result: Result | None = None
         self.error: BaseException | None = None
         self._turn = Lock()

@@ -19,7 +19,7 @@ from psycopg_pool import ConnectionPool
 from payment_sandbox.storage.codec import NotStored, StateRefused, join_problems
 
 STATEMENT_SECONDS: Final = 5.0
-START_SECONDS: Final = 10  # to establish the first connection
+START_SECONDS: Final = 10  # timeout for the first connection
 CONNECT_SECONDS: Final = 4
 POOL_SECONDS: Final = 5.0  # the wait for a connection from the pool
 CONNECTIONS_MAX: Final = 16

@@ -184,7 +184,7 @@ class PostgresSession:
 
 
 class Database(ClusterTables):
-    """One server's access to the database of a company's sandbox."""
+    """A server's access to the database that a company's servers share."""
 
     def __init__(self, address: str, server_id: str, real: RealTime) -> None:
         """Connect, and migrate the schema.

@@ -46,7 +46,7 @@ DELETED_MESSAGE: Final = "the project was deleted in the meantime"
 
 
 class SharedStorage(Storage):
-    """Creates the stores of one project, one per epoch, with a common replica."""
+    """Creates a project's stores, one per epoch, which share a replica."""
 
     def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
         self.replica = replica
@@ -179,7 +179,7 @@ class SharedStorage(Storage):
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server is sending webhooks of the project."""
+        """Whether another server is sending the project's webhooks."""
         return bool(self.replica.jobs) and self.replica.courier not in (None, self._database.server_id)
 
     @property
@@ -260,7 +260,7 @@ def flush_all(database: SharedDatabase) -> None:
     while unflushed:
         try:
             project_id, project = unflushed.popitem()
-        except KeyError:  # removed by another thread
+        except KeyError:  # another thread has removed the last entry
             break
         records = list(project.epoch.journal.take_unstored())
         histories.append((project, records))
@@ -295,7 +295,7 @@ def _take_new_events(project: Project) -> list[tuple[str, str]]:
 
 
 class SharedStore(RowStore):
-    """Writes to the database; commits in the open transaction of the project."""
+    """A store that writes to the database, and commits in the project's open transaction."""
 
     is_shared = True
     database: SharedDatabase

@@ -1,4 +1,4 @@
-"""An answer of the service under verification."""
+"""An answer from the service under verification."""
 
 import json
 import re

@@ -284,7 +284,7 @@ def _open_reference(url: str | None, key: str, options: dict[str, Any]) -> "Iter
 
 @contextmanager
 def _connect(option: str, url: str, key: str, options: dict[str, Any]) -> "Iterator[Service]":
-    """Connect to the service at a URL, with a payer and a receiver of its webhooks."""
+    """Connect to the service at a URL, with a payer and a webhook receiver."""
     import requests
 
     from payment_sandbox_verify.service import UNLIMITED, Pace, pause
@@ -320,7 +320,7 @@ def _connect(option: str, url: str, key: str, options: dict[str, Any]) -> "Itera
 
 
 def _open_receiver(url: str | None, port: int, *, is_local: bool) -> "WebhookReceiver | None":
-    """Open a receiver of webhooks; a server on this machine reaches it without a tunnel."""
+    """Open a webhook receiver, which a server on this machine reaches without a tunnel."""
     from payment_sandbox.client.receiver import WebhookReceiver
 
     if url is None and not is_local:

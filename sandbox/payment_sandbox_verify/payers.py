@@ -151,7 +151,7 @@ class FormPayer:
         return self._request_page("POST", form.action, {**form.fields, **({name: value} if name else {})})
 
     def _request_page(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
-        """Request a page; return it, and the URL of a redirect to another host, if any."""
+        """Request a page; return the page, and the URL of any redirect to another host."""
         host = urlsplit(url).netloc
         headers = (
             {**HTML_HEADERS, "Origin": f"{urlsplit(url).scheme}://{host}"}

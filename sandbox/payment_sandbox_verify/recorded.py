@@ -174,7 +174,7 @@ ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
 
 
 class Mirror:
-    """Replays recorded calls in the sandbox, along with the actions of the real customers."""
+    """Replays recorded calls in the sandbox, along with the actions by the real customers."""
 
     def __init__(self, service: "Service", client: "SandboxClient") -> None:
         self.answers: list[ServiceAnswer] = []
@@ -247,7 +247,7 @@ class Mirror:
         self._now = at if self._now is None else max(at, self._now)
 
     def _choose_bank(self, request_body: Any) -> None:
-        """Replace the bank with one from the sandbox's own list."""
+        """Replace the bank with a bank from the sandbox's own list."""
         details = _transaction_details(request_body)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer

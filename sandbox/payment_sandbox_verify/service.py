@@ -70,7 +70,7 @@ FINAL_STATUSES: Final = ("cancelled", "expired", "error")
 JSON_TYPE: Final = "application/json"
 IGNORED_FIELDS_HEADER: Final = "Sandbox-Ignored-Fields"
 MARKER: Final = "payment-sandbox verify"
-"""The description of the created orders, which explains them in the account's order list."""
+"""The description of created orders, which tells readers of the account's order list what they are."""
 
 
 ATTEMPTS_MAX: Final = 5
@@ -174,7 +174,7 @@ class Service:
         self.code_count = 0  # QR requests, which cannot be cancelled
         self._probe = ""
         self._call_counts: Counter[tuple[Any, ...]] = Counter()
-        self._origins: dict[str, int] = {}  # by order id: a hash of the requests that created and changed it
+        self._origins: dict[str, int] = {}  # hashes of the requests that created and changed each order
         self.retry_count = 0
         self._answer_seconds = answer_seconds
         self._failed_calls = 0  # consecutive unanswered calls
@@ -241,7 +241,7 @@ class Service:
         self.code_count += answer.is_success and (answer.method, answer.path) == ("POST", CODES_PATH)
 
     def begin_probe(self, probe: str) -> None:
-        """Start the calls of a probe."""
+        """Start a probe; the following calls belong to it."""
         self._probe = probe
         self._call_counts.clear()
 
@@ -437,7 +437,7 @@ class Service:
         return self.read(order), return_url
 
     def clean_up(self) -> dict[str, str]:
-        """Cancel or refund all created orders; return the remainder or problem of each, by order id."""
+        """Cancel or refund all created orders; return what remains of each, or its problem, by order id."""
         remaining: dict[str, str] = {}
         self.is_interrupted = False
         for order_id in list(self.created_orders.orders):
@@ -449,7 +449,7 @@ class Service:
         return remaining
 
     def _clean_up_order(self, order_id: str) -> str | None:
-        """Cancel or refund an order; return the remainder or problem, or None if the order has ended."""
+        """Cancel or refund an order; return what remains or the problem, or None if the order has ended."""
         path = f"{ORDERS_PATH}{order_id}/"
         try:
             if self.call("DELETE", path).is_success:

@@ -156,7 +156,7 @@ def summarize(
     remaining: Mapping[str, str],
     reason_unchecked: str | None = None,
 ) -> VerificationResult:
-    """Sum up checks; ``reason_unchecked`` is the reason for rules without a check."""
+    """Sum up checks; ``reason_unchecked`` explains why the other rules have no check."""
     verdicts = sum_up(checks)
     known = rules()
     for rule, reason in uncovered_rules(known):
@@ -173,7 +173,7 @@ def _sort_by_rule(verdicts: Mapping[str, RuleReport], known: list[Rule]) -> dict
 
 
 class ReferenceSandbox(NamedTuple):
-    """A sandbox to compare services with, and the client that advances its clock."""
+    """A sandbox with which services are compared, and the client that advances its clock."""
 
     service: Service
     client: "SandboxClient"

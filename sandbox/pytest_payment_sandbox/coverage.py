@@ -1,4 +1,4 @@
-"""Reports the payment coverage of a suite: the cases covered by its tests, by analogy with code coverage."""
+"""Reports the payment coverage of a suite: the cases that its tests cover, analogous to code coverage."""
 
 import json
 from collections import defaultdict

@@ -34,8 +34,8 @@ def cancel_timeout(item: pytest.Item) -> None:
 class RunWatchdog:
     """A watchdog on a separate thread, for the next run on the current thread.
 
-    After the time limit, ``stop_soon`` makes the run stop at its next call to the sandbox; for a run
-    without calls, ``abandon`` follows. Both callbacks receive the position of the run in the code.
+    After the time limit, ``stop_soon`` makes the run stop at its next call to the sandbox; if the run makes
+    no calls, ``abandon`` follows. Both callbacks receive the position of the run in the code.
     """
 
     def __init__(

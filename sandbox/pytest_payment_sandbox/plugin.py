@@ -199,7 +199,7 @@ def rehearsal_of(session: pytest.Session) -> Any:
 def pytest_runtest_call(item: pytest.Item) -> Any:
     """Review the shop's calls in a test that passed."""
     instance: Any = getattr(item, "instance", None)
-    if hasattr(instance, "_close_payment_sandbox"):  # the mixin reviews in its clean-up
+    if hasattr(instance, "_close_payment_sandbox"):  # the mixin runs the review in its clean-up
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)

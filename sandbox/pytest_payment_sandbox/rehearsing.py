@@ -326,7 +326,7 @@ def _changed_line(run: RehearsedRun) -> str:
 
 
 def _advance(project: PaymentSandbox, until: datetime) -> None:
-    with suppress(Exception):  # errors of handlers are ignored, because the test has ended
+    with suppress(Exception):  # errors from handlers are ignored, because the test has ended
         project.clock.advance(to=until, timeout_seconds=20)
 
 
@@ -507,7 +507,7 @@ class _TestRuns:
 
     @cached_property
     def is_thread_safe(self) -> bool:
-        """Whether the shop's handlers work on threads other than the test's; False without webhooks."""
+        """Whether the shop's handlers work on threads other than the test's; False if none ran."""
         baseline = self._baseline
         if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
             return False

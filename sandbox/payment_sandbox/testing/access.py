@@ -62,7 +62,7 @@ class SandboxAccess:
 
         try:
             listener: LazyServer | NoPort = LazyServer()
-        except RuntimeError:  # from pytest-socket and similar plugins
+        except RuntimeError:  # raised by pytest-socket and similar plugins
             listener, self._has_no_port = NoPort(), True
         try:
             server = build(

@@ -28,4 +28,4 @@ class Loop(Protocol):
 
 
 CALLING_LOOP: Final[ContextVar[Loop | None]] = ContextVar("calling_loop", default=None)
-"""The loop that awaits the blocking call of this thread."""
+"""The loop that awaits the blocking call on this thread."""

@@ -233,7 +233,7 @@ class PaymentSandbox(ShopInProcess):
 
     @cached_property
     def httpx_transport(self) -> Any:
-        """A transport for ``Client`` and ``AsyncClient`` of httpx and httpx2, without sockets."""
+        """A transport for ``Client`` and ``AsyncClient`` in httpx and httpx2, without sockets."""
         with LOADING:
             from payment_sandbox.testing.clients.with_httpx import HttpxTransport
 

@@ -25,8 +25,8 @@ OWN_MODULES: Final = "payment_sandbox."
 def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
     """Return the timeline for the report of a failure; a read error must not hide the failure of the test.
 
-    If the test used the sandbox wrongly, and the shop has made no call, the timeline is empty: it would only
-    say that no call has arrived.
+    The timeline is empty if the test misused the sandbox and the shop made no call: a timeline would only say
+    that no call has arrived.
     """
     try:
         if failure is not None and _is_misuse(failure) and not project.client.journal():

@@ -38,7 +38,7 @@ class MarkerOptions(NamedTuple):
     """The settings, scenario and intercepted URLs from pytest's markers and options."""
 
     settings: dict[str, Any]
-    scenario: Any  # None: the scenario of the class
+    scenario: Any  # None means the scenario of the class
     urls: list[tuple[str, str | None]]
 
 
@@ -150,7 +150,7 @@ class PaymentSandboxMixin(Base):
 
 
 def _judge(failure: BaseException | None) -> None:
-    """Judge the run of a rehearsal before the test case is torn down."""
+    """Judge a rehearsal run before the test case is torn down."""
     run = current_test()
     if run is not None and not isinstance(failure, KeyboardInterrupt):
         run.end(failure)

@@ -39,7 +39,7 @@ def with_attempt(order: Order, index: int, attempt: Attempt) -> Order:
 
 
 def end_attempt(shop: Shop, number: int, index: int, status: str) -> Shop:
-    """End an attempt without payment.
+    """End an unpaid attempt.
 
     Server to server, the order has the status of its attempt (A11, A12). On the hosted page the customer
     can choose again, so the order stays ``processing`` until its page expires (A11, SET-18).
@@ -111,7 +111,7 @@ def set_authorization(shop: Shop, number: int, index: int, authorization: Author
 
 
 def end_authorization(shop: Shop, number: int, index: int) -> Shop:
-    """Capture a delayed authorization, or expire any other (CAP-03, CAP-05, CAP-07, SET-44)."""
+    """Capture a delayed authorization, or expire any other kind (CAP-03, CAP-05, CAP-07, SET-44)."""
     authorization = shop.orders[number].attempts[index].authorization
     assert authorization is not None, "it is due"
     if authorization.is_delayed:

@@ -1,4 +1,4 @@
-"""The events of orders: actions of customers, banks, screenings and processors, and expiries."""
+"""The events of orders: actions by customers, banks, screenings and processors, and expiries."""
 
 from collections.abc import Callable
 from dataclasses import replace

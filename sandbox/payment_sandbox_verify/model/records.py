@@ -218,13 +218,13 @@ class Order:
 
     amount: int
     status: str
-    expires: datetime | None  # None for an order without a hosted page
+    expires: datetime | None  # None if the order has no hosted page
     lines: tuple[LineItem, ...] = ()
     customer: str = ""
     offered: tuple[str, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     description: str = ""
-    webhook_url: str = ""  # of this order (ORD-10, HOOK-04); "" uses the project's (HOOK-03)
+    webhook_url: str = ""  # this order's URL (ORD-10, HOOK-04); "" means the project's (HOOK-03)
     has_acted: bool = False  # whether the customer has acted
     from_code: bool = False
     refunds: tuple[Refund, ...] = ()
@@ -296,7 +296,7 @@ class Shop:
     now: datetime = START
     mode: str = "test"
     authorized_status: str = "completed"
-    is_reachable: bool = True  # whether the shop answers webhooks with 200, not 503
+    is_reachable: bool = True  # whether the shop answers webhooks with 200 rather than 503
     orders: tuple[Order, ...] = ()
     cards: tuple[StoredCard, ...] = ()
     codes: tuple[QrRequest, ...] = ()

@@ -35,7 +35,7 @@ def failing_webhook(service: Service) -> Checks:
 
 
 def _retry_delays(service: Service, order: ServiceAnswer) -> Iterator[int]:
-    """Yield the delay of each retry in seconds, up to one retry too many."""
+    """Yield the delay of each retry in seconds, including a retry that exceeds the limit."""
     for nth in range(2, ATTEMPTS + 2):
         seconds = _wait_for_retry(service, order, nth)
         if seconds is None:

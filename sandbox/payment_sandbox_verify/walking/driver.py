@@ -72,7 +72,7 @@ class Driver:
         self._transactions: dict[str, list[str]] = {}
 
     def send(self, call: calls.Call) -> ServiceAnswer:
-        """Send a call of the model."""
+        """Send a call from the model."""
         answer: ServiceAnswer = getattr(self, f"_{type(call).__name__.lower()}")(call)
         return answer
 

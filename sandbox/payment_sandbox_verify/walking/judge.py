@@ -163,7 +163,7 @@ class Judge:
         self.history: list[Call] = []
         self.rules: Counter[str] = Counter()
         self.unspecified_calls = 0
-        self.answer: ServiceAnswer | None = None  # the answer to the last call, if the model allows it
+        self.answer: ServiceAnswer | None = None  # the last call's answer, if the model allows it
         self._is_untagged = False
         # the rules on modification times that did not change with the status
         self.unchanged_times: set[str] = set()
@@ -206,7 +206,7 @@ class Judge:
     def compare_reads(
         self, allowed: Sequence[Outcome] = (), call: Call | None = None, answer: ServiceAnswer | None = None
     ) -> list[Deviation]:
-        """Read the orders; compare them with the closest allowed outcome, or with the present state.
+        """Read the orders; compare them with the closest allowed outcome, or with the current state.
 
         If the ``answer`` to the call is an order, it is compared as well.
         """
@@ -288,7 +288,7 @@ class Judge:
                 yield Deviation(("SET-48", "SET-26"), "a refund lacks the flag is-refund")
 
     def _find_instability(self, shop: Shop, reads: OrderReads) -> Iterator[Deviation]:
-        """Find changes without a cause, and missing changes (SET-32, TEV-01)."""
+        """Find changes that have no cause, and missing changes (SET-32, TEV-01)."""
         for number, answer in reads.items():
             order = shop.orders[number]
             state = replace(order, webhooks=(), refunds=tuple(replace(r, webhooks=()) for r in order.refunds))
@@ -328,7 +328,7 @@ def report_contradiction(outcome: Outcome, call: Call, answer: ServiceAnswer) ->
 
 
 def proven_rules(answer: ServiceAnswer, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return the rules of a refusal, or the rules on the status of a success."""
+    """Return the rules that a refusal proves, or for a success, the rules on its status."""
     if not answer.is_success:
         return outcomes[0].rules
     return {CREATED: ("END-02", "SET-07"), OK: ("SET-07",)}.get(answer.status, ())

@@ -59,7 +59,7 @@ class CallSequence(NamedTuple):
 
 
 def _accepted_calls() -> Iterator[tuple[str, list[Call]]]:
-    """Yield the name and the accepted calls of each sequence."""
+    """Yield each sequence's name and accepted calls."""
     page = Create(AMOUNT, period="P2D", **LINES_AND_CUSTOMER)
     new_amount = Update(0, amount=AMOUNT + 1)
     yield (
@@ -221,7 +221,7 @@ def _refused_calls(shop: Shop, seen: set[tuple[object, ...]]) -> Iterator[Call]:
 
 
 def _call_kind(shop: Shop, call: Call, outcomes: Outcomes) -> tuple[object, ...]:
-    """Return the kind of a call in a kind of state; the sequences make one call of each."""
+    """Return the kind of a call and of the state; the sequences make one call of each such kind."""
     order = shop.orders[-1]
     attempts = [
         (a.status, a.facts.authorizes, a.facts.is_invoice, a.captured > 0) for a in order.attempts[-1:]

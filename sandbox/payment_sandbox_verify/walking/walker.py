@@ -66,7 +66,7 @@ class PageDriver(Driver):
 
 
 class ExpectedWebhooks(NamedTuple):
-    """The expected number of webhooks of an order or refund, with its last status and its project."""
+    """The expected number of webhooks for an order or refund, with its last status and project."""
 
     id: str
     changes: int
@@ -84,14 +84,14 @@ def _expected_webhooks(driver: PageDriver, shop: Shop) -> Iterator[ExpectedWebho
 
 
 class Walker:
-    """A run of all call sequences; the last probe counts the webhooks of their orders."""
+    """A run of all call sequences; the last probe counts the webhooks for their orders."""
 
     def __init__(self) -> None:
         self._expected: list[ExpectedWebhooks] = []
         self._created: set[object] = set()  # creation times
 
     def probes(self) -> Iterator[Probe]:
-        """Yield a probe for each sequence, and one for the webhooks of all orders."""
+        """Yield a probe for each sequence, and a probe for the webhooks of all orders."""
         for sequence in call_sequences():
             yield Probe(partial(self._walk, sequence), sequence.rules, sequence.is_costly, sequence.name)
         yield Probe(self._check_all_webhooks, WEBHOOK_RULES, False, "webhooks of all orders")
@@ -118,7 +118,7 @@ class Walker:
         self._expected += list(_expected_webhooks(driver, judge.shop))
 
     def _check_modification_times(self, service: Service, judge: Judge) -> Checks:
-        """Report modification times that ignore status changes, unless the service's clock is frozen."""
+        """Report modification times that miss status changes, unless the service's clock is frozen."""
         self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS_PATH}
         if len(self._created - {MISSING}) > 1:
             yield from (check_that(rule, False, UNCHANGED_TIME) for rule in sorted(judge.unchanged_times))

@@ -18,9 +18,9 @@ class OrderRecord(NamedTuple):
 
     order_id: str
     status: str
-    received: int  # captured, or paid without a capture
-    authorized: int  # including expired and voided authorizations
-    capturable: bool  # at present
+    received: int  # captured, or paid in one step
+    authorized: int  # includes expired and voided authorizations
+    capturable: bool  # can still be captured
     refunded: int
 
 

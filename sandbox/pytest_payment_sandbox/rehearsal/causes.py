@@ -121,7 +121,7 @@ class VariationFamily(NamedTuple):
 
     names: frozenset[str]
     cause: str
-    kinds_min: int = 2  # minimum number of kinds of steps; below it, the smallest change explains more
+    kinds_min: int = 2  # minimum number of kinds of steps; with fewer, the smallest change explains more
 
 
 def _change_names(kinds: Sequence[str], *names: str) -> frozenset[str]:

@@ -55,9 +55,10 @@ def find_extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]
 
 
 def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:
-    """Find captured money without goods after a repeated capture was refused.
+    """Find captures whose goods never shipped after a repeated capture was refused.
 
-    The response to the first capture was lost. A shop that takes the refusal for a failure never ships.
+    The response to the first capture was lost. A shop that mistakes the refusal for a failure never ships the
+    goods.
     """
     records, refused = order_records(project), _orders_with_refused_repetition(project)
     for entry in entries:

@@ -88,7 +88,7 @@ class Exploration(NamedTuple):
     notes: list[str]
     unplayed: Sequence[str] = ()
     """Reasons why some or all of the selected variation was not played."""
-    duplicates: int = 0  # tried variations that stopped early as duplicates of an earlier run
+    duplicates: int = 0  # tried variations that stopped early because they duplicated an earlier run
     repeated: int = 0  # tried variations with the same final state as another variation
 
 
@@ -120,9 +120,7 @@ class Explorer:
         self._first = first
         self._threads = threads
         self._fruitful = fruitful
-        self._findings: dict[
-            tuple[str, str], RehearsalFinding
-        ] = {}  # by the kind and the place of the problem
+        self._findings: dict[tuple[str, str], RehearsalFinding] = {}  # by the problem's kind and place
         self._tried: dict[ChangedSteps, RunResult] = {}
         self._usual_signs: Signs = frozenset()  # signs of the unchanged test
         self._final_states: Counter[tuple[Sequence[str], State]] = Counter()

@@ -41,7 +41,7 @@ ONE_DAY: Final = timedelta(days=1)
 JUDGING_PERIOD: Final = timedelta(days=40)
 ONE_SECOND: Final = timedelta(seconds=1)
 THREE_DAYS_VARIATION: Final = "three-days"
-EARLY_EXPIRY_MAX: Final = timedelta(days=4)  # including the duration of the test itself
+EARLY_EXPIRY_MAX: Final = timedelta(days=4)  # includes the duration of the test itself
 UNANSWERED_RULE: Final = "HOOK-09"
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
 ACCEPTED_STATUSES: Final = range(200, 300)
@@ -126,7 +126,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
 
 
 def judge(trial: Trial, advance: Advance, books: Books | None) -> RunVerdict:
-    """Judge a run at the end of its test, and once more when no events are due.
+    """Judge a run at the end of its test, and again once no events are due.
 
     A run stops early if an earlier run was in the same state at the end of the test, or a day later.
     """
@@ -294,7 +294,7 @@ def _next_number(delivery: Delivery) -> int | None:
 
 
 def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
-    """Judge a run by its calls and responses only, such as after an error in the books."""
+    """Judge a run only by its calls and responses, for example after an error in the books."""
     reason = f"{type(error).__name__}: {error}".partition("\n")[0]
     problem = BookProblem("not-judged", f"the run could not be judged: {reason}")
     return RunVerdict(
@@ -316,7 +316,7 @@ def hang_problem(location: str) -> BookProblem:
 def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> RunVerdict:
-    """Judge a run of a suite by its calls and its failure only; ``steps`` has the steps of all projects."""
+    """Judge a run of a suite only by its calls and its failure; ``steps`` has the steps of all projects."""
     problems = _test_failures("suite", failure, changes)
     excused_rules = UNRELATED_RULES | _excused_rules(changes)
     for run in runs:
@@ -445,7 +445,7 @@ def _find_mistakes(
 
 
 def _pick_one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
-    """Return one problem of each kind, first the problems with money or goods, which show the cost."""
+    """Return one problem of each kind, preferably with money or goods, to show the cost."""
     by_kind = {problem.kind: problem for problem in problems}.values()
     return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_SPECIFIC_KINDS))
 

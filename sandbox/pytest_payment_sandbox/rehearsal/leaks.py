@@ -110,5 +110,5 @@ def _read_columns(database: Path) -> Iterator[tuple[str, Column]]:
 
 
 def _as_text(value: Column) -> Column:
-    """Return integers as text: a card number can be stored as an integer."""
+    """Return integers as text, because a card number can be stored as an integer."""
     return str(value) if isinstance(value, int) else value

@@ -50,7 +50,7 @@ class JobPace:
         self._project = project
         self._jobs: dict[int, _JobHistory] = defaultdict(
             _JobHistory
-        )  # by function, because names are not unique
+        )  # keyed by function, because names are not unique
         self.busy: dict[str, list[datetime]] = defaultdict(list)
         self.baseline_busy: BusyTimes | None = None  # busy times in the unchanged test
         self.has_test_ended = False

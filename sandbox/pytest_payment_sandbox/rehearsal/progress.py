@@ -29,7 +29,7 @@ class Progress:
             self._write(text)
 
     def record(self, findings: int, until_seconds: float, subject: str = "") -> None:
-        """Count a tried variation; write a line if it is time. ``until_seconds`` is the end of the budget."""
+        """Count a tried variation; write a line if one is due. ``until_seconds`` is the end of the budget."""
         self.tried += 1
         self.findings = findings
         now = monotonic_seconds()

@@ -88,7 +88,7 @@ Visit = Callable[[Order, int], None]
 
 
 class Rendezvous:
-    """Makes two handlers wait for each other at every call, until one handler fails to arrive.
+    """Makes two handlers wait for each other at every call, until one of them fails to arrive.
 
     The first handler waits only while another thread of the process is running: a handler that has ended,
     or that waits for a lock held by the first handler, will never arrive.
@@ -189,7 +189,7 @@ class RehearsedRun:
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
-        self.statuses: dict[str, str] = {}  # by order, as last read by the shop; the latest read is last
+        self.statuses: dict[str, str] = {}  # each order as the shop last read it; the latest read is last
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
@@ -401,7 +401,7 @@ class RehearsedRun:
         return effect if isinstance(effect, Mapping) else None
 
     def record_endless_wait(self, method: str, path: str) -> None:
-        """Record a call without a timeout that got no response."""
+        """Record a call that got no response and has no timeout."""
         self.endless_waits.append(f"{method} {short_path(path)}")
 
     # Calls from the observer of the shop's forms
@@ -434,7 +434,7 @@ class RehearsedRun:
             self._orders_of_other_customer = sorted(self._order_ids() - before)
 
     def _act_for_other_customer(self, order_id: str, action: Action) -> None:
-        """Repeat an action of the test's customer on the orders of the other customer."""
+        """Repeat an action by the test's customer on the orders of the other customer."""
         if not self._orders_of_other_customer or order_id in self._orders_of_other_customer:
             return
         self._is_acting = True

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from blinker import Signal
     from flask import Flask
 
-PAGES_MAX: Final = 6  # per run
+PAGES_MAX: Final = 6  # pages read per run
 TEXT_SHOWN_MAX: Final = 80  # characters of text quoted in a problem
 ORDER_ID_PLACEHOLDER: Final = "{order_id}"
 HARMLESS_TRAITS: Final = Trait.AT_ONCE | Trait.AT_REST

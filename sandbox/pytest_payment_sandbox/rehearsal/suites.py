@@ -1,7 +1,7 @@
 """Rehearses a suite in any language: runs the suite repeatedly, each time against a new server.
 
 Each test that a helper announces has its own project, variations and verdict; one run plays one variation of
-each test. All projects without a test count as one additional test, with the exit code as its verdict.
+each test. All projects that belong to no test count as one additional test, whose verdict is the exit code.
 """
 
 import os
@@ -174,7 +174,7 @@ class _SuiteRun:
         self.runs.append(run)
 
     def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
-        """Ignore a request without a project."""
+        """Ignore a request that belongs to no project."""
 
     # Calls from the helpers
 
@@ -207,7 +207,7 @@ class _SuiteRun:
     # Results of the run
 
     def collect_results(self, failure: str | None) -> dict[str, RunResult]:
-        """Return the results of all finished tests, and of all projects without a test."""
+        """Return the results of all finished tests, and of all projects that belong to no test."""
         results = {name: test.result for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
             results[UNNAMED_TEST] = self._result_without_tests(failure)
@@ -250,7 +250,7 @@ class Suite:
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
         self._problems: set[tuple[str, str]] = set()  # each as its test and kind
-        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that ran together
+        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that shared a run
         self._limit_seconds: float | None = None
         self._suite_seconds = self._single_test_seconds = 0.0
         self._plan = Plan(0.0)
@@ -341,7 +341,7 @@ class Suite:
     def _group_runs(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
         """Group variations into runs: one for all tests, or one per test if that is faster.
 
-        The projects without a test are varied in a separate run, because the exit code is their verdict.
+        Projects that belong to no test are varied in a separate run, because the exit code is their verdict.
         """
         announced = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
         is_single = self._plan.one is not None and (

@@ -222,7 +222,7 @@ def _await_webhooks(project: "Project", receiver: Receiver | None) -> bool:
 def _report_endless_wait(
     project: "Project | None", method: str, path: str, timeout_seconds: float | None
 ) -> float:
-    """Return the duration of an unanswered call; report a caller without a timeout to the rehearsal."""
+    """Return the duration of an unanswered call; tell the rehearsal if the caller set no timeout."""
     if timeout_seconds is None and project is not None:
         project.epoch.rehearsal.record_endless_wait(method, path)
     return float("inf")

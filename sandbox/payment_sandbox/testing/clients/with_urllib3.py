@@ -1,4 +1,4 @@
-"""A pool manager of urllib3 for calls to the sandbox without sockets."""
+"""A urllib3 pool manager for calls to the sandbox without sockets."""
 
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit

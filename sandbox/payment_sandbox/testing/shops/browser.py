@@ -100,7 +100,7 @@ class ErrorPage(Exception):
 
 
 class Browser:
-    """A customer's browser in the shop, with cookies, without automatic redirects.
+    """A customer's browser in the shop, with cookies but without automatic redirects.
 
     Responses are Werkzeug's, with ``status_code``, ``text``, ``json`` and ``location``.
     """

@@ -219,7 +219,7 @@ class Receiver:
         self._host = host
         self._on_waiting_thread = on_waiting_thread
         self._tests_thread = current_thread()
-        self._running: dict[int, RunningHandler] = {}  # by waiting thread
+        self._running: dict[int, RunningHandler] = {}  # by the thread that waits for the handler
         self.outcome: BaseException | None = None
 
     def __call__(self, request: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:

@@ -25,7 +25,7 @@ class Submission(NamedTuple):
 
     at_once: bool = False
     fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, which is submitted once
-    after_other_customer: Callable[[], None] | None = None  # called after a submission by another customer
+    after_other_customer: Callable[[], None] | None = None  # called after the other customer's submission
 
 
 SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]

@@ -50,7 +50,7 @@ class RunningHandler:
         self._outer = outer  # the handler whose call caused this webhook
 
     def is_for(self, receiver: object) -> bool:
-        """Return whether this handler, or an outer one, handles a webhook of the receiver."""
+        """Return whether this or an outer handler handles a webhook for the receiver."""
         return self._receiver is receiver or (self._outer is not None and self._outer.is_for(receiver))
 
 

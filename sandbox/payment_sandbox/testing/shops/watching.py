@@ -148,10 +148,10 @@ class _WatchedApplications:
 
     def __init__(self) -> None:
         self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._classes: dict[type, type] = {}  # by original class
+        self._classes: dict[type, type] = {}  # subclasses by original class
 
     def begin(self, application: Any) -> None:
-        """Watch an application; ignore applications without a replaceable class, such as functions."""
+        """Watch an application; ignore applications whose class cannot be replaced, such as functions."""
         if is_django(application):
             _DJANGO_HOOKS.begin()
             return
@@ -190,7 +190,7 @@ class _DjangoHooks:
         self._before: list[tuple[type, Any]] = []
 
     def begin(self) -> None:
-        """Watch the requests of Django's test clients."""
+        """Watch the requests from Django's test clients."""
         self._count += 1
         if self._count > 1:
             return
