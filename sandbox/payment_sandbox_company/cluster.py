@@ -2,8 +2,7 @@
 
 Any server answers any request. The database holds the state of each project; memory is a cache. A few times a
 second, one query reads the versions of the projects that clients of this server wait for or watch. Another
-query finds orphaned projects, which have a due agenda entry or whose webhooks were sent by a server that has
-failed.
+query finds orphaned projects: with a due agenda entry, or with a courier that has failed.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Communication between servers through their database: journals, events, claims and live servers."""
+"""Communication between servers through the shared database: journals, events, claims, live servers."""
 
 import json
 from collections.abc import Callable, Sequence

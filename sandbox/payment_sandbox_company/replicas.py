@@ -95,7 +95,7 @@ class SharedDatabase(RowDatabase, Protocol):
     unflushed: dict[str, Any]
     """The projects with new journal records or events, by id."""
     generation: int
-    """Incremented when a connection breaks, because the next may reach a standby that lacks commits."""
+    """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Return whether the database has this commit, which a standby may lack."""

@@ -1,7 +1,7 @@
 """A project in a database for any number of servers; the database serializes edits, and memory follows.
 
-An edit starts by locking the row of its project. If the row is newer than this server's memory, the newer
-records are read first. Each record, even a deleted one, has the version of its last write.
+An edit starts by locking the row of its project. If the row is newer than this server's memory, the edit
+first reads the newer records. Each record, even a deleted one, has the version of its last write.
 
 A claim in the project's row determines its courier, the one server that sends webhooks, in order, for all
 servers. An advance claims the clock in the same way. Claims expire if they are not renewed.
@@ -307,7 +307,7 @@ class SharedStore(RowStore):
 
     @property
     def is_clock_held(self) -> bool:
-        """Whether another server advances the clock."""
+        """Whether another server is advancing the clock."""
         return self.replica.clock_holder is not None and self.replica.clock_holder != self.replica.own_hold
 
     def holds_clock(self) -> bool:
@@ -408,7 +408,7 @@ class SharedStore(RowStore):
         return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
 
     def _courier_of_advance(self, others: ServerSync) -> str | None:
-        """Return the server that advances the clock, or this server during an attempt."""
+        """Return the server that is advancing the clock, or this server during an attempt."""
         replica, me = self.replica, self.database.server_id
         return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
 

@@ -160,7 +160,7 @@ def _progress_printer() -> "Progress | None":
 
 
 def _clean_up(service: "Service") -> NoReturn:
-    """Cancel or refund the orders of earlier runs, and exit."""
+    """Cancel or refund orders from earlier runs, and exit."""
     from payment_sandbox_verify.service import MARKER, REFUNDED_OR_VOIDED
 
     count = len(service.created_orders.read())

@@ -10,7 +10,7 @@ FILE_NAME: Final = "verify-made.jsonl"
 
 
 class CreatedOrders:
-    """The open orders created on one server, in order of creation.
+    """The open orders created on one server, oldest first.
 
     Each change appends a line to the file, so a crash loses no order. Without a file, the orders are only
     in memory. Unreadable lines are skipped.
@@ -36,7 +36,7 @@ class CreatedOrders:
         self._write({"made": order_id})
 
     def remove(self, order_id: str) -> None:
-        """Record that an order is cleaned up."""
+        """Record that an order has been cleaned up."""
         if order_id in self.orders:
             del self.orders[order_id]
             self._write({"gone": order_id})

@@ -120,7 +120,7 @@ class Payer(Protocol):
         ...
 
     def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Pay with a choice, page by page, and yield after each page.
+        """Make a choice and pay, page by page; yield after each page.
 
         Raises:
             CannotTell: the page has no such choice, or a person pays.

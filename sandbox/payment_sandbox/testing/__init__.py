@@ -1,4 +1,4 @@
-"""A sandbox in the process of a test suite, without sockets.
+"""A sandbox that runs inside the test suite's process, without sockets.
 
 Other packages may import ``access``, ``books``, ``clients.in_process``, ``project``, ``rehearsed_test``,
 ``reviews``, ``servers``, ``shops.browser``, ``shops.filling``, ``shops.submitting``, ``shops.tracebacks`` and

@@ -1,4 +1,4 @@
-"""Methods and the clock of a project for ``async`` tests, without blocking the event loop."""
+"""A project's methods and clock for ``async`` tests, which do not block the event loop."""
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -36,7 +36,7 @@ def to_coroutine(
 ) -> Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]]:
     """Turn a blocking method into a coroutine method with the same parameters, result and docstring.
 
-    ``owner`` is the attribute with the object of the blocking method.
+    ``owner`` is the attribute that holds the object with the blocking method.
     """
 
     @wraps(method)

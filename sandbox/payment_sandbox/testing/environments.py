@@ -51,7 +51,7 @@ def open_response(
 
 
 def _insert_written(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield chunks passed to ``write`` before the next chunk from the application."""
+    """Yield the chunks passed to ``write`` before the application's next chunk."""
     for piece in pieces:
         yield from written
         written.clear()

@@ -1,4 +1,4 @@
-"""Event loops: blocking calls outside the loop, and a shop's coroutines on the test's loop."""
+"""Event loops: run blocking calls outside the loop, and a shop's coroutines on the test's loop."""
 
 import asyncio
 import sys

@@ -45,7 +45,7 @@ Arguments = ParamSpec("Arguments")
 
 
 class ShopInProcess:
-    """The part of ``PaymentSandbox`` for a shop in the process of the test."""
+    """The part of ``PaymentSandbox`` for a shop that runs in the test's process."""
 
     server: SandboxAccess
     api_key: str

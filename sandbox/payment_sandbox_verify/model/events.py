@@ -82,8 +82,7 @@ def pay_as_customer(shop: Shop, call: Act) -> Outcomes:
 def fail_as_customer(shop: Shop, call: Act) -> Outcomes:
     """Cancel as the customer, or let the payment fail (A11).
 
-    Unspecified: whether the action implies a visit, and what it does to transfers or before the first
-    payment.
+    Unspecified: whether a visit is implied, and what the action does to transfers or before a payment.
     """
     order = shop.orders[call.order]
     index = payable_attempt(order)

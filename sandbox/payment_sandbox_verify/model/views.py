@@ -1,4 +1,4 @@
-"""The merchant's view of the model, without fields that the specification leaves open."""
+"""The merchant's view of the model; it omits fields that the specification leaves open."""
 
 from typing import Any
 

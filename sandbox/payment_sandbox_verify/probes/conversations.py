@@ -276,7 +276,7 @@ def languages(service: Service) -> Checks:
 
 @probe("GEN-03", "GEN-04", "ORD-13", "ORD-14")
 def offered_methods(service: Service) -> Checks:
-    """The hosted page offers the enabled methods, or only those in the allow list."""
+    """The hosted page offers the enabled methods, or only the methods in the allow list."""
     complete = service.new_order(amount=LINES_TOTAL, customer=CUSTOMER, order_lines=LINES)
     everything = service.visit(complete).buttons
     offered = _known_methods(service.visit(service.new_order()).buttons)
@@ -300,7 +300,7 @@ def offered_methods(service: Service) -> Checks:
 
 @probe("CARD-07", is_costly=True)
 def card_challenge(service: Service) -> Checks:
-    """A challenge card pays after its challenge, not before."""
+    """A challenge card pays only after its challenge."""
     order = service.new_order(transaction_with(CARD))
     steps = service.payer.pay_in_steps(service.payment_page_url(order), "card", "challenge")
     next(steps)

@@ -75,7 +75,7 @@ def _card_flow_creations(method: str) -> list[Create]:
 
 
 def stored_card_payments(shop: Shop) -> Iterator[Create]:
-    """Yield later payments with every stored card, and with an unknown one."""
+    """Yield later payments with every stored card, and with an unknown card."""
     for number in range(len(shop.cards) + 1):
         amounts = (AMOUNT, AMOUNT + 1, 66604)
         yield from (Create(amount, CARD, flow="one-click", card=number, cvc="123") for amount in amounts)

@@ -133,7 +133,7 @@ def _card_sequences() -> Iterator[tuple[str, list[Call]]]:
 
 
 def _expiry_calls() -> list[Call]:
-    """List calls that end in an expired hosted page, expired authorizations and a delayed capture."""
+    """List calls that lead to an expired hosted page, expired authorizations and a delayed capture."""
     delayed = Create(AMOUNT, CARD, capture_mode="delayed", period=SHORT_PERIOD)
     invoice = Create(AMOUNT, INVOICE, period=SHORT_PERIOD, **LINES_AND_CUSTOMER)
     calls: list[Call] = [

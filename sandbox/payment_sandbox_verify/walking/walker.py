@@ -118,7 +118,7 @@ class Walker:
         self._expected += list(_expected_webhooks(driver, judge.shop))
 
     def _check_modification_times(self, service: Service, judge: Judge) -> Checks:
-        """Report modification times that miss status changes, unless the service's clock is frozen."""
+        """Report modification times left unchanged by status changes, unless the server's clock is frozen."""
         self._created |= {answer.at("created") for answer in service.answers if answer.path == ORDERS_PATH}
         if len(self._created - {MISSING}) > 1:
             yield from (check_that(rule, False, UNCHANGED_TIME) for rule in sorted(judge.unchanged_times))

@@ -33,7 +33,7 @@ SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True)
 class Sources:
-    """Sources of information outside the suite: the shop's books, and its pages about an order."""
+    """Sources of information outside the suite: the shop's books, and the shop's pages about an order."""
 
     books: ExternalBooks | None = None
     pages: Sequence[str] = ()

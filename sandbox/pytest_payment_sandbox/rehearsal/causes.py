@@ -171,8 +171,9 @@ def find_cause(
 ) -> str:
     """Return the cause that separates failing from passing variations, or "" if only the change does.
 
-    ``kind`` is the kind of the problem, ``usual_signs`` the signs of the unchanged test. A mistake by the
-    shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is usual.
+    ``kind`` is the kind of the problem, and ``usual_signs`` are the signs of the unchanged test. A mistake by
+    the shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is
+    usual.
     """
     mistake = _find_shared_mistake(failing) if kind in UNPAID_KINDS else ""
     if mistake:

@@ -37,7 +37,7 @@ class StepRecorder:
 
 
 def kind_of_call(method: str, path: str) -> str:
-    """Return the kind of a call by the shop: a creation, a read or a change."""
+    """Return the kind of a call by the shop: create, read or change."""
     if method == "GET":
         return READ
     return CREATE if method == "POST" and path.rstrip("/") in CREATION_PATHS else CHANGE

@@ -57,8 +57,7 @@ def find_extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]
 def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:
     """Find captures whose goods never shipped after a repeated capture was refused.
 
-    The response to the first capture was lost. A shop that mistakes the refusal for a failure never ships the
-    goods.
+    The response to the first capture was lost. A shop that mistakes the refusal for a failure never ships.
     """
     records, refused = order_records(project), _orders_with_refused_repetition(project)
     for entry in entries:

@@ -23,7 +23,7 @@ from pytest_payment_sandbox.rehearsal.causes import RunSigns, Signs, find_cause
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, State
 
-PAIRS_MAX: Final = 200  # pairs per test
+PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
 INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
 KINDS_REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")
@@ -203,7 +203,7 @@ class Explorer:
     def _record_finding(
         self, variation: ChangedSteps, result: RunResult, known_kinds: Collection[str]
     ) -> None:
-        """Record only one finding of a variation, because its other problems have the same cause."""
+        """Record only one finding for a variation, because its other problems have the same cause."""
         fresh = [problem for problem in result.verdict.problems if problem.kind not in known_kinds]
         if fresh and not any(self._is_recorded(problem.kind, variation, result.steps) for problem in fresh):
             self._add_finding(fresh[0], variation, result)
@@ -221,7 +221,7 @@ class Explorer:
         self._findings.setdefault(cause, finding)
 
     def _add_cause(self, place: str, finding: RehearsalFinding) -> RehearsalFinding:
-        """Add the common cause of all variations with a finding to the finding."""
+        """Add to a finding the common cause of all variations that show it."""
         if not finding.variation:
             return finding
         kind = finding.problem.kind
@@ -382,7 +382,7 @@ def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
 
 
 def _threads_note(baseline: RunResult) -> list[str]:
-    """Return a note on the skipped concurrent handlers, if the test has webhooks."""
+    """Return a note that concurrent handlers were skipped, if the test has webhooks."""
     return [NO_THREADS_NOTE] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
@@ -392,7 +392,7 @@ def _is_possible(step: Step, change: Variation, baseline: RunResult) -> bool:
     if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
         return False
     if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
-        return False  # no later webhook to swap with
+        return False  # there is no later webhook to swap with
     can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
     return can_return or Trait.RETURN not in change.traits
 

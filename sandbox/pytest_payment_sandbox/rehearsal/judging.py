@@ -56,7 +56,7 @@ UNRELATED_RULES: Final = frozenset(
 report how much a customer has transferred."""
 
 Advance = Callable[[datetime], Any]
-"""Advances the project's clock to a time, including webhooks and jobs."""
+"""Advances the project's clock to a time, running due webhooks and jobs."""
 
 
 State = tuple[Any, ...]
@@ -74,7 +74,7 @@ class RunVerdict(NamedTuple):
     is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
     view: CustomerView = EMPTY_VIEW
     reads_pages_early: bool = False  # pages are read a day after the test, while authorizations are valid
-    most_calls: int = 0  # the most calls with one method and path at one sandbox time
+    most_calls: int = 0  # the largest number of equal calls at one sandbox time
     busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
     charges: int = 0  # recurring charges to stored cards up to the end of the test
@@ -87,9 +87,9 @@ Verdicts = dict[str, RunVerdict]
 class Trial(NamedTuple):
     """A run to be judged.
 
-    ``failure`` is the failure of the test, ``baseline`` the verdict on the unchanged test. ``verdicts`` has
-    the verdicts so far, ``books_history`` the shop's books during the test, and ``snapshots`` the books
-    before each webhook. ``read_view`` reads the shop's pages and emails.
+    ``failure`` is the failure of the test, and ``baseline`` is the verdict on the unchanged test.
+    ``verdicts`` has the verdicts so far, ``books_history`` has the shop's books during the test, and
+    ``snapshots`` has the books before each webhook. ``read_view`` reads the shop's pages and emails.
     """
 
     run: RehearsedRun
@@ -271,7 +271,7 @@ def _extra_moves(trial: Trial, charges: int, moved: Moved) -> Iterator[BookProbl
 def _state_key(run: RehearsedRun, entries: list[BookEntry] | None) -> str:
     """Return the state that determines the rest of a run, including the changes that can still take effect.
 
-    Without books, the state includes the webhook attempts.
+    If there are no books, the state includes the webhook attempts.
     """
     epoch = run.project.epoch
     deliveries = epoch.store.deliveries()

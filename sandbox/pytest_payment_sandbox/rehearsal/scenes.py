@@ -209,7 +209,7 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
 
 
 def play(effect: Action | ElapsedTime | ReplacementScene, scene: Scene) -> Order:
-    """Perform the replacement of an action; return the order."""
+    """Perform the replacement for an action; return the order."""
     if isinstance(effect, Action):
         return scene.perform(effect)
     if isinstance(effect, ReplacementScene):

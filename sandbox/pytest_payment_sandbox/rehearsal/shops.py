@@ -1,4 +1,4 @@
-"""Explores a shop without tests: repeats a purchase in a browser, with one change at a time."""
+"""Explores a shop that has no tests: repeats a purchase in a browser, with one change at a time."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -71,7 +71,7 @@ class ShownPage(NamedTuple):
 
 
 class Emails(NamedTuple):
-    """The emails of a run, and the number of emails sent before the first action."""
+    """The emails from a run, and the number of emails sent before the first action."""
 
     texts: Sequence[str]
     early_count: int
@@ -91,7 +91,7 @@ class SentEmail(Protocol):
 
 
 class Mailbox:
-    """Collects the emails of one run, from Django's test outbox and from Flask-Mail."""
+    """Collects the emails sent in one run, from Django's test outbox and from Flask-Mail."""
 
     def __init__(self) -> None:
         self._dispatched: list[SentEmail] = []

@@ -28,7 +28,7 @@ def pool_manager(server: "Server | None") -> PoolManager:
 
 
 class LocalTarget:
-    """A server in this process, for requests with paths."""
+    """A server in this process, for requests whose target is a path."""
 
     def __init__(self, server: "Server") -> None:
         self._url = server.url

@@ -160,7 +160,7 @@ class AsgiShop:
     def close(self) -> None:
         """Close the event loops."""
         loops, self._loops = self._loops, []
-        if loops and has_running_loop():  # other loops cannot end their tasks on this thread
+        if loops and has_running_loop():  # on this thread, other loops cannot run to end their tasks
             closing = Thread(target=_close, args=(loops,), name="shop")
             start(closing)
             closing.join()

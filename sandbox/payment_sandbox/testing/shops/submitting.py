@@ -59,7 +59,7 @@ def set_submission_chooser(choose: SubmissionChooser | None) -> None:
 
 
 class RepeatedRequest:
-    """The repetition of a WSGI request, at the same time or afterwards."""
+    """A repetition of a WSGI request, at the same time or afterwards."""
 
     def __init__(self, environ: Environ, at_once: bool, send: Callable[[Environ], Any]) -> None:
         context = copy_context()
@@ -116,7 +116,7 @@ def answer_submission(
 
 
 def _wrap_answer(run: _SubmissionRun, answer: Callable[[Environ, Any], Any]) -> Callable[[Environ, Any], Any]:
-    """Wrap ``answer``, so that the run reads the choices of each returned page."""
+    """Wrap ``answer``, so that the run reads the choices on each returned page."""
 
     def read(environ: Environ, start_response: Any) -> Any:
         if start_response is None:  # Django returns a response instead
@@ -191,7 +191,7 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
 
 
 def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
-    """Wrap ``send``, so that the run reads the choices of each sent page."""
+    """Wrap ``send``, so that the run reads the choices on each sent page."""
     content_types: list[str] = []
     pieces: list[bytes] = []
 
