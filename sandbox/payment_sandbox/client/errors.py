@@ -41,11 +41,11 @@ class SandboxError(Exception):
         return self
 
 
-SandboxError.__module__ = "payment_sandbox"  # the module in users' imports, for tracebacks
+SandboxError.__module__ = "payment_sandbox"  # the module that users import, for tracebacks
 
 
 class RaisedException(Protocol):
-    """The part of pytest's ``ExceptionInfo`` in use: the exception."""
+    """The only part of pytest's ``ExceptionInfo`` that is used: the exception."""
 
     @property
     def value(self) -> BaseException:

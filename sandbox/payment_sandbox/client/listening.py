@@ -45,7 +45,7 @@ class ForwardedWebhook(NamedTuple):
 class UnconfirmedReplies:
     """The shop's answers that the server has not confirmed.
 
-    A server killed between the shop's answer and its own record offers the same webhook again.
+    A server that is killed before it records the shop's answer offers the same webhook again.
     """
 
     def __init__(self) -> None:
@@ -86,8 +86,8 @@ class Listener:
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
-        ``on_server`` is called with the reason for a connection failure, and with None after the
-        reconnection.
+        ``on_server`` is called with the reason for a connection failure, and with None after
+        reconnecting.
         """
         self._sandbox = sandbox
         self._url = url

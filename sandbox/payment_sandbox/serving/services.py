@@ -24,7 +24,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
-RETRY_SECONDS: Final = 1.0  # delay before a retry, if the database does not answer
+RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the database does not answer
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Scheduler:
         self._changed = Condition(ranked_lock(SCHEDULER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
-        self._scheduled: dict[Project, float] = {}  # the valid heap entry of each project
+        self._scheduled: dict[Project, float] = {}  # each project's valid entry in the heap
         self._stopped = False
         self._thread = Thread(target=self._run, name="scheduler", daemon=True)
 

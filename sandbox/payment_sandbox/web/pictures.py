@@ -42,7 +42,7 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # after the displayed moment
+    is_later: bool = False  # whether the entry is later than the displayed moment
 
 
 class SequenceDiagram(NamedTuple):

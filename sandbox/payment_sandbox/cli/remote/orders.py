@@ -1,4 +1,4 @@
-"""The commands about orders: list, show, act, pay and trigger."""
+"""The commands for orders: list, show, act, pay and trigger."""
 
 import webbrowser
 from collections.abc import Iterator, Mapping

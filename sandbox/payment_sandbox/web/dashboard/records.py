@@ -89,7 +89,7 @@ QR_FORM: Final = QrForm()
 
 
 class WebhookFilter(NamedTuple):
-    """A filter of webhooks; an empty field matches any."""
+    """A filter of webhooks; an empty field matches every value."""
 
     state: str  # one of OUTCOME_LABELS
     text: str  # a part of the order's number or id, or of the status
@@ -242,7 +242,7 @@ RESEND_FORM: Final = ResendForm()
 
 
 class JournalFilter(NamedTuple):
-    """A filter of requests; an empty field matches any."""
+    """A filter of requests; an empty field matches every value."""
 
     method: str
     status: str  # 409, or 4xx

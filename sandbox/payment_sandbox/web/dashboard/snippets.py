@@ -258,7 +258,7 @@ def _request_lines(project: Project, order: Order, entry: JournalEntry) -> Itera
 
 
 def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
-    """Return the preceding lines of a replayed request, and the request with the ids of the new order.
+    """Return the lines before a replayed request, and the request with the ids of the new order.
 
     The path after the id of the order is a quoted string.
     """

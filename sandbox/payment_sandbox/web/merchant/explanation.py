@@ -66,7 +66,7 @@ def explain_call(call: Call, call_next: CallNext) -> Response:
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header with the rule and the possible calls; reword the refusal as set in the project."""
+    """Add a header with the rule and the possible calls; reword the refusal as the project is set to."""
     rules = _broken_rules(call, response.status_code)
     if project is not None and call.notes.rule is None:
         call.notes.rule = rules[0]
@@ -130,7 +130,7 @@ def _possible_calls(call: Call, response: Response, project: Project | None) -> 
 
 
 def _remedy(violation: Violation) -> str:
-    """Suggest the allowed values; without a list of values, the field to fix."""
+    """Suggest the allowed values or, if there is no list of them, the field to fix."""
     where = violation.path or "the request"
     if violation.allowed:
         return f"{where}: one of {', '.join(map(str, violation.allowed))}"

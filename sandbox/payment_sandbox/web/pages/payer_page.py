@@ -132,7 +132,7 @@ class PayerPage(NamedTuple):
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
-            return "declined"  # by a screening, before the page existed
+            return "declined"  # a screening declined it before the page existed
         return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
 
 
