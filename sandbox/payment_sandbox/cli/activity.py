@@ -52,7 +52,7 @@ class ActivityLine(NamedTuple):
 
 
 class LineWriter:
-    """Turns the events of one project into lines, each request before its effects."""
+    """Turns the events of one project into lines, with each request before its effects."""
 
     def __init__(self) -> None:
         self._deferred: dict[str, list[ActivityLine]] = {}  # lines by request, until the request is printed

@@ -44,7 +44,7 @@ class ToolProblem(Exception):
 
 
 def select_part(text: str, part: int, more: str) -> str:
-    """Return one part of a text, within the size limit, with the call ``more`` for the next part.
+    """Return one part of a text, within the size limit; append the call ``more``, which gets the next part.
 
     Raises:
         ToolProblem: the text has no such part.

@@ -373,7 +373,7 @@ def serve(
 
 
 def _control_token(host: str, token: str | None) -> str | None:
-    """Return the token of the option, or a new token if other machines can reach the server."""
+    """Return the token from the option, or a new token if other machines can reach the server."""
     return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
@@ -447,7 +447,7 @@ def _start_server(
 
 
 def _add_occupant(refused: str, host: str, port: int) -> str:
-    """Extend the refusal of a port in use with the sandbox that occupies the port, if any."""
+    """Add a sentence to the refusal of a port in use if a sandbox occupies the port."""
     from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
     from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
 

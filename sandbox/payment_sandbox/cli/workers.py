@@ -15,7 +15,7 @@ PARENT_VARIABLE: Final = "SANDBOX_BESIDE"
 """A worker's environment variable that holds the parent's process id."""
 
 JOIN_SECONDS: Final = 63.0  # slightly longer than the drain time of a server
-RESTART_SECONDS: Final = 0.5  # delay before the restart of a worker
+RESTART_SECONDS: Final = 0.5  # the delay before restarting a worker
 
 
 class Workers:

@@ -16,7 +16,7 @@ class SandboxError(Exception):
         self.status = status
         self.type: str = error.get("type", FOREIGN_TYPE)
         self.is_foreign = self.type == FOREIGN_TYPE
-        """Whether the error has another format, so that the server is not a payment sandbox."""
+        """Whether the error has another format, which means that the server is not a payment sandbox."""
         self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})

@@ -1,4 +1,4 @@
-"""Forwarding of a project's webhooks to a shop that the server cannot reach."""
+"""Forwards a project's webhooks to a shop that the server cannot reach."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 
-RECONNECT_SECONDS: Final = 0.2  # between two connection attempts
+RECONNECT_SECONDS: Final = 0.2  # the pause between two connection attempts
 UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
@@ -49,7 +49,7 @@ class UnconfirmedReplies:
     """
 
     def __init__(self) -> None:
-        self._replies: OrderedDict[str, Reply] = OrderedDict()  # answers by attempt
+        self._replies: OrderedDict[str, Reply] = OrderedDict()  # unconfirmed answers by attempt
         self._delivered: OrderedDict[str, Reply] = OrderedDict()  # answers by webhook
 
     def find(self, offer: Json) -> Reply | None:

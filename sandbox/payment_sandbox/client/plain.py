@@ -1,4 +1,4 @@
-"""Conversion of Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
+"""Converts Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta

@@ -369,7 +369,7 @@ class Replay:
             yield f"{path} is {now!r} instead of {before!r}"
 
     def _compare_orders(self) -> Iterator[str]:
-        """Yield the orders with different final statuses."""
+        """Yield the orders whose final statuses differ."""
         for order in self._evidence["snapshot"]["orders"]:
             order_id = self._ids.get(order["id"])
             if order_id is None:

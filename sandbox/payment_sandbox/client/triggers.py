@@ -1,4 +1,4 @@
-"""Creation of orders in a given state, through the usual API calls."""
+"""Creates orders in a given state, through the usual API calls."""
 
 from contextlib import suppress
 from typing import Any, Final, cast

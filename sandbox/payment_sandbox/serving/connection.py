@@ -122,7 +122,7 @@ class ConnectionFactory(web.Server):
         self._host, self._event_loop = host, loop
         self.read_buffer = memoryview(
             bytearray(READ_BYTES)
-        )  # shared, because received data is parsed at once
+        )  # shared, because received data is parsed immediately
 
     def __call__(self) -> "Connection":
         """Create the protocol of a new connection."""

@@ -78,7 +78,7 @@ def forward(
 
 
 def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
-    """Park a webhook for the next listener; requeue it if one is connected, or forwarding is off."""
+    """Park a webhook for the next listener; requeue it if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
         is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)

@@ -116,7 +116,7 @@ class Gateway:
             try:
                 async with timeout(self.limits.send_seconds):
                     return await reply.send_response(run.answer)
-            except TimeoutError:  # the client does not read
+            except TimeoutError:  # the client is not reading
                 return reply.reset()
             finally:
                 run.close()
@@ -153,7 +153,7 @@ class Gateway:
             return await reply.end()
         except ConnectionCut:
             return reply.cut() if reply.has_begun else reply.reset()
-        except TimeoutError:  # the client does not read
+        except TimeoutError:  # the client is not reading
             return reply.reset()
         except ConnectionError:
             return reply.cut()

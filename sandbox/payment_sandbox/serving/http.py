@@ -113,7 +113,7 @@ class _Acceptor:
         self._loop = loop
         self._limit = connections_max = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=connections_max,  # leaves connections for calls that neither wait nor watch
+            connections=connections_max,  # some remain for calls that neither wait nor watch
             waiting=min(limits.waiting, connections_max // 2),
             watching=min(limits.watching, connections_max * 3 // 4),
         )
@@ -134,7 +134,7 @@ class _Acceptor:
 
     async def finish(self) -> None:
         """Stop accepting connections, and return once all requests are answered."""
-        self._accept()  # the connections in the backlog
+        self._accept()  # accepts the connections in the backlog
         self._loop.remove_reader(self._listening_socket)
         while self.gateway.connections or self._accepted:
             self.gateway.is_full = True
@@ -211,7 +211,7 @@ class _Acceptor:
         inactive = [connection for connection in self.gateway.connections if connection.is_inactive()]
         inactive.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in inactive[: len(inactive) // 2 + 1]:
-            connection.abort()  # no data is in flight, or the client does not read it
+            connection.abort()  # no data is in flight, or the client is not reading it
         before = self._loop.time() - self.gateway.limits.inactive_seconds
         silent = [task for task, accepted in self._accepted.items() if accepted.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:

@@ -157,7 +157,7 @@ def _pools() -> dict[str, type]:
     class EncryptedConnection(HTTPSConnection):
         response_class = _LimitedResponse
 
-        def _new_conn(self) -> socket.socket:  # before the handshake, which may trickle, too
+        def _new_conn(self) -> socket.socket:  # called before the handshake, which may trickle, too
             return _report_socket(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):

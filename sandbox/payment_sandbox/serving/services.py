@@ -163,7 +163,7 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 class ServerServices:
     """The courier and scheduler for all projects of a server.
 
-    With ``freeze_memory``, the garbage collector skips existing orders: a scan of 100,000 would block all
+    With ``freeze_memory``, the garbage collector skips existing orders: scanning 100,000 would block all
     requests for half a second.
     """
 

@@ -102,7 +102,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
         raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
-    except ValueError:  # more digits than Python converts to an int
+    except ValueError:  # the body has a number with more digits than Python converts
         raise RequestRefused(400, "the body contains a number with too many digits") from None
     if is_nested_deeper(body, data, NESTING_MAX):
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")

@@ -194,7 +194,7 @@ def _warn_about_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[
 
 
 def listen_hint(call: CommandRun) -> Iterator[str]:
-    """Yield a hint if webhooks wait for the command listen."""
+    """Yield a hint if webhooks are waiting for the command ``listen``."""
     forward_to = call.sandbox.project()["settings"].get("forward_to")  # a validated address, safe to print
     if forward_to is not None:
         yield (

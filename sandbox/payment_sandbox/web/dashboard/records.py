@@ -245,7 +245,7 @@ class JournalFilter(NamedTuple):
     """A filter of requests; an empty field matches every value."""
 
     method: str
-    status: str  # 409, or 4xx
+    status: str  # for example 409 or 4xx
     text: str  # a part of the path, the order's id or the rule
 
     def matches(self, entry: JournalEntry) -> bool:

@@ -328,7 +328,7 @@ def _fault_lines(case: ReproducedOrder) -> Iterator[str]:
 
 
 def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
-    """Return one rule for all webhooks if they had the same effect, or one per status and attempt."""
+    """Return one rule for all webhooks if the same effect applied to all, or one per status and attempt."""
     effects: dict[tuple[str, int], Rule | None] = {}
     for delivery in case.deliveries:
         for number, attempts in groupby(delivery.attempts, lambda attempt: attempt.number):
@@ -360,7 +360,7 @@ def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | No
 
 
 def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
-    """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
+    """Yield a fault for each affected call; ``nth`` counts the calls with the same method and path."""
     counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
     for entry in sorted(case.entries, key=start_of):

@@ -10,7 +10,7 @@ from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"
 ALL_PROJECTS: Final = "*"
-PROJECTS_MAX: Final = 20  # in one cookie
+PROJECTS_MAX: Final = 20  # the limit for one cookie
 COOKIE_PATH: Final = "/dashboard"
 START_ID_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."

@@ -243,7 +243,7 @@ def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:
 
 
 def _asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
-    """Yield a call and the assertion of its status; a manual call (None) succeeded."""
+    """Yield a call and an assertion of its status; None asserts that the call succeeded."""
     yield f"    answer = sandbox.session.{call}"
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
 

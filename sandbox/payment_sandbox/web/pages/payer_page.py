@@ -220,7 +220,7 @@ def _attempt_notice(page: PayerPage) -> AttemptNotice | None:
 
 
 def record_visit(page: PayerPage) -> None:
-    """Record another visit of the customer."""
+    """Record another visit by the customer."""
     with page.project.edit() as edit:
         transaction_id = page.attempt.id if page.attempt is not None else None
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
