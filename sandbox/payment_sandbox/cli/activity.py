@@ -177,7 +177,7 @@ def _short_time(moment: str) -> str:
 
 
 def format_refusal(refused: RefusedRequest) -> ActivityLine:
-    """Return the line of a request without a project."""
+    """Return the line for a request without a project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
     return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED, is_raw=True)
 

@@ -287,7 +287,7 @@ class SandboxClient(BaseClient):
         faults: "Sequence[Mapping[str, Any] | Fault | RequestEffect]" = (),
         webhooks: "Sequence[Mapping[str, Any] | WebhookEffect]" = (),
     ) -> answers.Faults:
-        """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
+        """Set the faults for requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
 
         A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. A
         bare effect, such as ``Duplicate(2)``, applies to every request or webhook.
@@ -305,7 +305,7 @@ class SandboxClient(BaseClient):
     def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Run the scenario's next action on an order; without a scheduled action, perform the given action.
+        """Run the scenario's next action on an order; if none is scheduled, perform the given action.
 
         The clock advances to the time of the scheduled action.
         """

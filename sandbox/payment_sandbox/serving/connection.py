@@ -144,7 +144,7 @@ def _make_request(
 
 
 class _UnsupportedVersion(web.BaseRequest):
-    """A request of an unsupported HTTP version."""
+    """A request with an unsupported HTTP version."""
 
 
 class Connection(web.RequestHandler, BufferedProtocol):

@@ -151,7 +151,7 @@ class Observer(Protocol):
         ...
 
     def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
-        """Handle a request refused before its project was known, and therefore without a journal."""
+        """Handle a request refused before its project was known, and therefore missing from all journals."""
         ...
 
 

@@ -71,7 +71,7 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """Read the request's body, unparsed.
 
     Raises:
-        RequestRefused: 413 if it is larger than ``bytes_max``, 415 if it is compressed.
+        RequestRefused: 413 if the body is larger than ``bytes_max``, 415 if it is compressed.
     """
     request = call.request
     if (request.content_length or 0) > bytes_max:

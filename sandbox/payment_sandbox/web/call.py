@@ -88,7 +88,7 @@ class CallNotes:
         self.unknown: tuple[tuple[str, str | None], ...] = ()  # the ignored keys, each with a suggestion
         self.warnings: tuple[str, ...] = ()
         self.violations: Sequence[Violation] = ()
-        self.rule: str | None = None  # the rule of a refusal
+        self.rule: str | None = None  # the rule that a refused call broke
         self.order_id: str | None = None
         self.transaction_id: str | None = None  # the id of a created attempt
         self.fault: Fault | None = None  # the applied fault

@@ -144,7 +144,7 @@ class Site:
         return urlsplit(self.public_url).path
 
     def path_of(self, endpoint: str, **values: Any) -> str:
-        """Build the path of a route; values without a placeholder in the path become the query."""
+        """Build the path of a route; values that have no placeholder in the path become the query."""
         return self.adapter.build(endpoint, values)
 
     def change_public_url(self, public_url: str) -> None:

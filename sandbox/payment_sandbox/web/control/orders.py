@@ -131,7 +131,7 @@ def _calls_with_first_key(call: Call) -> list[str]:
     slow=True,
 )
 def get_actions(call: Call) -> Response:
-    """List the actions of customers, banks, screenings and processors, newest last."""
+    """List the actions by customers, banks, screenings and processors, newest last."""
     order_id = call.request.args.get("order_id")
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)

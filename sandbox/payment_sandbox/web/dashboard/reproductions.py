@@ -48,7 +48,7 @@ from payment_sandbox.web.dashboard.snippets import (
 Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
-"""Rules of mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
+"""Rules broken by mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
 DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
 """Rules that can be broken only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Access to projects: open without a control token; with a token, by sign-in."""
+"""Access to projects: open if the server has no control token, by sign-in if it has one."""
 
 import hmac
 from typing import Final
@@ -71,7 +71,7 @@ def sign_out(call: Call, response: Response) -> Response:
 
 
 def form_token(call: Call, project_id: str) -> str:
-    """Return the anti-forgery token of the forms of a project."""
+    """Return the anti-forgery token for a project's forms."""
     return f"{_server_start_id(call)}.{_sign(call, f'form/{project_id}')}"
 
 

@@ -52,7 +52,7 @@ class FindingGroup(NamedTuple):
 
 
 class OrderVerdict(NamedTuple):
-    """The review of one order; without mistakes, ``praise`` confirms that the shop knows its status."""
+    """The review of one order; if it finds no mistake, ``praise`` confirms that the shop knows its status."""
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]

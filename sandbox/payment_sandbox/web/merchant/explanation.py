@@ -80,7 +80,7 @@ def explain(call: Call, response: Response, project: Project | None) -> None:
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
-    """Find the rule of a violation: its own rule, or the rule of its path or nearest parent path."""
+    """Find the rule that a violation broke: its own rule, or that for its path or nearest parent path."""
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):

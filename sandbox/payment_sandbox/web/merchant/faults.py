@@ -156,7 +156,7 @@ class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
-    """Refuse an effect without a complete behaviour.
+    """Refuse an effect that has no complete behaviour.
 
     Raises:
         TypeError: the message names the effect.

@@ -1,4 +1,4 @@
-"""The page of a bank QR code, for scanners without a banking app."""
+"""The page of a bank QR code, for payers who scan it without a banking app."""
 
 import hmac
 import struct

@@ -95,7 +95,7 @@ BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def secure_action(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
-    """Return the action of a button of the 3-D Secure step; None if there is no such button."""
+    """Return the action behind a button of the 3-D Secure step; None if there is no such button."""
     details: dict[str, Any] = {
         "card": card.name if card is not None else None,
         "authorization": authorization,
