@@ -98,7 +98,7 @@ class Host(Protocol):
         ...
 
     def receive(self, path: bytes) -> Body:
-        """Create the empty body of a request."""
+        """Create an empty body for a request."""
         ...
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
@@ -442,7 +442,7 @@ def _convert_request(http: web.BaseRequest) -> Request:
 def _split_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
-    """Return path and headers of a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
+    """Return path and headers for a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
     if http.method == METH_CONNECT:
         raise RefusedRequest(400, "this server is not a proxy")
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")

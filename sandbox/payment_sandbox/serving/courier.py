@@ -93,7 +93,7 @@ class InProcessReceiver(Protocol):
     """An application in this process that receives webhooks."""
 
     def __call__(self, request: WebhookRequest, on_status: "Callable[[int], None]", /) -> ReceiverAnswer:
-        """Deliver one webhook, and report its status as soon as it is known."""
+        """Deliver one webhook, and report the response's status as soon as it is known."""
         ...
 
     def locate_handler(self, thread_id: int) -> str | None:
@@ -171,7 +171,7 @@ class Courier:
     def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
 
-        Delivery runs on another thread, or is deferred to this one if it is about to wait for the webhooks.
+        Delivery runs on another thread, or later on this thread if it is about to wait for the webhooks.
         """
         deferred = self._deferred.get(get_ident())
         if deferred is not None and project.slots.of(DESTINATION).on_waiting_thread:

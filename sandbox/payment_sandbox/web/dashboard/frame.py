@@ -163,7 +163,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     Raises:
         SignInRequired: the browser has not signed in.
         Unknown: there is no such project.
-        RequestRefused: 403, the form does not belong to the project; 400, it has invalid characters.
+        RequestRefused: 403, the form does not belong to the project; 400, the form has invalid characters.
     """
     project = call.site.registry.find_by_id(project_id)
     if project is None or not may_see(call, project):

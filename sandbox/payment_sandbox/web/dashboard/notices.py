@@ -135,7 +135,7 @@ def _event_words(kind: str, count: int) -> str:
 
 
 def short_moment(moment: datetime, before: datetime) -> str:
-    """Format a time of day, with the date if it differs."""
+    """Format a time of day, with the date if it differs from that of ``before``."""
     return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment.day} {moment:%b %H:%M}"
 
 

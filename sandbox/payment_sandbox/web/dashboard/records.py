@@ -287,7 +287,7 @@ def get_journal_view(call: Call, project_id: str) -> Response:
 
 
 def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
-    """Yield requests in words, with their durations and the reasons for refusals."""
+    """Yield descriptions of requests, with their durations and the reasons for refusals."""
     epoch, ids = project.epoch, {entry.id for entry in page}
     complete = {entry.id: entry for entry in epoch.journal.unmasked_entries() if entry.id in ids}
     for entry in page:

@@ -79,7 +79,7 @@ class ReproducedOrder(NamedTuple):
 
     @property
     def rules(self) -> set[str]:
-        """The rules of the mistakes."""
+        """The rules that the mistakes broke."""
         return {mistake.rule for mistake in self.mistakes}
 
     @property

@@ -51,7 +51,7 @@ def may_see(call: Call, project: Project) -> bool:
 
 
 def grant_for(call: Call, secret: str) -> str | None:
-    """Return the grant of a control token or an API key: all projects, one project, or None."""
+    """Return the grant for a control token or an API key: all projects, one project, or None."""
     token = call.site.control_token
     if token is not None and hmac.compare_digest(secret.encode(), token.encode()):
         return ALL_PROJECTS

@@ -64,7 +64,7 @@ def creation_of(project: Project, order: Order) -> JournalEntry | None:
 def creation_body(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
     """Return the body of the request that ``created`` an order, or of its manual creation.
 
-    None if the journal dropped it, or it contains secrets.
+    None if the journal dropped the body, or the body contains secrets.
     """
     if created is not None:
         body = request_record(project, created)["request"]

@@ -96,7 +96,7 @@ class OrderMoment(NamedTuple):
     shop_since: datetime | None
     service_since: datetime | None
     was_reached: bool
-    """Whether a webhook or response has reached the shop since it created the order."""
+    """Whether the shop has received a webhook or a response since it created the order."""
 
     @property
     def differs(self) -> bool:

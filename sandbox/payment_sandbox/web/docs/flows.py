@@ -176,7 +176,7 @@ def _webhooks(flow: Flow) -> FlowSteps:
 
 
 class Script(NamedTuple):
-    """A flow: its title, its play, and the mode of its project."""
+    """A flow: its title, its steps, and the mode of its project."""
 
     title: str
     steps: Callable[[Flow], FlowSteps]

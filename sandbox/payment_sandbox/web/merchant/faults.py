@@ -175,7 +175,7 @@ require_behaviours()
 
 
 def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
-    """Return the behaviour of a fault; None if it only delays."""
+    """Return the behaviour of a fault; None if the fault only delays the call."""
     return None if fault.effect is None else Behaviour.by_effect[type(fault.effect)](fault.effect)
 
 

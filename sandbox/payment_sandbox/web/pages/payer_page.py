@@ -153,7 +153,7 @@ def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | 
 
 
 def has_page(attempt: Transaction) -> bool:
-    """Whether an attempt has a page; during a screening it is a waiting page."""
+    """Whether an attempt has a page, such as the waiting page during a screening."""
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 

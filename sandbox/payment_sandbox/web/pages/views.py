@@ -76,7 +76,7 @@ def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
 
 
 def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent twice, because it is older than the newest attempt with the same method."""
+    """Whether a form was sent twice: the form is older than the newest attempt with the same method."""
     newest = page.order.last_transaction
     known = page.call.request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)
