@@ -209,7 +209,7 @@ class SandboxClient(BaseClient):
         return self._list_items("/control/projects/")
 
     def prune_projects(self, unused_for: str) -> list[str]:
-        """Delete projects that got no call for a period of real time, such as P7D; return their ids.
+        """Delete projects that received no call for a period of real time, such as P7D; return their ids.
 
         Needs the control token if the server has one.
         """

@@ -109,7 +109,7 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):
         context.check_hostname = False  # urllib3 checks IP addresses itself
-    # Python 3.13 refuses certificates without key identifiers, the default of openssl req -x509
+    # Python 3.13 refuses the certificates of openssl req -x509, which lack key identifiers by default
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.load_verify_locations(certifi.where())
     if more is not None:

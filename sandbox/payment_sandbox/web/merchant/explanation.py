@@ -66,7 +66,7 @@ def explain_call(call: Call, call_next: CallNext) -> Response:
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header with the rule and the possible calls; reword the refusal as the project is set to."""
+    """Add a header with the rule and the possible calls; reword the refusal according to the settings."""
     rules = _broken_rules(call, response.status_code)
     if project is not None and call.notes.rule is None:
         call.notes.rule = rules[0]
