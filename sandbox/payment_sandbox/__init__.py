@@ -1,6 +1,6 @@
 """A high-fidelity sandbox of a payment-orders API, with a clock that you control."""
 
-from payment_sandbox import interrupts as interrupts  # first: the other imports take time
+from payment_sandbox import interrupts as interrupts  # must come first, because the other imports take time
 
 # isort: split
 from importlib import import_module

@@ -23,7 +23,7 @@ COMMAND_DISTRIBUTIONS: Final = {
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
 }
-"""The distributions of the commands outside this distribution."""
+"""The distributions that provide further commands, by command."""
 
 
 class NotInstalled(Exception):

@@ -48,16 +48,16 @@ class ActivityLine(NamedTuple):
     data: Mapping[str, Any] = {}
     colour: str | None = None
     project_id: str | None = None
-    is_raw: bool = False  # whether secrets are not masked yet
+    is_raw: bool = False  # whether secrets still have to be masked
 
 
 class LineWriter:
-    """Turns the events of one project into lines, each request before its effects."""
+    """Turns the events of one project into lines, with each request before its effects."""
 
     def __init__(self) -> None:
         self._deferred: dict[str, list[ActivityLine]] = {}  # lines by request, until the request is printed
         self._actions: dict[str, str] = {}  # actor and action, by the id of the action
-        self._has_warned = False  # about a missing webhook_url
+        self._has_warned = False  # whether a missing webhook_url has been reported
 
     def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
         """Yield the lines of an event, and the lines deferred until this event."""
@@ -96,7 +96,7 @@ class LineWriter:
     def _status_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
-            return  # the line of the request shows it
+            return  # the request's own line shows the new order
         action = self._actions.get(data["cause"] or "")
         reason = f"  ({action})" if action else ""
         change = f"{before} -> {after}" if before else f"is {after}"
@@ -177,14 +177,14 @@ def _short_time(moment: str) -> str:
 
 
 def format_refusal(refused: RefusedRequest) -> ActivityLine:
-    """Return the line of a request without a project."""
+    """Return the line for a request without a project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
     return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED, is_raw=True)
 
 
-PENDING_MAX: Final = 1000  # of unprinted projects and refusals
-BATCH_SECONDS: Final = 0.06  # unnoticeable; each batch slows the requests a little
-MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # per project; more are printed at once, before the log drops any
+PENDING_MAX: Final = 1000  # the limit for unprinted projects and refusals
+BATCH_SECONDS: Final = 0.06  # a delay too short to notice; each batch slows the requests a little
+MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # per project; above this, printing starts at once
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
 
@@ -203,7 +203,7 @@ class _PrintedProject:
         self.writer = LineWriter()
         self.is_queued = False
         self._activity = activity
-        self._events = 0  # counted under the lock of the events
+        self._events = 0  # counted while holding the events' lock
         self._events_read = 0
 
     def on_event(self) -> None:
@@ -234,7 +234,7 @@ class Activity:
         write: Write = to_standard_output,
         batch_seconds: float = BATCH_SECONDS,
     ) -> None:
-        """Batch the lines of ``batch_seconds`` into one call of ``write``."""
+        """Batch the lines of ``batch_seconds`` into one call to ``write``."""
         self._format_line = format_line
         self._write = write
         self._batch_seconds = batch_seconds
@@ -306,7 +306,7 @@ class Activity:
         """Wait for events and print them; return False after the last batch."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._queue or self._refused)
-            # few large batches slow the requests of a busy server less
+            # a few large batches slow a busy server's requests less than many small ones
             self._changed.wait_for(lambda: self._stopped or self._is_urgent, self._batch_seconds)
             is_last, self._is_urgent = self._stopped, False
             refused, dropped, queue = list(self._refused), self._refused_dropped, list(self._queue)

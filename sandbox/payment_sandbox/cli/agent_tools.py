@@ -44,7 +44,7 @@ class ToolProblem(Exception):
 
 
 def select_part(text: str, part: int, more: str) -> str:
-    """Return one part of a text, within the size limit, with the call ``more`` for the next part.
+    """Return one part of a text, within the size limit; append the call ``more``, which gets the next part.
 
     Raises:
         ToolProblem: the text has no such part.
@@ -109,11 +109,11 @@ class SandboxTools:
     """The tools; they share the server and the project of ``start``."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Use the server of the environment variables, as the command line does."""
+        """Use the server that the environment variables name, as the command line does."""
         self._environment = environment
         self._server: Server | None = None
         self._sandbox: SandboxClient | None = None
-        self._answers: dict[str, str] = {}  # the last answer, by tool, for its other parts
+        self._answers: dict[str, str] = {}  # each tool's last answer, for calls that get its other parts
 
     @name_next_step("search(words='settings'), or unset SANDBOX_URL if no server runs at that address")
     def start(self, webhook_url: str = "", mode: str = "test", scenario: str = "") -> str:

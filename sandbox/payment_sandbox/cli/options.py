@@ -131,7 +131,7 @@ class Port(NumberOption):
 
 
 def is_server_url(url: str) -> bool:
-    """Return whether a URL is valid for a server: http or https, with a host, without query or fragment."""
+    """Return whether a URL is valid for a server: http or https, with a host, but no query or fragment."""
     try:
         parts = urlsplit(url)
         _ = parts.port

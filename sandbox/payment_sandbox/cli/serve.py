@@ -73,7 +73,7 @@ def announce(announcement: Announcement, *, as_json: bool) -> None:
 
 
 def remove_ready(path: Path | None) -> None:
-    """Remove the stale ready file of an earlier start."""
+    """Remove the stale ready file left by an earlier start."""
     if path is None:
         return
     try:
@@ -173,7 +173,7 @@ def _network_lines(announcement: Announcement) -> Iterator[str]:
     urls = [
         url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
     ]
-    if urls:  # 0.0.0.0 has no IPv6
+    if urls:  # 0.0.0.0 covers no IPv6 address
         yield f"Other devices in your network reach the sandbox at {', '.join(urls)};"
         yield "add --allow-host NAME for a host name of your own."
     yield f"Links to pages and QR codes use {server.url}"
@@ -252,7 +252,7 @@ def _on_uncaught(*failed: Any) -> None:
 HTTPS_PORT: Final = 443
 SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
 DRAIN_NOTICE_SECONDS: Final = 1.2  # long enough for a load balancer with two health checks per second
-WARM_UP_AFTER_SECONDS: Final = 0.5  # after the first requests
+WARM_UP_AFTER_SECONDS: Final = 0.5  # so that the first requests are answered first
 
 file_path = click.Path(path_type=Path, dir_okay=False)
 
@@ -373,7 +373,7 @@ def serve(
 
 
 def _control_token(host: str, token: str | None) -> str | None:
-    """Return the token of the option, or a new token if other machines can reach the server."""
+    """Return the token from the option, or a new token if other machines can reach the server."""
     return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
@@ -417,7 +417,7 @@ def _start_server(
     max_megabytes_in_all: int | None,
     **options: Any,
 ) -> "Server":
-    gc.disable()  # during loading, where collection would only cost time
+    gc.disable()  # while modules load, because collection would only cost time
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
     from payment_sandbox.serving.binding import PortInUse  # deferred, for a fast --help
     from payment_sandbox.serving.config import ServerConfig
@@ -447,7 +447,7 @@ def _start_server(
 
 
 def _add_occupant(refused: str, host: str, port: int) -> str:
-    """Extend the refusal of a port in use with the sandbox that occupies the port, if any."""
+    """Add a sentence to the refusal of a port in use if a sandbox occupies the port."""
     from payment_sandbox.client.client import SandboxClient  # deferred: rarely needed
     from payment_sandbox.serving.binding import ALL_INTERFACES, LOOPBACK, url_of
 
@@ -455,7 +455,7 @@ def _add_occupant(refused: str, host: str, port: int) -> str:
     sandbox = SandboxClient(url, "", timeout_seconds=1.0)
     try:
         version = sandbox.health()["version"]
-    except Exception:  # on any failure, the program is not a sandbox
+    except Exception:  # any failure means that the program is not a sandbox
         return refused
     finally:
         sandbox.close()
@@ -463,7 +463,7 @@ def _add_occupant(refused: str, host: str, port: int) -> str:
 
 
 def _apply_provider_options(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
-    """Set the TLS, host name and URL options for the replacement of a provider; return the port."""
+    """Set the TLS, host name and URL options for replacing a provider; return the port."""
     options["tls"] = options["tls_cert"] is None
     options["allow_hosts"] = (*options["allow_hosts"], *hosts)
     source = click.get_current_context().get_parameter_source("port")

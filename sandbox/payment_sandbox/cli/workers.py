@@ -12,10 +12,10 @@ from typing import Final
 from payment_sandbox.serving.threads import signals_unblocked, start
 
 PARENT_VARIABLE: Final = "SANDBOX_BESIDE"
-"""The environment variable with the parent's process id, in the environment of a worker."""
+"""A worker's environment variable that holds the parent's process id."""
 
 JOIN_SECONDS: Final = 63.0  # slightly longer than the drain time of a server
-RESTART_SECONDS: Final = 0.5  # delay before the restart of a worker
+RESTART_SECONDS: Final = 0.5  # the delay before restarting a worker
 
 
 class Workers:
@@ -62,7 +62,7 @@ class Workers:
 
 
 def stop_with_stdin(stop: Callable[[], None]) -> None:
-    """Call ``stop`` at the end of standard input, after the parent's stop or death."""
+    """Call ``stop`` once standard input ends, because the parent has stopped or died."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):

@@ -101,7 +101,7 @@ class BaseClient:
     def exchange_raw(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> tuple[int, Any, str | None]:
-        """Make a call with exact body and headers; return status, parsed body and entity tag."""
+        """Make a call with this exact body and these headers; return status, parsed body and entity tag."""
         answer = self._transmit(method, path, body, None, dict(headers), (self.api_key, ""))
         return answer.status_code, answer.json() if answer.content else None, answer.headers.get("ETag")
 
@@ -190,7 +190,7 @@ __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "Sandbox
 Json = dict[str, Any]
 """A JSON object, as received."""
 
-SCHEDULED_ACTION: Final = "action"  # the kind of an agenda entry for a customer or bank of the scenario
+SCHEDULED_ACTION: Final = "action"  # the kind of an agenda entry for a scenario's customer or bank
 TEST_CALLER_HEADER: Final = {"Sandbox-Caller": "test"}
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -209,7 +209,7 @@ class SandboxClient(BaseClient):
         return self._list_items("/control/projects/")
 
     def prune_projects(self, unused_for: str) -> list[str]:
-        """Delete projects without a call for a period of real time, such as P7D; return their ids.
+        """Delete projects that received no call for a period of real time, such as P7D; return their ids.
 
         Needs the control token if the server has one.
         """
@@ -287,7 +287,7 @@ class SandboxClient(BaseClient):
         faults: "Sequence[Mapping[str, Any] | Fault | RequestEffect]" = (),
         webhooks: "Sequence[Mapping[str, Any] | WebhookEffect]" = (),
     ) -> answers.Faults:
-        """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
+        """Set the faults for requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
 
         A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. A
         bare effect, such as ``Duplicate(2)``, applies to every request or webhook.
@@ -305,7 +305,7 @@ class SandboxClient(BaseClient):
     def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **details: Any
     ) -> answers.Order:
-        """Run the scenario's next action on an order; without a scheduled action, perform the given action.
+        """Run the scenario's next action on an order; if none is scheduled, perform the given action.
 
         The clock advances to the time of the scheduled action.
         """
@@ -345,7 +345,7 @@ class SandboxClient(BaseClient):
         )
 
     def overview(self, order_id: str) -> OrderOverview:
-        """Return an order with its possible actions, agenda, webhooks and pages; the journal omits it."""
+        """Return an order with its possible actions, agenda, webhooks and pages; not journaled."""
         return self.call("GET", f"/control/orders/{order_id}/")
 
     def timeline(self, order_id: str | None = None) -> list[answers.Happening]:
@@ -401,7 +401,7 @@ class SandboxClient(BaseClient):
         return self.call("GET", "/control/scenario/")
 
     def scenario_text(self, text: bytes) -> answers.Scenario:
-        """Switch to a scenario in YAML (CTL-19); violations have line and column."""
+        """Switch to a scenario in YAML (CTL-19); violations include line and column."""
         return self.call("PUT", "/control/scenario/", text)
 
     def wait(
@@ -433,7 +433,7 @@ class SandboxClient(BaseClient):
     def events(self) -> "Generator[Event, None, None]":
         """Stream the project's events from now on until the iterator is closed (CTL-27).
 
-        Each event is awaited in real time, on a connection of its own.
+        The iterator waits for events in real time, on a connection of its own.
         """
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
@@ -445,7 +445,7 @@ class SandboxClient(BaseClient):
         return self._list_items("/control/fidelity/")
 
     def assumptions(self) -> list[answers.Assumption]:
-        """List the assumptions where the specification is silent, with reasons (SET-70)."""
+        """List the assumptions made where the specification is silent, with reasons (SET-70)."""
         assumptions: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
         return assumptions
 

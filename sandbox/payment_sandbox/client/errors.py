@@ -16,7 +16,7 @@ class SandboxError(Exception):
         self.status = status
         self.type: str = error.get("type", FOREIGN_TYPE)
         self.is_foreign = self.type == FOREIGN_TYPE
-        """Whether the error has another format, so that the server is not a payment sandbox."""
+        """Whether the error has another format, which means that the server is not a payment sandbox."""
         self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})
@@ -41,11 +41,11 @@ class SandboxError(Exception):
         return self
 
 
-SandboxError.__module__ = "payment_sandbox"  # the module in users' imports, for tracebacks
+SandboxError.__module__ = "payment_sandbox"  # the module that users import, for tracebacks
 
 
 class RaisedException(Protocol):
-    """The part of pytest's ``ExceptionInfo`` in use: the exception."""
+    """The only part of pytest's ``ExceptionInfo`` that is used: the exception."""
 
     @property
     def value(self) -> BaseException:

@@ -1,4 +1,4 @@
-"""Forwarding of a project's webhooks to a shop that the server cannot reach."""
+"""Forwards a project's webhooks to a shop that the server cannot reach."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 
-RECONNECT_SECONDS: Final = 0.2  # between two connection attempts
+RECONNECT_SECONDS: Final = 0.2  # the pause between two connection attempts
 UNCONFIRMED_MAX: Final = 10_000
 CONCURRENT_MAX: Final = 16  # webhooks delivered at the same time
 POLL_SECONDS: Final = 10
@@ -45,11 +45,11 @@ class ForwardedWebhook(NamedTuple):
 class UnconfirmedReplies:
     """The shop's answers that the server has not confirmed.
 
-    A server killed between the shop's answer and its own record offers the same webhook again.
+    A server that is killed before it records the shop's answer offers the same webhook again.
     """
 
     def __init__(self) -> None:
-        self._replies: OrderedDict[str, Reply] = OrderedDict()  # answers by attempt
+        self._replies: OrderedDict[str, Reply] = OrderedDict()  # unconfirmed answers by attempt
         self._delivered: OrderedDict[str, Reply] = OrderedDict()  # answers by webhook
 
     def find(self, offer: Json) -> Reply | None:
@@ -86,8 +86,8 @@ class Listener:
     ) -> None:
         """Forward with ``send``, which delivers to the shop.
 
-        ``on_server`` is called with the reason for a connection failure, and with None after the
-        reconnection.
+        ``on_server`` is called with the reason for a connection failure, and with None after
+        reconnecting.
         """
         self._sandbox = sandbox
         self._url = url

@@ -1,4 +1,4 @@
-"""Conversion of Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
+"""Converts Python values to JSON: periods and times as ISO 8601, effects as in a scenario."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,10 +18,10 @@ class HasDocument(Protocol):
 
 
 def to_json_value(value: Any) -> Any:
-    """Convert a value without a JSON form; the ``default`` function of ``json.dumps``.
+    """Convert a value that JSON does not support; the ``default`` function for ``json.dumps``.
 
     Raises:
-        TypeError: the value has no JSON form.
+        TypeError: the value cannot be converted to JSON.
         ValueError: a period is negative.
     """
     if isinstance(value, timedelta):

@@ -1,4 +1,4 @@
-"""A real HTTP server for webhooks, for tests without their own shop."""
+"""A real HTTP server for webhooks, for tests that have no shop of their own."""
 
 import json
 from collections import deque

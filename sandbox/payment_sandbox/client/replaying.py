@@ -37,7 +37,7 @@ INITIAL_STATE: Final[Evidence] = {
     "clock_mode": "frozen",
     "clock_rate": 1.0,
 }
-"""The history and state in a snapshot of a new project."""
+"""The history and state that the snapshot of a new project contains."""
 CREATING_ACTIONS: Final = ("create", "scan")
 REFUSED_STATUS: Final = 400
 SCENARIO: Final = "scenario"
@@ -53,12 +53,12 @@ CONNECTION_HEADERS: Final = (
 HAD_FAULT: Final = "had a fault"
 CREATING_PATHS: Final = ("/orders", "/refunds")
 PREVENTING_EFFECTS: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
-"""The fault effects that prevent the request, except in the phase after it."""
+"""The fault effects that prevent a request from being processed, unless their phase is ``after``."""
 MISSING_RECORD: Final = "uses a record from before the start of the evidence"
 CARD_CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
 CARD_CODE_PLACEHOLDER: Final = r'\1"123"'  # a placeholder for the card code, which the journal never stores
 TIME_TOLERANCE: Final = timedelta(seconds=1)  # a running clock advances during a request
-DIFFERENCES_MAX: Final = 5  # reported per response
+DIFFERENCES_MAX: Final = 5  # the number reported per response
 
 
 class EvidenceRefused(ValueError):
@@ -246,7 +246,7 @@ class Replay:
             self._ids |= {before["id"]: now["id"] for before, now in pairs}
 
     def _missing_record(self, entry: Evidence) -> str | None:
-        """Return the reason to skip a call that uses a record from before the evidence."""
+        """Return the reason to skip a call that uses a record older than the evidence."""
         text = f"{entry['path']} {json.dumps(entry['request'])}"
         named = {each[0] for each in IDENTIFIER.finditer(text)}
         return MISSING_RECORD if named & self._earlier_ids - self._ids.keys() else None
@@ -259,7 +259,7 @@ class Replay:
 
     def _request_body(self, entry: Evidence) -> bytes:
         """Return the original body with the identifiers of the replay and placeholders for card codes."""
-        if "raw" not in entry:  # evidence of an older version
+        if "raw" not in entry:  # evidence from an older version
             sent = entry["request"]
             return b"" if sent is None else json.dumps(self._translate(sent)).encode()
         text = b64decode(entry["raw"]).decode("latin-1")
@@ -369,7 +369,7 @@ class Replay:
             yield f"{path} is {now!r} instead of {before!r}"
 
     def _compare_orders(self) -> Iterator[str]:
-        """Yield the orders with different final statuses."""
+        """Yield the orders whose final statuses differ."""
         for order in self._evidence["snapshot"]["orders"]:
             order_id = self._ids.get(order["id"])
             if order_id is None:

@@ -1,4 +1,4 @@
-"""Creation of orders in a given state, through the usual API calls."""
+"""Creates orders in a given state, through the usual API calls."""
 
 from contextlib import suppress
 from typing import Any, Final, cast
@@ -20,7 +20,7 @@ class TriggerImpossible(Exception):
 
 
 def _run_step(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
-    """Run one step of a recipe; steps of the merchant go through the merchant API."""
+    """Run one step of a recipe; the merchant's steps go through the merchant API."""
     known = sandbox.overview(order_id)
     order = known["order"]
     details: dict[str, Any] = {"amount": half_of(order["amount"])} if step.is_part else {}
@@ -43,7 +43,7 @@ def _run_step(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
 
 
 def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tuple[RecipeStep, ...]:
-    """Return the steps; without the first payment if the order is already paid and other steps follow."""
+    """Return the steps, minus the first payment if the order is already paid and other steps follow."""
     is_paid = known["order"]["status"] in PAID_STATUSES and "pay" not in known["actions"][CUSTOMER]
     return steps[1:] if is_paid and len(steps) > 1 and steps[0].action == "pay" else steps
 
@@ -51,7 +51,7 @@ def _remaining_steps(known: OrderOverview, steps: tuple[RecipeStep, ...]) -> tup
 def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **order: Any) -> OrderOverview:
     """Create an order in a state, or bring an existing order to the state; return its overview.
 
-    ``order`` has fields of the new order, such as ``amount``.
+    ``order`` sets fields of the new order, such as ``amount``.
 
     Raises:
         TriggerImpossible: the project's mode or the order does not allow the state.

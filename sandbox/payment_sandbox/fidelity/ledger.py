@@ -47,7 +47,7 @@ def _tests_by_rule() -> dict[str, list[str]]:
     if files("payment_sandbox.fidelity").joinpath(PROOFS_FILE).is_file():
         pairs: Iterable[Sequence[str]] = _read_rows(PROOFS_FILE)
     else:
-        with LOADING:  # run_path changes ``sys.argv`` for a moment
+        with LOADING:  # run_path temporarily changes ``sys.argv``
             read_proofs = run_path(str(TESTS_FOLDER / "proofs.py"))["read_proofs"]
         pairs = read_proofs(TESTS_FOLDER)
     proofs: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ class Bodies:
         self._free_bytes = snapshots_bytes_max
 
     def receive(self, path: bytes) -> "Body":
-        """Create the empty body of a request to this path."""
+        """Create an empty body for a request to this path."""
         return Body(self, is_snapshot=accepts_snapshot(path.decode("latin-1")))
 
     def reserve(self, length: int) -> bool:

@@ -29,10 +29,10 @@ LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # the limit for a request line, and for 
 BUFFER_BYTES: Final = 1 << 16  # the buffered part of a body; when full, reading from the client pauses
 READ_BYTES: Final = 1 << 14  # the size of one read
 PARSE_SECONDS: Final = 0.001
-PAUSE_FACTOR: Final = 4  # the length of the pause after a long parse, in parse times
+PAUSE_FACTOR: Final = 4  # the length of the pause after a long parse, as a multiple of the parse time
 IDLE_SECONDS: Final = 60.0
 REFUSAL_SECONDS: Final = 1.0  # the client's time to read; closing with unread data would destroy the response
-HALF_CLOSED_SECONDS: Final = 0.05  # after the last response to a client that sends nothing more
+HALF_CLOSED_SECONDS: Final = 0.05  # how long a half-closed connection stays open after its last response
 SUPPORTED_VERSIONS: Final = (HttpVersion10, HttpVersion11)
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -46,17 +46,17 @@ def log_once(problem: str) -> None:
 
 
 class Limits(NamedTuple):
-    """The concurrency limits of a server, and the timeouts of connections when it is full."""
+    """The concurrency limits of a server, and the timeouts of its connections."""
 
     connections: int = 4000  # the system's open-file limit may allow fewer
     waiting: int = 1024  # waiting calls, each on a thread; at most two thirds for one project
     watching: int = 3000  # event streams; at most two thirds for one project
     snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received or restored
-    send_seconds: float = 30.0  # for a piece of a response that the client does not read
-    inactive_seconds: float = 0.1  # without a request
-    half_open_seconds: float = 2.0  # without a byte in the middle of a request
-    head_seconds: float = 5.0  # for a request line and headers that trickle in
-    unread_seconds: float = 10.0  # for a response that the client does not read
+    send_seconds: float = 30.0  # the longest wait for the client to read a piece of a response
+    inactive_seconds: float = 0.1  # an idle connection counts as inactive after this time
+    half_open_seconds: float = 2.0  # the longest wait for the next byte of a request
+    head_seconds: float = 5.0  # the longest wait for a complete request line and headers
+    unread_seconds: float = 10.0  # the longest wait for the client to read the last response
 
 
 class Phase(Enum):
@@ -98,7 +98,7 @@ class Host(Protocol):
         ...
 
     def receive(self, path: bytes) -> Body:
-        """Create the empty body of a request."""
+        """Create an empty body for a request."""
         ...
 
     async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
@@ -122,7 +122,7 @@ class ConnectionFactory(web.Server):
         self._host, self._event_loop = host, loop
         self.read_buffer = memoryview(
             bytearray(READ_BYTES)
-        )  # shared, because received data is parsed at once
+        )  # shared, because received data is parsed immediately
 
     def __call__(self) -> "Connection":
         """Create the protocol of a new connection."""
@@ -144,14 +144,14 @@ def _make_request(
 
 
 class _UnsupportedVersion(web.BaseRequest):
-    """A request of an unsupported HTTP version."""
+    """A request with an unsupported HTTP version."""
 
 
 class Connection(web.RequestHandler, BufferedProtocol):
     """A connection with an inactivity timeout in every phase.
 
     It reads small pieces, and pauses after a long parse, so that other connections get their turns. The
-    framing of a body may be no longer than a head.
+    framing of a body is limited to the size of a head.
     """
 
     peers: Peers
@@ -174,12 +174,12 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._host = host
         self._read_buffer = server.read_buffer
         self._content: StreamReader | None = None  # the body being read
-        self._content_bytes = self._framing_bytes = 0  # framing since the last content
+        self._content_bytes = self._framing_bytes = 0  # the framing bytes received since the last content
         self._phase = Phase.IDLE
         self._started_seconds = self.quiet_since_seconds = (
             loop.time()
         )  # start of the head; time of the last byte or response
-        self._unsent_bytes = 0  # at the last check
+        self._unsent_bytes = 0  # the number of unsent bytes at the last check
         self._drops_input = False  # set by a refusal, when the start of the next request is unknown
         self._has_ended = False  # half-closed: the client may still read
 
@@ -251,7 +251,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return True
 
     def _close_soon(self) -> None:
-        """Close, unless a complete request is about to be answered."""
+        """Close the connection, unless a complete request is about to be answered."""
         self.loop.call_later(HALF_CLOSED_SECONDS, self._close_if_quiet)
 
     def _close_if_quiet(self) -> None:
@@ -259,7 +259,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return
         waits_for_next = self._waiter is not None and not self._waiter.done() and not self._messages
         is_quiet = self.loop.time() - self.quiet_since_seconds >= HALF_CLOSED_SECONDS
-        if not waits_for_next or not is_quiet:  # the loop may have been busy in between
+        if not waits_for_next or not is_quiet:  # the loop may have been busy in the meantime
             self._close_soon()
         else:
             self.transport.close()
@@ -334,7 +334,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             return await content.readany()
 
     async def linger(self) -> None:
-        """Stop sending, drop all input, and return once the client has closed or had time to read."""
+        """Stop sending, drop all input, and return once the client has disconnected or had time to read."""
         self._drops_input, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
             transport.write_eof()
@@ -372,7 +372,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     @property
     def closes_after_response(self) -> bool:
-        """Whether to close after this response."""
+        """Whether to close the connection after this response."""
         return self._drops_input or self._host.closes_connections
 
     def is_inactive(self) -> bool:
@@ -387,7 +387,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return self._phase is not Phase.ANSWERING and (is_slow or quiet_seconds >= limits.half_open_seconds)
 
     def close_if_stale(self) -> None:
-        """Close if the client has neither sent nor read any data for too long."""
+        """Close the connection if the client has neither sent nor read any data for too long."""
         unsent_bytes = self._count_unsent()
         if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but still reading
             self._unsent_bytes, self.quiet_since_seconds = unsent_bytes, self.loop.time()
@@ -396,12 +396,12 @@ class Connection(web.RequestHandler, BufferedProtocol):
             self.abort()
 
     def close_if_unused(self) -> None:
-        """Close, unless a request is in progress."""
+        """Close the connection, unless a request is in progress."""
         if self._phase is Phase.IDLE and self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close now; unsent data is lost."""
+        """Close the connection now; unsent data is lost."""
         if self.transport is not None:
             self.transport.abort()
 
@@ -442,7 +442,7 @@ def _convert_request(http: web.BaseRequest) -> Request:
 def _split_absolute_form(
     http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
 ) -> tuple[str, list[tuple[bytes, bytes]]]:
-    """Return path and headers of a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
+    """Return path and headers for a request in absolute form; its host overrides Host (RFC 9112, 3.2.2)."""
     if http.method == METH_CONNECT:
         raise RefusedRequest(400, "this server is not a proxy")
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")

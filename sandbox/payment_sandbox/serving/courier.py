@@ -78,7 +78,7 @@ def forward(
 
 
 def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
-    """Park a webhook for the next listener; requeue it if one is connected, or forwarding is off."""
+    """Park a webhook for the next listener; requeue it if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
         is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)
@@ -93,7 +93,7 @@ class InProcessReceiver(Protocol):
     """An application in this process that receives webhooks."""
 
     def __call__(self, request: WebhookRequest, on_status: "Callable[[int], None]", /) -> ReceiverAnswer:
-        """Deliver one webhook, and report its status as soon as it is known."""
+        """Deliver one webhook, and report the response's status as soon as it is known."""
         ...
 
     def locate_handler(self, thread_id: int) -> str | None:
@@ -151,7 +151,7 @@ class Courier:
         on_waiting_thread: bool = False,
         hosts: frozenset[str] | None = None,
     ) -> None:
-        """Deliver a project's webhooks to an application in this process; None returns to the network.
+        """Deliver a project's webhooks to an application in this process; None switches back to the network.
 
         With ``on_waiting_thread``, the application runs on the thread that waits for the webhooks, if any.
         With ``hosts``, webhooks to other hosts go over the network.
@@ -171,7 +171,7 @@ class Courier:
     def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
 
-        Delivery runs on another thread, or is deferred to this one if it is about to wait for the webhooks.
+        Delivery runs on another thread, or later on this thread if it is about to wait for the webhooks.
         """
         deferred = self._deferred.get(get_ident())
         if deferred is not None and project.slots.of(DESTINATION).on_waiting_thread:
@@ -181,7 +181,7 @@ class Courier:
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
-        """Defer deliveries to this thread in the context; then hand the remaining ones to other threads."""
+        """Defer deliveries to this thread within the context; at its end, hand the rest to other threads."""
         thread_id = get_ident()
         outer = self._deferred.get(thread_id)  # set if a webhook handler makes this call during another call
         deferred = self._deferred[thread_id] = deque()
@@ -270,7 +270,7 @@ class Courier:
                 return
 
     def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
-        """Send all copies, and return the replies with the real times of sending.
+        """Send all copies, and return the replies with the real times at which the copies were sent.
 
         Other threads send them, so that the timeout also covers receivers that answer slowly. By default,
         copies go over the network in parallel, and to an application in this process one by one.
@@ -282,7 +282,7 @@ class Courier:
 
         def wait_for_reply(posting: Posting) -> tuple[Reply, datetime]:
             reply = posting.wait()
-            now = real.wall_now()  # taken first, so that an attempt begins before the calls that it causes
+            now = real.wall_now()  # read first, so that an attempt begins before the calls that it causes
             since = timedelta(seconds=real.monotonic_seconds() - posting.sent_seconds)
             return reply, max(prepared.real_at, now - since)
 
@@ -314,7 +314,7 @@ class Courier:
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         posting = self._create_posting(destination, request, receiver)
-        context = copy_context()  # carries the event loop of a test
+        context = copy_context()  # so that the thread gets the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
@@ -327,7 +327,7 @@ class Courier:
 
 
 def _align_start_times(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
-    """Adjust the start times of copies sent together, so that all precede the first end."""
+    """Adjust the start times of copies sent together, so that each copy starts before the first one ends."""
     first_end = min(sent_at + timedelta(milliseconds=reply.duration_ms) for reply, sent_at in replies)
     return [(reply, min(sent_at, first_end)) for reply, sent_at in replies]
 

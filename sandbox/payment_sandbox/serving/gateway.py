@@ -20,11 +20,11 @@ from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
-RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down each other and the event loop
+RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 LARGE_BYTES: Final = 1 << 16
-READING_MAX: Final = 1  # calls with large bodies at once; parsing blocks the interpreter
-STREAM_SECONDS_MAX: Final = 600.0  # for a complete streamed response
+READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
+STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class TurnConnection(ClientConnection):
 
 
 class Gateway:
-    """Answers the requests of all connections with an application."""
+    """Uses an application to answer the requests on all connections."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Gateway:
             try:
                 async with timeout(self.limits.send_seconds):
                     return await reply.send_response(run.answer)
-            except TimeoutError:  # the client does not read
+            except TimeoutError:  # the client is not reading
                 return reply.reset()
             finally:
                 run.close()
@@ -127,7 +127,7 @@ class Gateway:
         except Exception:
             run.close()
             raise
-        run.close()  # skipped on cancellation, when a thread may still produce the next piece
+        run.close()  # skipped on cancellation, when a thread may still be producing the next piece
         return response
 
     async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
@@ -153,7 +153,7 @@ class Gateway:
             return await reply.end()
         except ConnectionCut:
             return reply.cut() if reply.has_begun else reply.reset()
-        except TimeoutError:  # the client does not read
+        except TimeoutError:  # the client is not reading
             return reply.reset()
         except ConnectionError:
             return reply.cut()

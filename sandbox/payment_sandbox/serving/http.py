@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
-FULL_CHECK_SECONDS: Final = 0.1  # between a full server's checks for inactive connections
+FULL_CHECK_SECONDS: Final = 0.1  # the time between a full server's checks for inactive connections
 STOP_SECONDS: Final = 1.0
-FINISH_CHECK_SECONDS: Final = 0.005  # between checks for unanswered requests
-STALE_CHECK_SECONDS: Final = 5.0  # between checks for inactive connections
+FINISH_CHECK_SECONDS: Final = 0.005  # the time between checks for unanswered requests
+STALE_CHECK_SECONDS: Final = 5.0  # the time between checks for stale connections
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0
@@ -45,7 +45,7 @@ class HttpServer:
         cluster: SharedCluster | None = None,
         statistics: Statistics | None = None,
     ) -> None:
-        """Create a server; with ``tls``, the port detects https and http by the first byte of a client.
+        """Create a server; with ``tls``, the port detects https and http by a client's first byte.
 
         ``cluster`` is the cluster of the server, if any.
         """
@@ -89,7 +89,7 @@ class HttpServer:
 
 
 class _AcceptedConnection(NamedTuple):
-    """An accepted connection before its first byte, so that its protocol is unknown."""
+    """An accepted connection whose protocol is unknown, because its first byte has not arrived."""
 
     socket: socket.socket
     at_seconds: float
@@ -113,7 +113,7 @@ class _Acceptor:
         self._loop = loop
         self._limit = connections_max = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=connections_max,  # some of them for calls that neither wait nor watch
+            connections=connections_max,  # some remain for calls that neither wait nor watch
             waiting=min(limits.waiting, connections_max // 2),
             watching=min(limits.watching, connections_max * 3 // 4),
         )
@@ -134,7 +134,7 @@ class _Acceptor:
 
     async def finish(self) -> None:
         """Stop accepting connections, and return once all requests are answered."""
-        self._accept()  # the connections in the backlog
+        self._accept()  # accepts the connections in the backlog
         self._loop.remove_reader(self._listening_socket)
         while self.gateway.connections or self._accepted:
             self.gateway.is_full = True
@@ -151,7 +151,7 @@ class _Acceptor:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        while self.gateway.connections or self._accepted:  # the loop reports their ends in its next iteration
+        while self.gateway.connections or self._accepted:  # their ends are reported in the next iteration
             await asyncio.sleep(0)
 
     def _accept(self) -> None:
@@ -211,7 +211,7 @@ class _Acceptor:
         inactive = [connection for connection in self.gateway.connections if connection.is_inactive()]
         inactive.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in inactive[: len(inactive) // 2 + 1]:
-            connection.abort()  # no data is in flight, or the client does not read it
+            connection.abort()  # no data is in flight, or the client is not reading it
         before = self._loop.time() - self.gateway.limits.inactive_seconds
         silent = [task for task, accepted in self._accepted.items() if accepted.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:
@@ -253,7 +253,7 @@ def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
 
 
 def raise_open_files_limit() -> None:
-    """Raise the open-file limit of this process as far as the system allows and a server can use."""
+    """Raise the open-file limit of this process as far as the system allows, up to what a server can use."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -268,7 +268,7 @@ def raise_open_files_limit() -> None:
 
 
 def _connections_max(connections_max: int) -> int:
-    """Limit the connections by the open-file limit; in tests, the clients may be in this process, too."""
+    """Reduce the limit if too few files may be open; in tests, clients may share this process."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import requests
     from _typeshed import WriteableBuffer
 
-ANSWER_BYTES_MAX: Final = 1 << 18  # read of an answer; the record stores fewer
+ANSWER_BYTES_MAX: Final = 1 << 18  # the bytes read from an answer; the record stores fewer
 TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
 _thread_state = local()  # the connection of this thread's request
@@ -49,7 +49,7 @@ class CuttableConnection:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Use this wire for the requests of this thread in the context."""
+        """Use this connection for this thread's requests within the context."""
         _thread_state.connection = self
         try:
             yield
@@ -61,7 +61,7 @@ class CuttableConnection:
                 self._socket = None
 
     def record_socket(self, opened: socket.socket) -> None:
-        """Record a new connection by a duplicate descriptor, which survives the closing of the socket."""
+        """Record a new socket as a duplicate descriptor, which stays open when the socket is closed."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()
@@ -130,7 +130,7 @@ def warm_up() -> None:
 def _session(trusted: Trust | None = None) -> "requests.Session":
     """Create a session whose connections can be cut."""
     with LOADING:
-        import requests  # deferred; import submodules only after it, to avoid a race
+        import requests  # deferred; its submodules come later, to avoid a race
 
     session, adapter = direct_session(), requests.adapters.HTTPAdapter()
     if trusted is not None:
@@ -143,7 +143,7 @@ def _session(trusted: Trust | None = None) -> "requests.Session":
 
 @cache
 def _pools() -> dict[str, type]:
-    """Return urllib3 connection pools whose connections report their sockets to the wire."""
+    """Return urllib3 connection pools that report each socket to the thread's ``CuttableConnection``."""
     with LOADING:
         from urllib3.connection import HTTPConnection, HTTPSConnection  # deferred, for a faster start
         from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -157,7 +157,7 @@ def _pools() -> dict[str, type]:
     class EncryptedConnection(HTTPSConnection):
         response_class = _LimitedResponse
 
-        def _new_conn(self) -> socket.socket:  # before the handshake, which may trickle, too
+        def _new_conn(self) -> socket.socket:  # called before the handshake, which may trickle, too
             return _report_socket(super()._new_conn())
 
     class PlainPool(HTTPConnectionPool):
@@ -220,7 +220,7 @@ LATE_HANDLER_WARNING: Final = (
     f"{NO_ANSWER} from a webhook handler; the call that caused the webhook waits for the handler; "
     "pytest-timeout stops tests that hang. %s"
 )
-GRACE_SECONDS: Final = 0.2  # for an event loop to cancel a late handler
+GRACE_SECONDS: Final = 0.2  # the time for an event loop to cancel a late handler
 
 LOCATION_PREFIX: Final = "Location of the handler:"
 LocateHandler = Callable[[int], str | None]
@@ -233,7 +233,7 @@ class Posting:
     """One POST in flight. The status line counts as the answer, even if the body fails."""
 
     def __init__(self, request: WebhookRequest, send: Send, locate: LocateHandler | None = None) -> None:
-        """Prepare a POST; with ``locate``, the reply locates an in-process handler at its timeout."""
+        """Prepare a POST; with ``locate``, a timeout's reply says where the in-process handler was."""
         self._request = request
         self._send = send
         self._locate = locate
@@ -309,7 +309,7 @@ class Posting:
         traceback = self._answer.result().traceback
         is_location = traceback is not None and traceback.startswith(
             LOCATION_PREFIX
-        )  # from the event loop that cancelled the handler
+        )  # reported by the event loop that cancelled the handler
         return traceback if is_location else self._logged_location or traceback
 
     def _location(self) -> str | None:
@@ -346,13 +346,13 @@ class _LateHandlers:
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._stacks: dict[int, list[Posting]] = {}  # by thread; the last posting's handler is running
+        self._stacks: dict[int, list[Posting]] = {}  # by thread; only the last posting's handler is running
         self._process = 0  # the id of the process that runs the checking thread
         self._thread: Thread | None = None
 
     @contextmanager
     def watch(self, posting: Posting) -> "Iterator[None]":
-        """Detect a late handler in the context, whose time does not count towards the enclosing handler."""
+        """Watch a handler in the context; its time does not count towards the enclosing handler's timeout."""
         thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:
             self._stacks.setdefault(thread, []).append(posting)
@@ -385,7 +385,7 @@ class _LateHandlers:
                 self._changed.wait(pause_seconds)
 
     def _log_late_handlers(self) -> float | None:
-        """Report late handlers; return the seconds until the next check, None if no handler is running."""
+        """Report late handlers; return the seconds until the next check, or None if no handler is running."""
         with self._changed:
             if not self._stacks:
                 self._process = 0

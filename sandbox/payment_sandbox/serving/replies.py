@@ -21,7 +21,7 @@ CUT_STATUS: Final = 0
 
 
 class ResponseConnection(Protocol):
-    """The interface of a connection to its response."""
+    """The interface that a connection offers to its response."""
 
     peers: Peers
     transport: Transport | None
@@ -34,11 +34,11 @@ class ResponseConnection(Protocol):
 
     @property
     def closes_after_response(self) -> bool:
-        """Whether to close after this response."""
+        """Whether to close the connection after this response."""
         ...
 
     async def linger(self) -> None:
-        """Send nothing more, drop all input, and return once the client has closed or had time to read."""
+        """Stop sending, drop all input, and return once the client has disconnected or had time to read."""
         ...
 
 
@@ -133,7 +133,7 @@ class PendingReply:
         self._connection.on_lost = callback
 
     async def _send_early(self, response: web.StreamResponse) -> web.StreamResponse:
-        """Send a whole response ahead of the server library, to start the work deferred until afterwards."""
+        """Send a whole response before the server library does, so that deferred work can start."""
         with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)
             await response.write_eof()
@@ -163,17 +163,17 @@ class _TruncatedResponse(_ClosingResponse):
     """A truncated response."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Send the available part, and close."""
+        """Send the available part, and close the connection."""
         await super().write_eof(data)
         if self._connection.transport is not None:
             self._connection.transport.close()
 
 
 class _Refusal(_ClosingResponse):
-    """A response to a client that may still be sending; closing with unread data would destroy it."""
+    """A response to a client that may still be sending; closing with input unread would destroy it."""
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Send the response, and wait until the client has closed or had time to read it."""
+        """Send the response, and wait until the client has disconnected or had time to read it."""
         await super().write_eof(data)
         await self._connection.linger()
 

@@ -223,7 +223,7 @@ def openapi_description() -> str:
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
-    """Join the cluster of the configured database; None without a database."""
+    """Join the cluster of the configured database; None if none is configured."""
     if not isinstance(state, str) or not is_database(state):
         return None
     try:
@@ -236,7 +236,7 @@ def _join_database(state: Path | str | None, services: ServerServices) -> Databa
 
 
 def _open_file(state: Path | str | None) -> "StateFile | None":
-    """Open the configured SQLite file; None without a file."""
+    """Open the configured SQLite file; None if none is configured."""
     if state is None:
         return None
     with LOADING:

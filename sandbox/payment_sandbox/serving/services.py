@@ -24,7 +24,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
-RETRY_SECONDS: Final = 1.0  # delay before a retry, if the database does not answer
+RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the database does not answer
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Scheduler:
         self._changed = Condition(ranked_lock(SCHEDULER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
-        self._scheduled: dict[Project, float] = {}  # the valid heap entry of each project
+        self._scheduled: dict[Project, float] = {}  # each project's valid entry in the heap
         self._stopped = False
         self._thread = Thread(target=self._run, name="scheduler", daemon=True)
 
@@ -151,7 +151,7 @@ class Observer(Protocol):
         ...
 
     def on_refused(self, method: str, path: str, status: int, reason: str) -> None:
-        """Handle a request refused before its project was known, and therefore without a journal."""
+        """Handle a request refused before its project was known, and therefore missing from all journals."""
         ...
 
 
@@ -163,7 +163,7 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 class ServerServices:
     """The courier and scheduler for all projects of a server.
 
-    With ``freeze_memory``, the garbage collector skips existing orders: a scan of 100,000 would block all
+    With ``freeze_memory``, the garbage collector skips existing orders: scanning 100,000 would block all
     requests for half a second.
     """
 

@@ -44,7 +44,7 @@ def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters
         with LOADING:
             import urllib3
 
-        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # chosen by the user
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user accepted it
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
     session.mount("https://", adapter)
     session.verify = False if trust.file is None else str(trust.file)  # requests adds the file to the context

@@ -164,7 +164,7 @@ def _read_project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[Decl
 
 
 def _read_scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
-    """Read a project's scenario, with the violations of its name and of the clock."""
+    """Read a project's scenario; also return violations for the scenario's name and for the clock."""
     violations: list[Violation] = []
     scenario = None
     try:
@@ -221,7 +221,7 @@ def create_projects(
         if registry.is_known(project.api_key):
             ignored += _describe_ignored(registry.find(project.api_key), project)
             continue
-        with suppress(AlreadyMade):  # created first by another server that is starting, too
+        with suppress(AlreadyMade):  # another server that is also starting created it first
             created, _ = registry.create(project.settings, api_key=project.api_key)
             created.activate(project.scenario or default_scenario(), is_due=True)
     return InitialProjects(registry, ignored)

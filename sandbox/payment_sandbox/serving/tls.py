@@ -98,7 +98,7 @@ def context_from_files(certificate: Path, key: Path | None) -> ssl.SSLContext:
 
 
 def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
-    """Create a client context that trusts the system's certificates and a file's certificates, or any.
+    """Create a client context that trusts the system's certificates and a file's, or any certificate.
 
     Raises:
         CertificateRefused: the file has no certificate.
@@ -109,7 +109,7 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):
         context.check_hostname = False  # urllib3 checks IP addresses itself
-    # Python 3.13 refuses certificates without key identifiers, which openssl req -x509 makes by default
+    # Python 3.13 refuses the certificates of openssl req -x509, which lack key identifiers by default
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.load_verify_locations(certifi.where())
     if more is not None:
@@ -184,7 +184,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 @contextmanager
 def _folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder against writes of other servers; hard links would not work on every volume."""
+    """Lock a folder against writes by other servers; hard links would not work on every volume."""
     descriptor = _lock(folder)
     try:
         yield

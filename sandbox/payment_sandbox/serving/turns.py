@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class WaitCounter:
-    """A counter of waiting or watching calls: ``limit`` in total, and two thirds of that for one project."""
+    """A counter of waiting or watching calls, up to ``limit`` in total and two thirds of it per project."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -60,7 +60,7 @@ class RoundRobinQueue(Generic[Item]):
         return bool(self._queues)
 
     def put(self, share: str, item: Item) -> None:
-        """Add an item of a project."""
+        """Add an item for a project."""
         self._queues.setdefault(share, deque()).append(item)
 
     def take(self) -> tuple[str, Item]:
@@ -97,12 +97,12 @@ class FairPool:
         return run_on_thread(self._loop, queue, lambda: work(turn), turn.end)
 
     def release_soon(self) -> None:
-        """Start the next job, because a job waits. Call this on the waiting job's thread."""
+        """Start the next job, because a job is waiting. Call this on the waiting job's thread."""
         with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self.release)
 
     def release(self) -> None:
-        """Start the next job, because a job has ended or waits. Call this on the event loop."""
+        """Start the next job, because a job has ended or is waiting. Call this on the event loop."""
         self._running -= 1
         self._start_next()
 
@@ -164,7 +164,7 @@ class Turn:
             self._pool.release()
 
     def begin_waiting(self) -> bool:
-        """Let another job run; return False if too many jobs wait. Call this on the job's thread."""
+        """Let another job run; return False if too many jobs are waiting. Call this on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
             self._pool.release_soon()

@@ -50,7 +50,7 @@ class Application(Protocol):
     """A WSGI application that decides where each call should run."""
 
     def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
-        """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
         ...
 
     def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
@@ -173,7 +173,7 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def variable_of(header: str) -> str | None:
-    """Return the WSGI variable of a header; None if it has none, or shares it with another header."""
+    """Return the WSGI variable of a header; None if the header has no variable of its own."""
     name = header.upper().replace("-", "_")
     if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
         return None
@@ -191,7 +191,7 @@ def error_bytes(status: int, value: str) -> bytes:
 
 
 def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
-    """Build an error of the server itself; ``retry`` tells the client to retry soon."""
+    """Build an error raised by the server itself; ``retry`` tells the client to retry soon."""
     body = error_bytes(status, value)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []

@@ -1,4 +1,4 @@
-"""URLs of pages; customers' pages contain the project id, because customers have no API key."""
+"""URLs of pages; those of customers' pages contain the project id, because customers have no API key."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -62,7 +62,7 @@ def qr_page_path(project: Project, request: QrRequest) -> str:
 
 
 def order_page_path(project: Project, order: Order) -> str | None:
-    """Build the path of the page where a customer can pay an order now; None without such a page."""
+    """Build the path of the page where a customer can pay an order now; None if there is none."""
     attempt = order.last_transaction
     if attempt is not None and attempt.has_page and not (order.is_hosted and not attempt.is_open):
         return f"{base_path(project)}{_payment_path(project, order, attempt)}"

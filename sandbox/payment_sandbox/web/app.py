@@ -91,9 +91,9 @@ class SandboxFlask(Flask):
             for face in (*self._faces, *self._load_deferred_faces()):
                 complete.add(face)
             self.blueprints, self.view_functions = complete.blueprints, complete.view_functions
-            self.jinja_env = complete.jinja_env  # with the filters of all faces
+            self.jinja_env = complete.jinja_env  # it includes the filters of all faces
             self._faces, self.url_map = complete._faces, complete.url_map
-            self._routes.update(complete._routes)  # in place, and before the adapter returns them
+            self._routes.update(complete._routes)  # updated in place, before the adapter returns them
             self.site.adapter = complete.url_map.bind("sandbox")
             self._load_deferred_faces = None
         return self
@@ -105,7 +105,7 @@ class SandboxFlask(Flask):
         return self.answer(call, start_response)
 
     def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
-        """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
         adapter = self.site.adapter
         call = place(self.site, self._routes, environ, length, connection)
         if call.routing_error is None or call.request.path.startswith(APIS):
@@ -118,7 +118,7 @@ class SandboxFlask(Flask):
         """Answer a call."""
         with as_caller(call):
             response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
-        call.request.close()  # with the uploaded files of a form
+        call.request.close()  # this also closes a form's uploaded files
         return response(call.request.environ, start_response)
 
 

@@ -26,7 +26,7 @@ def parse_api_key(header: str | None) -> str | None:
         return None
     try:
         authorization = Authorization.from_header(header)
-    except ValueError:  # from Werkzeug before 2.3.5, for some invalid base64
+    except ValueError:  # Werkzeug before 2.3.5 raises it for some invalid base64
         return None
     if authorization is None or authorization.type != "basic":
         return None

@@ -71,7 +71,7 @@ def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """Read the request's body, unparsed.
 
     Raises:
-        RequestRefused: 413 if it is larger than ``bytes_max``, 415 if it is compressed.
+        RequestRefused: 413 if the body is larger than ``bytes_max``, 415 if it is compressed.
     """
     request = call.request
     if (request.content_length or 0) > bytes_max:
@@ -102,7 +102,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
         raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
-    except ValueError:  # more digits than Python converts to an int
+    except ValueError:  # the body has a number with more digits than Python converts
         raise RequestRefused(400, "the body contains a number with too many digits") from None
     if is_nested_deeper(body, data, NESTING_MAX):
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")

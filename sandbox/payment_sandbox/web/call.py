@@ -23,7 +23,7 @@ from payment_sandbox.web.site import Site
 
 TOO_MANY_WAIT: Final = "too many calls are waiting; retry once some of them have finished"
 COMMON_SHARE: Final = ""
-"""The common share of all calls without a loaded project, because clients can invent any number of keys.
+"""The share that all calls without a loaded project use, because clients can invent any number of keys.
 
 A project gets a share of its own once this server has loaded it.
 """
@@ -85,12 +85,12 @@ class CallNotes:
 
     def __init__(self) -> None:
         self.ignored: tuple[str, ...] = ()
-        self.unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys, each with a suggestion
+        self.unknown: tuple[tuple[str, str | None], ...] = ()  # the ignored keys, each with a suggestion
         self.warnings: tuple[str, ...] = ()
         self.violations: Sequence[Violation] = ()
-        self.rule: str | None = None  # the rule of a refusal
+        self.rule: str | None = None  # the rule that a refused call broke
         self.order_id: str | None = None
-        self.transaction_id: str | None = None  # of a created attempt
+        self.transaction_id: str | None = None  # the id of a created attempt
         self.fault: Fault | None = None  # the applied fault
         self.is_lost = False  # the client does not receive the real response
         self.is_cut = False  # the connection is cut
@@ -128,21 +128,21 @@ class Call(Caller):
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
-        # placement
+        # set by ``place``
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
-        self.values: Mapping[str, str] = {}  # in the path
-        self.routing_error: HTTPException | None = None  # if no route matches
+        self.values: Mapping[str, str] = {}  # the values in the path
+        self.routing_error: HTTPException | None = None  # set if no route matches
         self.on_thread = False
         self.share = COMMON_SHARE  # the project, for fair scheduling
-        # results of the middlewares and the view
-        self.owner: Project | None = None  # of the API key or the path
+        # set by the middlewares and the view
+        self.owner: Project | None = None  # the project of the API key or the path
         self.real_at: datetime | None = None  # the time of arrival
-        self.body: Any = None  # parsed; None: not parsed yet
+        self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
         self.rehearsed_fault: Fault | None = None  # the fault chosen by a rehearsal
         self.delivers_first = False  # whether webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
-        self.stream: EventStream | None = None  # the response, if it is an event stream
+        self.stream: EventStream | None = None  # the event stream, if the response is one
 
     @property
     def project(self) -> Project:

@@ -90,7 +90,7 @@ def find_known_keys(registry: Registry, text: str) -> list[str]:
 
 
 def _without_keys(registry: Registry, text: str) -> str:
-    """Remove API keys from a text, for calls without a known project and its masking."""
+    """Remove API keys from a text, for calls whose project, and therefore its masking, is unknown."""
     for key in find_known_keys(registry, text):
         text = text.replace(key, MASK)
     return text

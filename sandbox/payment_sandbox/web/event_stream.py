@@ -102,7 +102,7 @@ class SerializedEvents:
         self._known: dict[tuple[int, int], tuple[str, int]] = {}  # by first and last number
 
     def clear(self) -> None:
-        """Clear the cache after the last watcher."""
+        """Clear the cache once the last watcher has left."""
         self._known = {}
 
     def serialize(self, events: Events, number: int) -> tuple[str, int]:

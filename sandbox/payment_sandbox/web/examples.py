@@ -82,7 +82,7 @@ class Shop:
         self._headers = {"Authorization": f"Basic {b64encode(f'{api_key}:'.encode()).decode()}"}
         self.answers: dict[str, Example] = {}
         self.refusals: dict[str, dict[int, Example]] = {}
-        self._refused: set[str] = set()  # endpoints
+        self._refused: set[str] = set()  # the endpoints whose calls have been repeated
 
     def call(
         self,
@@ -202,7 +202,7 @@ def _record_merchant_calls(shop: Shop) -> None:
 
 
 def _record_conflicts(shop: Shop, capture: PaidOrder, void: PaidOrder) -> None:
-    """Make calls refused by a rule in the current state of the order."""
+    """Make calls that a rule refuses in the order's current state."""
     for order, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
         for kind in kinds:
             path = f"/v1/orders/{order.order_id}/transactions/{order.transaction_id}/{kind}/"

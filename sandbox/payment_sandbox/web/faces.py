@@ -59,7 +59,7 @@ def release_held_webhooks(call: Call, call_next: CallNext) -> Response:
     """Release the deferred webhooks of a call after its response."""
     try:
         return call.release_webhooks(call_next(call))
-    except BaseException:  # without a response, nothing else would release them
+    except BaseException:  # without a response, nothing else would release the webhooks
         if call.owner is not None and call.held is not None:
             call.owner.release(call.held)
         raise

@@ -37,7 +37,7 @@ def ensure_idempotency(call: Call, call_next: CallNext) -> Response:
     """Replay the response of an already executed request; track a new request.
 
     Raises:
-        KeyReused: another request had this key.
+        KeyReused: another request used this key.
         RequestRefused: 400, the key has a wrong length.
     """
     first = replay_or_track(call, is_journaled=not call.is_from_test)
@@ -48,7 +48,7 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
     """Return the response of an already executed request; track a new request.
 
     Raises:
-        KeyReused: another request had this key.
+        KeyReused: another request used this key.
         RequestRefused: 400, the key has a wrong length.
     """
     request, project = call.request, call.project

@@ -42,7 +42,7 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # after the displayed moment
+    is_later: bool = False  # whether the entry is later than the displayed moment
 
 
 class SequenceDiagram(NamedTuple):
@@ -181,7 +181,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
 def svg(picture: SequenceDiagram, *, title: str = "Sequence diagram", is_file: bool = False) -> str:
-    """Render a diagram as SVG; as a file, it gets a label and a white background."""
+    """Render a diagram as SVG; a diagram for a file gets a label and a white background."""
     height = TOP_MARGIN + ROW_HEIGHT * (len(picture.rows) + bool(picture.omitted)) + 14
     role = "group" if picture.full_url or any(row.link for row in picture.rows) else "img"
     head = (
@@ -263,7 +263,7 @@ def _arrow(row: PictureRow, positions: dict[str, float], y: float) -> str:
 
 
 def _note(row: PictureRow, x: float, y: float) -> str:
-    """Render a status as a filled pill, other notes as an outlined one."""
+    """Render a status as a filled pill, and other notes as outlined pills."""
     colour = COLOURS[row.look]
     label = _truncate(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)

@@ -34,12 +34,12 @@ def place(
     length: int,
     connection: ClientConnection,
 ) -> Call:
-    """Create the call of a request, and decide where it runs; ``length`` is the length of its body."""
+    """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
     call = Call(site, Request(environ), connection)
     path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
     try:
         endpoint, values = site.adapter.match(path, environ["REQUEST_METHOD"])
-    except HTTPException as error:  # to be refused
+    except HTTPException as error:  # refused later
         call.routing_error = error
         return call
     call.values, call.route = values, routes[endpoint]
@@ -68,7 +68,7 @@ def _record_use(project: Project | None) -> Project | None:
 
 
 def _may_wait(project: Project | None) -> bool:
-    """Whether calls of a project may wait or be slow."""
+    """Whether calls to a project may wait or be slow."""
     if project is None:
         return False
     epoch = project.epoch

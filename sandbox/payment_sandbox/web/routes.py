@@ -68,7 +68,7 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
 
 
 def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
-    """Return the facts of a route; None without facts."""
+    """Return the facts of a route; None if it declares none."""
     facts: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
     return facts
 
@@ -84,7 +84,7 @@ def required_facts(app: Flask, rule: Rule) -> Facts:
     """Return the facts of a route.
 
     Raises:
-        RouteWithoutFacts: the route declares none, or answers JSON without a shape.
+        RouteWithoutFacts: the route declares none, or its JSON response has no shape.
     """
     facts = facts_of(app, rule.endpoint)
     if facts is None:

@@ -31,7 +31,7 @@ class ActForm(Form):
 
     @checks(although_invalid=False)
     def check_action_of_actor(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Require an action of the actor."""
+        """Refuse an action that the actor cannot perform."""
         actions = ACTIONS[data["actor"]]
         if data["action"] not in actions:
             nearest = nearest_word(data["action"], actions)

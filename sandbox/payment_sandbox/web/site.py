@@ -47,7 +47,7 @@ class ClusterMember(Protocol):
 
 
 class SharedCluster(Protocol):
-    """The cluster of a server."""
+    """The cluster that a server belongs to."""
 
     secret: str
     is_draining: bool
@@ -55,7 +55,7 @@ class SharedCluster(Protocol):
 
     @property
     def commit_count(self) -> int:
-        """The number of database commits of this server."""
+        """The number of database commits by this server."""
         ...
 
     def servers(self) -> Sequence["ClusterMember"]:
@@ -67,7 +67,7 @@ class ServerContext(NamedTuple):
     """The server around an application."""
 
     on_refused: OnRefused | None = None
-    speaks_tls: bool = False  # if not, a proxy terminates TLS for an https URL
+    speaks_tls: bool = False  # if false, a proxy terminates TLS for an https URL
     shared: SharedCluster | None = None  # the cluster, if any
     statistics: Statistics | None = None
 
@@ -144,7 +144,7 @@ class Site:
         return urlsplit(self.public_url).path
 
     def path_of(self, endpoint: str, **values: Any) -> str:
-        """Build the path of a route; values without a placeholder in the path become the query."""
+        """Build the path of a route; values that have no placeholder in the path become the query."""
         return self.adapter.build(endpoint, values)
 
     def change_public_url(self, public_url: str) -> None:

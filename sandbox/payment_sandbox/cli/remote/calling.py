@@ -318,7 +318,7 @@ def format_value(value: object) -> str:
 
 
 def short_time(moment: str) -> str:
-    """Format a time, always UTC, without fractions and offset."""
+    """Format a time, always UTC, without fractions or an offset."""
     return moment[:19].replace("T", " ")
 
 

@@ -1,4 +1,4 @@
-"""The commands about orders: list, show, act, pay and trigger."""
+"""The commands for orders: list, show, act, pay and trigger."""
 
 import webbrowser
 from collections.abc import Iterator, Mapping
@@ -194,7 +194,7 @@ def _warn_about_ignored_fields(call: CommandRun, order_id: str, fields: Mapping[
 
 
 def listen_hint(call: CommandRun) -> Iterator[str]:
-    """Yield a hint if webhooks wait for the command listen."""
+    """Yield a hint if webhooks are waiting for the command ``listen``."""
     forward_to = call.sandbox.project()["settings"].get("forward_to")  # a validated address, safe to print
     if forward_to is not None:
         yield (

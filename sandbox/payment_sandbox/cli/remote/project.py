@@ -107,7 +107,7 @@ def settings(call: CommandRun, pairs: tuple[str, ...]) -> None:
 
 
 def _parse_settings(pairs: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse settings from the command line by the types of the current values."""
+    """Parse settings from the command line according to the types of the current values."""
     changed: dict[str, Any] = {}
     for name, text in split_assignments(pairs):
         kind = type(before.get(name))

@@ -1,4 +1,4 @@
-"""The commands about the server, events, findings and replays."""
+"""The commands for the server, events, findings and replays."""
 
 import json
 import sys

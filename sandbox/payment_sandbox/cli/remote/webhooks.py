@@ -1,4 +1,4 @@
-"""The commands about webhooks."""
+"""The commands for webhooks."""
 
 import json
 import signal

@@ -152,7 +152,7 @@ def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
 
 
 MISSING_WEBHOOK_RULE: Final = "HOOK-03"
-"""The rule of findings about status changes without a webhook."""
+"""The rule for findings about status changes that no webhook reported."""
 NO_CALLS_ADVICE: Final = (
     "no call with this project's key has arrived",
     "    Give the shop's client the address of the sandbox and this key. Redirect a client with"

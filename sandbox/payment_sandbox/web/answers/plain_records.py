@@ -1,4 +1,4 @@
-"""The records of the merchant API without a table: currencies and errors."""
+"""The merchant API's records that have no table: currencies and errors."""
 
 from typing import Annotated, NotRequired, TypedDict
 

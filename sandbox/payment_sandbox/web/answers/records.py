@@ -1,7 +1,7 @@
 """The records of the control API, defined once for responses, OpenAPI and typed clients.
 
-A text in ``Annotated`` describes a field. A function that serializes a record declares its type, so mypy
-checks the keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it unchanged.
+A string in ``Annotated`` describes a field. A function that serializes a record declares its type, so mypy
+checks the keys; ``shapes.shape_of`` describes the record in OpenAPI; the client returns it unchanged.
 """
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -64,7 +64,7 @@ class UnderWay(TypedDict):
 
 
 class Stopped(TypedDict, total=False):
-    """Details of an advance stopped by a limit or with webhooks in flight; usually empty."""
+    """Details of an advance that hit a limit or ended with webhooks in flight; usually empty."""
 
     stopped: Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
     under_way: Annotated[list[UnderWay], "The webhooks in flight, if any."]

@@ -98,7 +98,7 @@ def serialize_order(project: Project, order: Order, body: str | None = None) -> 
 
 
 def if_match(call: Call) -> IfMatch | None:
-    """Return the check of the request's If-Match header; None without the header (SET-33)."""
+    """Return the check that the request's If-Match header demands; None if the header is absent (SET-33)."""
     request = call.request
     return request.if_match.contains if "If-Match" in request.headers else None
 

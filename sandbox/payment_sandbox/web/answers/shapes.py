@@ -139,7 +139,7 @@ def _split_annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
 
 def _field_of_type(kind: Any) -> Any:
     origin, variants = get_origin(kind), get_args(kind)
-    if origin is Annotated:  # in a union with None
+    if origin is Annotated:  # a variant of a union with None
         return _field(kind)
     if origin is Literal:
         field: Any = PLAIN_FIELDS[type(variants[0])]()

@@ -53,7 +53,7 @@ class Table(Generic[Subject]):
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
-        """Build the form of requests with these fields; ``methods`` adds checks."""
+        """Build the form for requests with these fields; ``methods`` adds checks."""
         read = {row.name: row.reads for row in self.rows if on in row.on}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 

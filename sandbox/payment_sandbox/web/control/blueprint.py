@@ -26,7 +26,7 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
-        Invalid: lists all of them, with suggestions.
+        Invalid: lists all unknown keys, with suggestions.
     """
     assert call.route is not None, "a route must match"
     facts = call.route.facts

@@ -101,7 +101,7 @@ def get_timeline(call: Call) -> Response:
 )
 def get_report(call: Call) -> Response:
     """Get the timeline and the review findings as text, for the report of a failed test."""
-    is_guarded = call.site.control_token is not None  # its teams must not see each other's calls
+    is_guarded = call.site.control_token is not None  # teams on one server must not see each other's calls
     other_calls = (
         []
         if is_guarded
@@ -111,7 +111,7 @@ def get_report(call: Call) -> Response:
 
 
 def _calls_with_first_key(call: Call) -> list[str]:
-    """List the calls with the key of the first project, if none came with the key of this project."""
+    """List the calls made with the first project's key, if none was made with this project's key."""
     own, first = call.project, call.site.registry.find(FIRST_API_KEY)
     if first in (None, own) or own.epoch.journal.unmasked_entries():
         return []
@@ -131,7 +131,7 @@ def _calls_with_first_key(call: Call) -> list[str]:
     slow=True,
 )
 def get_actions(call: Call) -> Response:
-    """List the actions of customers, banks, screenings and processors, newest last."""
+    """List the actions by customers, banks, screenings and processors, newest last."""
     order_id = call.request.args.get("order_id")
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)

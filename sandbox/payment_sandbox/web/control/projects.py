@@ -95,7 +95,7 @@ def refuse_beyond_quota(call: Call) -> None:
 
 
 def refuse_known_keys(registry: Registry, settings: Any) -> None:
-    """Refuse settings with the API key of another project.
+    """Refuse settings that contain another project's API key.
 
     Raises:
         RequestRefused: 400.

@@ -153,7 +153,7 @@ def post_next(call: Call) -> Response:
 
 
 def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[OfferedAttempt] | None:
-    """Wait for attempts to offer to a listener; None if the listener has signed off or was replaced."""
+    """Wait for attempts to offer to a listener; None if the listener has signed off or been replaced."""
     timeout_seconds = min(max(request.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = request.get("listener", ""), request.get("forward_to")
     if request.get("leaves"):

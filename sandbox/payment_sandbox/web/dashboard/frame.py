@@ -152,7 +152,7 @@ def shorten_ids(path: str) -> str:
 
 @dashboard.app_template_filter("evidence")
 def format_evidence(line: str) -> str:
-    """Format a call or an attempt of a finding, without fractions of seconds and with short ids."""
+    """Format a call or an attempt in a finding, without fractions of seconds and with short ids."""
     at, _, what = line.partition("  ")
     return f"{format_clock(at)}  {shorten_ids(what).replace(' -> ', ' → ')}" if what else shorten_ids(line)
 
@@ -163,7 +163,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     Raises:
         SignInRequired: the browser has not signed in.
         Unknown: there is no such project.
-        RequestRefused: 403, the form does not belong to the project; 400, it has invalid characters.
+        RequestRefused: 403, the form does not belong to the project; 400, the form has invalid characters.
     """
     project = call.site.registry.find_by_id(project_id)
     if project is None or not may_see(call, project):
@@ -255,7 +255,7 @@ def _refresh_ms(call: Call, project: Project) -> int:
 
 
 def _menu(call: Call, project: Project) -> list[Project]:
-    """Return the projects of the menu: this one and the newest others, as test suites create thousands."""
+    """Return the projects of the menu: only this one and the newest, because test suites create thousands."""
     others = (other for other in reversed(visible_projects(call)) if other is not project)
     return [project, *islice(others, MENU_MAX)]
 
@@ -268,7 +268,7 @@ def agenda_rows(project: Project, rows_max: int = AGENDA_SHOWN_MAX) -> list[dict
 
 
 def form_page(call: Call) -> str:
-    """Return the address of a form's page; empty if the form lacks it."""
+    """Return the address of the page that a form came from; empty if the form does not contain it."""
     return own_path(call, call.request.form.get("back", ""))
 
 
@@ -280,7 +280,7 @@ def valid_query(args: Mapping[str, str], **is_known: Callable[[str], object]) ->
 
 
 def own_path(call: Call, address: str) -> str:
-    """Return the address of a dashboard page, or an empty string for any other address (open redirects)."""
+    """Return the address of a dashboard page, or an empty string for any other, to prevent open redirects."""
     try:
         parts = urlsplit(address)
     except ValueError:

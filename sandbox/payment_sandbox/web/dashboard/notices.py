@@ -18,7 +18,7 @@ from payment_sandbox.projects.slots import Slot
 NOTICES_MAX: Final = 50
 NOTICE_PARAMETER: Final = "notice"  # the query parameter with the name of a notice
 MOMENT_PARAMETER: Final = "at"  # the query parameter with an earlier moment of an order
-RESTORED_FIELDS: Final = ("action", "amount", "description", "url", "body", "after")  # of a refused form
+RESTORED_FIELDS: Final = ("action", "amount", "description", "url", "body", "after")  # from a refused form
 INPUT_LENGTH_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
 EVENT_WORDS: Final = {
@@ -30,13 +30,13 @@ EVENT_WORDS: Final = {
 
 
 class Notice(NamedTuple):
-    """A message after the submission of a form; a refusal also has the input."""
+    """A message after the submission of a form; a refusal also contains the input."""
 
     text: str
     orders: Sequence[str] = ()  # the ids of the affected orders
     is_refusal: bool = False
     inputs: Mapping[str, str] = {}
-    is_move: bool = False  # a clock move, which can be undone
+    is_move: bool = False  # whether the notice is about a clock move, which can be undone
     target: Mapping[str, str] = {}  # the target of a move that stopped early, to continue it
 
 
@@ -64,7 +64,7 @@ def with_notice(project: Project, address: str, notice: Notice) -> str:
 
 
 def without_notice(address: str) -> str:
-    """Return the address of a page without a notice and an earlier moment."""
+    """Remove the notice and the earlier moment from the address of a page."""
     parts = urlsplit(address)
     query = [
         pair
@@ -80,7 +80,7 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
 
 
 def move_notice(project: Project, result: AdvanceResult, target: Mapping[str, str]) -> Notice:
-    """Describe a clock move; after an early stop, with the reason and the remaining target."""
+    """Describe a clock move; if it stopped early, add the reason and the remaining target."""
     happened = _count_events(result.events)
     orders = list(dict.fromkeys(event["order_id"] for event in result.events if event.get("order_id")))
     to = short_moment(result.ended, result.begun)
@@ -135,7 +135,7 @@ def _event_words(kind: str, count: int) -> str:
 
 
 def short_moment(moment: datetime, before: datetime) -> str:
-    """Format a time of day, with the date if it differs."""
+    """Format a time of day, with the date if it differs from that of ``before``."""
     return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment.day} {moment:%b %H:%M}"
 
 

@@ -54,7 +54,7 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN: Final = 50
-ROWS_SHOWN_MAX: Final = 5000  # of a diagram
+ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
 NUMBER_LENGTH_MAX: Final = 9
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
 REQUESTS_SHOWN: Final = 8

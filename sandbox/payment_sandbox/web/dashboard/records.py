@@ -89,7 +89,7 @@ QR_FORM: Final = QrForm()
 
 
 class WebhookFilter(NamedTuple):
-    """A filter of webhooks; an empty field matches any."""
+    """A filter of webhooks; an empty field matches every value."""
 
     state: str  # one of OUTCOME_LABELS
     text: str  # a part of the order's number or id, or of the status
@@ -242,10 +242,10 @@ RESEND_FORM: Final = ResendForm()
 
 
 class JournalFilter(NamedTuple):
-    """A filter of requests; an empty field matches any."""
+    """A filter of requests; an empty field matches every value."""
 
     method: str
-    status: str  # 409, or 4xx
+    status: str  # for example 409 or 4xx
     text: str  # a part of the path, the order's id or the rule
 
     def matches(self, entry: JournalEntry) -> bool:
@@ -287,7 +287,7 @@ def get_journal_view(call: Call, project_id: str) -> Response:
 
 
 def _call_rows(project: Project, page: Sequence[JournalEntry]) -> Iterator[dict[str, object]]:
-    """Yield requests in words, with their durations and the reasons for refusals."""
+    """Yield descriptions of requests, with their durations and the reasons for refusals."""
     epoch, ids = project.epoch, {entry.id for entry in page}
     complete = {entry.id: entry for entry in epoch.journal.unmasked_entries() if entry.id in ids}
     for entry in page:

@@ -48,7 +48,7 @@ from payment_sandbox.web.dashboard.snippets import (
 Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
-"""Rules of mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
+"""Rules broken by mistakes that a test cannot repeat: double clicks, cards of other orders, wrong URLs."""
 DAY_LATER_RULES: Final = ("HOOK-12", "HOOK-13")
 """Rules that can be broken only a day after the payment."""
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -79,7 +79,7 @@ class ReproducedOrder(NamedTuple):
 
     @property
     def rules(self) -> set[str]:
-        """The rules of the mistakes."""
+        """The rules that the mistakes broke."""
         return {mistake.rule for mistake in self.mistakes}
 
     @property
@@ -92,7 +92,7 @@ def reproduction(project: Project, order: Order, findings: Iterable[Finding]) ->
     """Write the test; None if there is no reproducible mistake.
 
     The shop is a fixture of the user and handles webhooks itself; the test repeats all other calls and
-    actions at the same sandbox times after the creation.
+    actions at the same sandbox times, counted from the order's creation.
     """
     mistakes = [each for each in findings if each.is_open]
     case = _reproduced_order(project, order, mistakes) if mistakes else None
@@ -235,7 +235,7 @@ def _steps(case: ReproducedOrder) -> Iterator[RepeatedStep]:
 
 
 def _calls_during_webhooks(case: ReproducedOrder) -> set[str]:
-    """Return the ids of the calls during webhook handling, or shortly after it if there are none."""
+    """Return the ids of calls made while a webhook was handled or, if there are none, shortly afterwards."""
     spans = [
         (attempt.real_at, attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms))
         for delivery in case.deliveries
@@ -276,7 +276,7 @@ def _step_lines(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
 
 
 def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
-    """Yield a call; a lost response is a connection error."""
+    """Yield a call; a lost response becomes a connection error."""
     if entry is not None and entry.fault is not None and entry.fault.loses_response:
         yield "    with suppress(OSError):"
         yield f"        sandbox.session.{call}"
@@ -285,7 +285,7 @@ def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
 
 
 def _other_creations(case: ReproducedOrder) -> Iterator[RepeatedStep]:
-    """Yield the creations of other orders that are part of the mistake."""
+    """Yield the calls that create other orders involved in the mistake."""
     for entry in case.project.epoch.journal.entries(lambda entry: entry.id in case.shown_by):
         if is_order_creation(entry) and entry.order_id != case.order.id:
             body = format_literal(request_record(case.project, entry)["request"], 4)
@@ -319,7 +319,7 @@ def _manual_attempts(delivery: Delivery) -> Iterator[WebhookAttempt]:
 
 
 def _fault_lines(case: ReproducedOrder) -> Iterator[str]:
-    """Yield the faults with an effect on the shop."""
+    """Yield the faults that affected the shop."""
     webhooks, faults = _webhook_rules(case), list(_request_rules(case))
     given = {"faults": faults, "webhooks": webhooks}
     more = ", ".join(f"{name}={format_literal(rules, 4)}" for name, rules in given.items() if rules)
@@ -328,7 +328,7 @@ def _fault_lines(case: ReproducedOrder) -> Iterator[str]:
 
 
 def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
-    """Return one rule for all webhooks if they had the same effect, or one per status and attempt."""
+    """Return one rule for all webhooks if the same effect applied to all, or one per status and attempt."""
     effects: dict[tuple[str, int], Rule | None] = {}
     for delivery in case.deliveries:
         for number, attempts in groupby(delivery.attempts, lambda attempt: attempt.number):
@@ -345,7 +345,7 @@ def _webhook_rules(case: ReproducedOrder) -> list[Rule]:
 
 
 def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | None:
-    """Return the effect of a fault on an attempt, which may have several copies; None without a fault."""
+    """Return the effect of a fault on an attempt, which may have several copies; None if it had no fault."""
     first = attempts[0]
     if first.is_withheld:
         if first.reply.status is not None:
@@ -360,7 +360,7 @@ def _effect(delivery: Delivery, attempts: Sequence[WebhookAttempt]) -> Rule | No
 
 
 def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
-    """Yield a fault for each affected call; ``nth`` counts the calls with its method and path."""
+    """Yield a fault for each affected call; ``nth`` counts the calls with the same method and path."""
     counts: Counter[tuple[str, str]] = Counter()
     limited: set[tuple[str, str]] = set()
     for entry in sorted(case.entries, key=start_of):

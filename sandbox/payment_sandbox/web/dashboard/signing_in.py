@@ -1,4 +1,4 @@
-"""Access to projects: open without a control token; with a token, by sign-in."""
+"""Access to projects: open if the server has no control token, by sign-in if it has one."""
 
 import hmac
 from typing import Final
@@ -10,7 +10,7 @@ from payment_sandbox.web.call import Call
 
 COOKIE: Final = "sandbox_dashboard"
 ALL_PROJECTS: Final = "*"
-PROJECTS_MAX: Final = 20  # in one cookie
+PROJECTS_MAX: Final = 20  # the limit for one cookie
 COOKIE_PATH: Final = "/dashboard"
 START_ID_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."
@@ -51,7 +51,7 @@ def may_see(call: Call, project: Project) -> bool:
 
 
 def grant_for(call: Call, secret: str) -> str | None:
-    """Return the grant of a control token or an API key: all projects, one project, or None."""
+    """Return the grant for a control token or an API key: all projects, one project, or None."""
     token = call.site.control_token
     if token is not None and hmac.compare_digest(secret.encode(), token.encode()):
         return ALL_PROJECTS
@@ -71,7 +71,7 @@ def sign_out(call: Call, response: Response) -> Response:
 
 
 def form_token(call: Call, project_id: str) -> str:
-    """Return the anti-forgery token of the forms of a project."""
+    """Return the anti-forgery token for a project's forms."""
     return f"{_server_start_id(call)}.{_sign(call, f'form/{project_id}')}"
 
 

@@ -34,7 +34,7 @@ ATTEMPT_LINE = '    attempt = sandbox.client.order(order_id)["transactions"][-1]
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:
-    """Build the command to repeat a request; None without a request, or if its body is not a JSON object."""
+    """Build the command to repeat a request; None if there is no request, or the body is no JSON object."""
     body = request_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None
@@ -64,7 +64,7 @@ def creation_of(project: Project, order: Order) -> JournalEntry | None:
 def creation_body(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
     """Return the body of the request that ``created`` an order, or of its manual creation.
 
-    None if the journal dropped it, or it contains secrets.
+    None if the journal dropped the body, or the body contains secrets.
     """
     if created is not None:
         body = request_record(project, created)["request"]
@@ -243,7 +243,7 @@ def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:
 
 
 def _asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
-    """Yield a call and the assertion of its status; a manual call (None) succeeded."""
+    """Yield a call and an assertion of its status; None asserts that the call succeeded."""
     yield f"    answer = sandbox.session.{call}"
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
 
@@ -258,7 +258,7 @@ def _request_lines(project: Project, order: Order, entry: JournalEntry) -> Itera
 
 
 def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
-    """Return the preceding lines of a replayed request, and the request with the ids of the new order.
+    """Return the lines before a replayed request, and the request with the ids of the new order.
 
     The path after the id of the order is a quoted string.
     """

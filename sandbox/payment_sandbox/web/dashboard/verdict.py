@@ -30,7 +30,7 @@ AUTHORIZED_PHRASE: Final = "the payment is authorized; nothing is captured yet"
 NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
 IMMEDIATE_REVIEW_MAX: Final = 1000
-"""The longest journal to review before rendering a page; a longer review appears on refresh."""
+"""The longest journal to review before rendering a page; the review of a longer one appears on refresh."""
 PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -52,7 +52,7 @@ class FindingGroup(NamedTuple):
 
 
 class OrderVerdict(NamedTuple):
-    """The review of one order; without mistakes, ``praise`` confirms that the shop knows its status."""
+    """The review of one order; if it finds no mistake, ``praise`` confirms that the shop knows its status."""
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]
@@ -96,7 +96,7 @@ class OrderMoment(NamedTuple):
     shop_since: datetime | None
     service_since: datetime | None
     was_reached: bool
-    """Whether a webhook or response has reached the shop since it created the order."""
+    """Whether the shop has received a webhook or a response since it created the order."""
 
     @property
     def differs(self) -> bool:
@@ -198,7 +198,7 @@ def look_of(order: Order) -> str:
 
 
 def _praise(project: Project, order: Order, beliefs: Sequence[Belief]) -> str:
-    """Confirm that the shop knows the order's status; empty if it had nothing to do yet."""
+    """Confirm that the shop knows the order's status; empty if the shop had nothing to do yet."""
     deliveries = project.epoch.store.deliveries_of(order.id)
     delivered = sum(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not beliefs or not beliefs[-1].is_true:
@@ -281,7 +281,7 @@ def describe_period(period: timedelta) -> str:
 
 
 def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """Group the findings of a review: open mistakes first, the most expensive first."""
+    """Group the findings of a review: open mistakes first, then by amount, largest first."""
     by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
@@ -326,7 +326,7 @@ def orders_with_mistakes(project_review: ProjectReview | None) -> set[str | None
 
 
 def navigation_counts(project_review: ProjectReview | None) -> dict[str, int]:
-    """Return the counts of the navigation: groups of mistakes, and undelivered webhooks."""
+    """Return the counts shown in the navigation: groups of mistakes, and undelivered webhooks."""
     if project_review is None:
         return {}
     mistakes = [group for group in group_findings(project_review.findings) if group.first.is_open]

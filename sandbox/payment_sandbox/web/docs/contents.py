@@ -28,7 +28,7 @@ from payment_sandbox.web.docs.tables import table
 
 
 class Limit(NamedTuple):
-    """A limit of stored data: what it limits, its value and unit, and the effect of exceeding it."""
+    """A limit on stored data: what it limits, its value and unit, and the effect of exceeding it."""
 
     subject: str
     maximum: int

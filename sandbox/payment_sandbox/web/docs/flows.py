@@ -32,7 +32,7 @@ CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address"
 
 
 FlowSteps = Generator[dict[str, Any], dict[str, Any], None]
-"""The play of a flow: yields the order to draw, and receives it back."""
+"""The steps of a flow: a generator that yields the order to draw, and receives the order back."""
 
 
 class SimulatedShop(NoServices):
@@ -97,7 +97,7 @@ class Flow:
         self.shop.call("POST", "/control/clock/advance/", {"by": by})
 
     def capture_or_void(self, order: Mapping[str, Any], path: str, body: Any) -> None:
-        """Capture or void a part of the order; ``path`` is the call's, such as ``captures/amount``."""
+        """Capture or void a part of the order; ``path`` is the call's path, such as ``captures/amount``."""
         transaction = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
         self.shop.call("POST", f"{transaction}/{path}/", body)
 
@@ -176,7 +176,7 @@ def _webhooks(flow: Flow) -> FlowSteps:
 
 
 class Script(NamedTuple):
-    """A flow: its title, its play, and the mode of its project."""
+    """A flow: its title, its steps, and the mode of its project."""
 
     title: str
     steps: Callable[[Flow], FlowSteps]

@@ -259,7 +259,7 @@ def errors_table() -> str:
     return table(("Type", "Status", "When"), rows)
 
 
-HIGHLIGHT_MAX: Final = 1500  # characters
+HIGHLIGHT_MAX: Final = 1500  # the length in characters
 WRONG_KEY_STATUS: Final = "401"
 PLAIN_STATUSES: Final = ("200", "201", "303")
 
@@ -340,7 +340,7 @@ def _describe_responses(responses: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-DOCUMENTED_CLASSES: Final = (  # in reading order: the module, the class
+DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("testing/project.py", "PaymentSandbox"),
     ("testing/project.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
@@ -404,7 +404,7 @@ def _describe_class(definition: ast.ClassDef, constants: Mapping[str, str]) -> s
     for method in methods:
         if method.name == "__init__":
             fields += _attributes(method.body)
-            text = ast.get_docstring(method)  # only classes that users instantiate have one
+            text = ast.get_docstring(method)  # only the constructors that users call have a docstring
             parts += [f"`{_signature(method, definition.name, constants)}`", _markdown(text)] if text else []
     parts.append("\n".join(f"- `{name}`{f': {_markdown(text)}' if text else ''}" for name, text in fields))
     parts += [_describe_method(method, constants) for method in methods if not method.name.startswith("_")]
@@ -441,7 +441,7 @@ def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 class _AnnotatedStripper(ast.NodeTransformer):
-    """Strips ``Annotated`` from type hints, and collects the texts in it."""
+    """Strips ``Annotated`` from type hints, and collects the descriptions in it."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -16,7 +16,7 @@ from payment_sandbox.loading import LOADING
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
-FLOWS_PREFIX: Final = "flows/"  # pictures
+FLOWS_PREFIX: Final = "flows/"  # links to pictures
 TOC_TAGS: Final = ("h2", "h3")
 _HIGHLIGHT_LOCK: Final = Lock()  # pygments initialises lexers without a lock
 

@@ -48,7 +48,7 @@ def _field_rows(
 
 
 def _nested_schema(item: Mapping[str, Any]) -> str | None:
-    """Return the name of the schema that a field or its items refer to; None without a reference."""
+    """Return the name of the schema that a field or its items refer to; None if there is no reference."""
     for part in (item, item.get("items", {}), *item.get("anyOf", ()), *item.get("allOf", ())):
         if "$ref" in part:
             name: str = part["$ref"].rpartition("/")[2]

@@ -56,12 +56,12 @@ class SearchResult(NamedTuple):
 
 
 def search(site: Site, words: str) -> list[SearchResult]:
-    """Find the sections with all the words, best first."""
+    """Find the sections that contain all the words, best first."""
     return matching_sections(search_index(site), words)
 
 
 def matching_sections(sections: Iterable[Section], words: str) -> list[SearchResult]:
-    """Return the sections with all the words, best first."""
+    """Return the sections that contain all the words, best first."""
     stems = [_stem(word) for word in words.casefold().split()]
     if not stems:
         return []

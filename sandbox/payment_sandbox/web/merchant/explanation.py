@@ -66,7 +66,7 @@ def explain_call(call: Call, call_next: CallNext) -> Response:
 
 
 def explain(call: Call, response: Response, project: Project | None) -> None:
-    """Add a header with the rule and the possible calls; reword the refusal as set in the project."""
+    """Add a header with the rule and the possible calls; reword the refusal according to the settings."""
     rules = _broken_rules(call, response.status_code)
     if project is not None and call.notes.rule is None:
         call.notes.rule = rules[0]
@@ -80,7 +80,7 @@ def explain(call: Call, response: Response, project: Project | None) -> None:
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
-    """Find the rule of a violation: its own rule, or the rule of its path or nearest parent path."""
+    """Find the rule that a violation broke: its own rule, or that for its path or nearest parent path."""
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):
@@ -130,7 +130,7 @@ def _possible_calls(call: Call, response: Response, project: Project | None) -> 
 
 
 def _remedy(violation: Violation) -> str:
-    """Suggest the allowed values; without a list of values, the field to fix."""
+    """Suggest the allowed values or, if there is no list of them, the field to fix."""
     where = violation.path or "the request"
     if violation.allowed:
         return f"{where}: one of {', '.join(map(str, violation.allowed))}"

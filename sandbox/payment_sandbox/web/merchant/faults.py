@@ -1,6 +1,6 @@
 """The behaviour of each effect of a fault or a rehearsal on a request: one class per effect.
 
-The import of this module fails for an effect without a class, or a class without its two methods, so that no
+Importing this module fails if an effect has no class, or if a class lacks one of its two methods, so that no
 fault is a no-op by accident.
 """
 
@@ -38,7 +38,7 @@ class Behaviour(ABC, Generic[AnyEffect]):
     by_effect: ClassVar[dict[type[RequestEffect], "type[Behaviour[Any]]"]] = {}
 
     def __init_subclass__(cls, *, effect: type[RequestEffect] | None = None, **options: Any) -> None:
-        """Register the behaviour of an effect; None for a common base class."""
+        """Register the behaviour of an effect; ``effect`` is None for a common base class."""
         super().__init_subclass__(**options)
         if effect is not None:
             cls.by_effect[effect] = cls
@@ -82,7 +82,7 @@ class AnswerWithError(ReplaceResponse[ErrorStatus], effect=ErrorStatus):
 
 
 class RefuseOverRate(ReplaceResponse[RateLimit], effect=RateLimit):
-    """Refuses a request over the rate."""
+    """Refuses a request that exceeds the rate limit."""
 
     def replacement(self, call: Call, lost_status: int | None) -> Response:
         """Refuse with 429."""
@@ -156,7 +156,7 @@ class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
-    """Refuse an effect without a complete behaviour.
+    """Refuse an effect that has no complete behaviour.
 
     Raises:
         TypeError: the message names the effect.
@@ -175,7 +175,7 @@ require_behaviours()
 
 
 def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
-    """Return the behaviour of a fault; None if it only delays."""
+    """Return the behaviour of a fault; None if the fault only delays the call."""
     return None if fault.effect is None else Behaviour.by_effect[type(fault.effect)](fault.effect)
 
 

@@ -81,6 +81,6 @@ def _request_body(call: Call) -> bytes:
     request = call.request
     if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
         return b""
-    if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and unreadable
+    if "HTTP_CONTENT_ENCODING" in request.environ:  # such a request is refused, and its body cannot be read
         return b""
     return request.get_data()[:BODY_STORED_BYTES]

@@ -19,7 +19,7 @@ from payment_sandbox.web.routes import Facts
 IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
 WARNINGS_HEADER: Final = "Sandbox-Warnings"
 HEADER_LENGTH_MAX: Final = 4000
-NAME_LENGTH_MAX: Final = 100  # characters of a query parameter
+NAME_LENGTH_MAX: Final = 100  # the characters shown of a query parameter's name
 
 
 def read_valid_fields(

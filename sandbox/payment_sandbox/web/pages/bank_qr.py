@@ -1,4 +1,4 @@
-"""The page of a bank QR code, for scanners without a banking app."""
+"""The page of a bank QR code, for payers who scan it without a banking app."""
 
 import hmac
 import struct
@@ -102,7 +102,7 @@ def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
 
 @route(pages, "GET", f"{QR_PATH}/", **PAGE_METADATA)
 def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
-    """Show the page for the payer's amount, if changeable, and bank (QR-27)."""
+    """Show the page where the payer chooses a bank and, if changeable, the amount (QR-27)."""
     project = find_project(call, project_id)
     return _show_page(call, project, project.epoch.find_qr_request(qr_id))
 

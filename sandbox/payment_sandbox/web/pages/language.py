@@ -14,7 +14,7 @@ from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
 
 DEFAULT_TAG: Final = "en-GB"
-FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # its column has only the phrases that differ
+FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
 LANGUAGE_NAMES: Final = {
     "nl": "Nederlands",
     "de": "Deutsch",
@@ -79,7 +79,7 @@ def phrases(tag: str) -> Mapping[str, str]:
 
 
 def choose(requested: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """Choose the language: requested, the customer's, or the browser's, in this order (CUS-12).
+    """Choose the requested language, the customer's, or the browser's, in this order (CUS-12).
 
     ``accepted`` has the browser's languages, best first; a missing variant falls back to the available one,
     for example fr-FR to fr-BE.

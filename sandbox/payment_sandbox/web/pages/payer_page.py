@@ -132,7 +132,7 @@ class PayerPage(NamedTuple):
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
-            return "declined"  # by a screening, before the page existed
+            return "declined"  # a screening declined it before the page existed
         return "elsewhere" if attempt.reason == METHOD_CHANGED else attempt.status
 
 
@@ -153,7 +153,7 @@ def find_page(call: Call, project_id: str, order_id: str, transaction_id: str | 
 
 
 def has_page(attempt: Transaction) -> bool:
-    """Whether an attempt has a page; during a screening it is a waiting page."""
+    """Whether an attempt has a page, such as the waiting page during a screening."""
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
@@ -220,7 +220,7 @@ def _attempt_notice(page: PayerPage) -> AttemptNotice | None:
 
 
 def record_visit(page: PayerPage) -> None:
-    """Record another visit of the customer."""
+    """Record another visit by the customer."""
     with page.project.edit() as edit:
         transaction_id = page.attempt.id if page.attempt is not None else None
         edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)

@@ -95,7 +95,7 @@ BUTTONS: Final[Mapping[str, Action]] = {
 
 
 def secure_action(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
-    """Return the action of a button of the 3-D Secure step; None if there is no such button."""
+    """Return the action behind a button of the 3-D Secure step; None if there is no such button."""
     details: dict[str, Any] = {
         "card": card.name if card is not None else None,
         "authorization": authorization,
@@ -132,7 +132,7 @@ class Outcome(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The testers' panel; ``expires_at`` is the clock's time after an expiry of the payment."""
+    """The testers' panel; ``expires_at`` is the clock's time once the payment has expired."""
 
     outcomes: tuple[Outcome, ...]
     reasons: tuple[str, ...]
@@ -140,7 +140,7 @@ class Panel(NamedTuple):
 
 
 def panel(page: PayerPage) -> Panel | None:
-    """Return the panel with the currently possible outcomes; None without any."""
+    """Return the panel with the currently possible outcomes; None if there are none."""
     shown = [_outcome(page, name, label) for name, label in _button_labels(page)]
     outcomes = [outcome for outcome in shown if outcome is not None]
     expires_at = expiry(page)

@@ -76,7 +76,7 @@ def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
 
 
 def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent twice, because it is older than the newest attempt with the same method."""
+    """Whether a form was sent twice: the form is older than the newest attempt with the same method."""
     newest = page.order.last_transaction
     known = page.call.request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)
@@ -146,7 +146,7 @@ def _enter_order(page: PayerPage) -> None:
 
 
 def _redirect_without_choice(page: PayerPage) -> Response:
-    """Redirect a payer without a choice to the newest attempt or the shop, or show the result."""
+    """Redirect a payer who has no choice to the newest attempt or the shop, or show the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return redirect_to_next(newest)
@@ -236,7 +236,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
 
 @route(pages, "POST", f"{ATTEMPT_PATH}/", slow=True, **FORM_FACTS)
 def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Pay, fail or cancel the attempt, or act for the bank or the screening."""
+    """Pay, fail or cancel the attempt, or act as the bank or the screening."""
     page = find_page(call, project_id, order_id, transaction_id)
     name = call.request.form.get("action", "")
     if page.is_own_post() and name == EXPIRE_BUTTON:
