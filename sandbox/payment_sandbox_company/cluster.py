@@ -152,7 +152,7 @@ class ClusterRegistry(Registry):
             raise NotStored(f"project {identity.project_id}", problem, is_full=False) from error
         with self._lock:
             known = self._by_id.get(identity.project_id)
-            if known is not None:  # loaded by another thread meanwhile
+            if known is not None:  # another thread has loaded it in the meantime
                 return known
             self._add(project)
         self.services.wake(project)

@@ -37,7 +37,7 @@ UPDATE_PROJECTS: Final = """
     UPDATE sandbox_project SET {} WHERE id IN (
         SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
 """
-"""Updates projects, except those with locked rows."""
+"""Updates projects, except projects with locked rows."""
 INSERT_HISTORY: Final = f"""
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body

@@ -11,7 +11,7 @@ from payment_sandbox.web.statistics import Statistics
 
 
 def metrics(statistics: Statistics, registry: Registry, commit_count: int) -> bytes:
-    """Format the metrics as text. An entry point of the group ``payment_sandbox.metrics``."""
+    """Format the metrics as text, as an entry point in the group ``payment_sandbox.metrics``."""
     collector = CollectorRegistry()
     collector.register(_MetricsCollector(statistics, registry, commit_count))
     return generate_latest(collector)

@@ -129,7 +129,7 @@ class SharedDatabase(RowDatabase, Protocol):
 
 
 class Anchor(NamedTuple):
-    """A reading of a project's clock, and the real time of the reading."""
+    """A reading of a project's clock, and the real time when it was read."""
 
     clock: Clock
     at: datetime

@@ -370,7 +370,7 @@ def _compare_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:
-    """Return the settings for the mode of the recorded traffic and the time of its first call."""
+    """Return settings with the recorded traffic's mode and the time of its first call."""
     flags = [each.answer.at("flags") for each in recorded if isinstance(each.answer.at("flags"), list)]
     is_live = bool(flags) and not any("is-test" in texts for texts in flags)
     return {"mode": "live" if is_live else "test", "clock": f"frozen@{recorded[0].at.isoformat()}"}

@@ -78,7 +78,7 @@ def line_quantity(count: int, line: str = "socks") -> list[dict[str, Any]]:
 
 
 def lines_worth(amount: int) -> list[dict[str, Any]]:
-    """Return quantities of the sample lines that add up to as much of an amount as possible."""
+    """Return quantities of the sample lines that add up to as much as possible within an amount."""
     lines, remaining = [], amount
     for line in LINES:
         count = min(line["quantity"], remaining // line["amount"])

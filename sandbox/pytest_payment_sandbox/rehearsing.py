@@ -75,7 +75,7 @@ REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 
 
 def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.Item) -> None:
-    """Add the findings of a test's variations to the report of the test; findings fail the test."""
+    """Add the findings from a test's variations to the test's report; findings fail the test."""
     test = report_of(
         item.nodeid,
         explored,
@@ -104,7 +104,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
 
 
 def _collect_reports(terminalreporter: Any) -> list[TestReport]:
-    """Collect the reports of all rehearsed tests, including those of pytest-xdist workers."""
+    """Collect the reports on all rehearsed tests, including tests on pytest-xdist workers."""
     reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
     tests = {value["test"]: value for name, value in properties if name == REHEARSAL_PROPERTY}
@@ -367,7 +367,7 @@ class SessionRehearsal:
         self._progress = _create_progress(config)
         self._budget_seconds = budget_seconds
         self._is_stopped = False
-        self._problems: set[tuple[str, str]] = set()  # each with its test and kind
+        self._problems: set[tuple[str, str]] = set()  # each problem's test and kind
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
 
@@ -468,7 +468,7 @@ class _TestRuns:
         self.explorer: Explorer | None = None
 
     def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
-        """Run the unchanged test; the watchdog covers only the judgement, which has no other time limit."""
+        """Run the unchanged test; the watchdog covers only the judging, which has no other time limit."""
         started_seconds = monotonic_seconds()
         run = ItemRun(self._item, verdicts=self._verdicts)
         run.watch = lambda: RunWatchdog(

@@ -1,4 +1,4 @@
-"""Reports of the plugin: timelines of failed tests, reviews, and problems with the server."""
+"""The plugin's reports: timelines of failed tests, reviews, and problems with the server."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING

@@ -130,7 +130,7 @@ class ShopInProcess:
     # Jobs and time of the shop
 
     def every(self, period: str | timedelta, job: "Work", name: str | None = None) -> None:
-        """Run a job of the shop, such as a check of open orders, at intervals of sandbox time.
+        """Run a shop's job, such as a check on open orders, at intervals of sandbox time.
 
         The job is on the agenda, and advancing the clock runs it at each due time. An exception is
         reported in the timeline and as a warning, and the job runs again at the next interval. A coroutine

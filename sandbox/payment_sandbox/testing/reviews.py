@@ -23,7 +23,7 @@ OWN_MODULES: Final = "payment_sandbox."
 
 
 def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
-    """Return the timeline for the report of a failure; a read error must not hide the failure of the test.
+    """Return the timeline for a failure's report; a read error must not hide the failure.
 
     The timeline is empty if the test misused the sandbox and the shop made no call: a timeline would only say
     that no call has arrived.
@@ -39,7 +39,7 @@ def timeline_text(project: "PaymentSandbox", failure: BaseException | None = Non
 def _is_misuse(failure: BaseException) -> bool:
     """Return whether the sandbox refused a call by the test, such as a call with a wrong argument.
 
-    An unknown order is no misuse: the shop may have created it elsewhere.
+    An unknown order is not misuse: the shop may have created the order elsewhere.
     """
     frames = list(walk_tb(failure.__traceback__))
     is_own = bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith(OWN_MODULES)

@@ -55,7 +55,7 @@ def refuse_if(condition: bool, *rules: str) -> list[Refusal]:
 
 
 RequestedLines = tuple[tuple[str, Any], ...]
-"""Order lines of a request: pairs of a ``merchant_order_line_id`` and a quantity."""
+"""Order lines in a request, each a ``merchant_order_line_id`` and a quantity."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
 
 
 def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
-    """Authorize an attempt; its period restarts (CAP-01, SET-45, A14)."""
+    """Authorize an attempt, and restart its period (CAP-01, SET-45, A14)."""
     nothing = (0,) * len(order.lines)
     expires, is_delayed = add_period(now, attempt.period), attempt.capture_mode == "delayed"
     return replace(
@@ -48,7 +48,7 @@ def allocate(
 
 
 def price(lines: Sequence[LineItem], quantities: Sequence[int]) -> int:
-    """Return the price of quantities of lines; a line's amount is per item (A16)."""
+    """Return the price of these quantities of each line; a line's amount is per item (A16)."""
     return sum(line.amount * quantity for line, quantity in zip(lines, quantities, strict=True))
 
 

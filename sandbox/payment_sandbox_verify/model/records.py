@@ -141,7 +141,7 @@ class Authorization:
     captured: int = 0
     voided: int = 0
     voided_by_amount: int = 0
-    style: str = ""  # "lines" or "amount" after such a capture (CAP-08, CAP-09)
+    style: str = ""  # "lines" or "amount", set by the first such capture (CAP-08, CAP-09)
     is_expired: bool = False
 
     @property
@@ -162,7 +162,7 @@ class Attempt:
     capture_mode: str = ""
     flow: str = ""  # "first one-click", "one-click", "first recurring" or "recurring"
     authorization: Authorization | None = None
-    received: int = 0  # the money of a sale or of a transfer
+    received: int = 0  # the money from a sale or a transfer
     screening: str = ""  # the pending result of a slow screening
     due: datetime | None = None  # the time of the screening result or the settlement
 

@@ -53,7 +53,7 @@ CONSTANT_FIELDS: Final = (
     *("transactions.product_type", "transactions.channel", "transactions.balance", "transactions.created"),
     *("transactions.credit_debit", "transactions.capture_mode", "transactions.expiration_period"),
 )
-"""The fields that no step changes after the creation of an order."""
+"""The fields that no step changes once an order exists."""
 
 
 OrderReads = Mapping[int, ServiceAnswer]
@@ -208,7 +208,7 @@ class Judge:
     ) -> list[Deviation]:
         """Read the orders; compare them with the closest allowed outcome, or with the current state.
 
-        If the ``answer`` to the call is an order, it is compared as well.
+        If the ``answer`` to the call is an order, compare it, too.
         """
         reads = {number: self.driver.read(number) for number in self._numbers_to_read(call)}
         outcomes = allowed or (Outcome(200, self.shop),)

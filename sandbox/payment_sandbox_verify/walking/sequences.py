@@ -1,4 +1,4 @@
-"""Sequences of calls through the life of an order, with refused calls in each state."""
+"""Call sequences that take orders through their life, with refused calls in each state."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -50,7 +50,7 @@ class TestMemory:
 
 
 class AnnouncedTest:
-    """One run of a test that a helper announced."""
+    """A run of a test that a helper announced."""
 
     def __init__(
         self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources

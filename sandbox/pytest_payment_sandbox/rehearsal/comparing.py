@@ -46,7 +46,7 @@ def count_recurring_charges(project: Project) -> int:
 
 
 def find_extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
-    """Find recurring charges up to the end of the test that the unchanged run lacks.
+    """Find recurring charges, made before the test ended, that the unchanged run lacks.
 
     Lost, late or failed calls and webhooks are no reason to charge a customer more often.
     """

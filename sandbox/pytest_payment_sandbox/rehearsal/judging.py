@@ -261,7 +261,7 @@ class _Judge:
 
 
 def _extra_moves(trial: Trial, charges: int, moved: Moved) -> Iterator[BookProblem]:
-    """Find charges, refunds and shipments that the unchanged run does not have."""
+    """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
@@ -316,7 +316,7 @@ def hang_problem(location: str) -> BookProblem:
 def judge_without_books(
     runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> RunVerdict:
-    """Judge a run of a suite only by its calls and its failure; ``steps`` has the steps of all projects."""
+    """Judge a suite's run only by its calls and its failure; ``steps`` has the steps of all projects."""
     problems = _test_failures("suite", failure, changes)
     excused_rules = UNRELATED_RULES | _excused_rules(changes)
     for run in runs:
@@ -402,7 +402,7 @@ def _find_deferred_attempts(project: Project, changes: Sequence[ChangedStep]) ->
     """Return the ids of webhook attempts that a busy shop deferred to a retry, and then accepted.
 
     A shop may serialize its work: it refuses a webhook while another handler runs, and does not answer an
-    early webhook during its own call. The unchanged test must not need retries.
+    early webhook during its own call. The unchanged test must not rely on retries.
     """
     if not changes:
         return frozenset()

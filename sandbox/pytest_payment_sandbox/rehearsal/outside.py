@@ -26,7 +26,7 @@ class BooksUnreadable(Exception):
 
 
 class ExternalBooks:
-    """The shop's books at an address, or as the output of a command: a JSON list of entries."""
+    """The shop's books, a JSON list of entries, at an address or printed by a command."""
 
     def __init__(self, source: str) -> None:
         """Parse the source: an address with a scheme, or a command.

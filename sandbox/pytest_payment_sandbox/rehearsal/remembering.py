@@ -33,7 +33,7 @@ StoredVariations = Mapping[str, Any]
 
 
 class TriedVariations:
-    """The tried variations of one test, including the variations of the previous rehearsal."""
+    """The tried variations of one test, including variations from the previous rehearsal."""
 
     def __init__(self, baseline: RunResult, stored: StoredVariations | None = None) -> None:
         """Start with the stored variations, if the result of the unchanged test is the same."""
@@ -131,7 +131,7 @@ StoredTests = Mapping[str, StoredVariations]
 
 
 def read_state(command: str) -> StoredTests:
-    """Read the tried variations of a stopped run of this command in this folder."""
+    """Read the variations tried by a stopped run of this command in this folder."""
     with suppress(OSError, ValueError, AttributeError):
         tests: StoredTests = json.loads((STATE_FOLDER / STATE_FILE_NAME).read_text(encoding="utf-8")).get(
             command, {}

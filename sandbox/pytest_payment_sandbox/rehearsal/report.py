@@ -1,4 +1,4 @@
-"""Writes the report of a rehearsal: one HTML file for people, or JSON for programs."""
+"""Writes the report on a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,12 +22,12 @@ figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
 """
 
 TestReport = dict[str, Any]
-"""The report of a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
+"""The report on a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
 Reports = Sequence[TestReport]
 
 
 def report_of(name: str, explored: Exploration, rerun_command: Callable[[str], str]) -> TestReport:
-    """Create the report of one test; ``rerun_command`` returns the command that reruns a variation."""
+    """Create the report on one test; ``rerun_command`` returns the command that reruns a variation."""
     return {
         "test": name,
         "variations": explored.tried,
@@ -101,7 +101,7 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
 
 
 def write(path: Path, tests: Reports, unit: str = "test") -> None:
-    """Write the report of a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
+    """Write the report on a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
     save(
         path,
         json.dumps({"tests": list(tests)}, indent=1)

@@ -446,7 +446,7 @@ class RehearsedRun:
             self._is_acting = False
 
     def _next_effect(self, kind: str, label: str, about: StepDetails) -> VariationEffect | None:
-        """Record the next step of a kind; return the effect of its change, or None if unchanged."""
+        """Record the next step of a kind; return the effect of its change, or None if it has none."""
         job = self.project.epoch.jobs.running
         is_first_read = job is not None and job.runs == 1 and kind == READ
         if not self._is_recording or (self._has_test_ended and not is_first_read):

@@ -299,7 +299,7 @@ def _find_same_for_non_payers(current: CustomerView, baseline: CustomerView) -> 
 
 
 def _find_failed_pages(current: CustomerView, baseline: CustomerView) -> Iterator[BookProblem]:
-    """Find pages that fail, but did not fail in the unchanged test."""
+    """Find pages that fail in this run, but not in the unchanged test."""
     expected = {page.path for page in baseline.pages if not page.error}
     for page in current.pages:
         if page.error and page.path in expected:

@@ -83,7 +83,7 @@ class SharedRuns:
         return requested
 
     def answer(self, test: str, result: RunResult) -> None:
-        """Pass the result of a variation to the exploration of its test."""
+        """Pass a variation's result to the exploration of its test."""
         with self._changed:
             self._answers[test] = result
             self._changed.notify_all()
@@ -249,7 +249,7 @@ class Suite:
         self._progress = progress
         self._memories: dict[str, TestMemory] = {}
         self._tried: dict[str, TriedVariations] = {}
-        self._problems: set[tuple[str, str]] = set()  # each as its test and kind
+        self._problems: set[tuple[str, str]] = set()  # each problem's test and kind
         self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that shared a run
         self._limit_seconds: float | None = None
         self._suite_seconds = self._single_test_seconds = 0.0

@@ -173,7 +173,7 @@ class InProcess:
     def _answer_or_cut(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse | CutOff:
         try:
             return self._answer(environ, line)
-        except CutOff as cut:  # the webhooks are delivered anyway
+        except CutOff as cut:  # webhooks are still delivered after the cut
             return cut
 
     def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:

@@ -112,11 +112,11 @@ class Browser:
         self._project = project
 
     def get(self, path: str, **query: Any) -> TestResponse:
-        """Open a page of the shop."""
+        """Open a page in the shop."""
         return self._send_request("GET", path, query_string=query)
 
     def post(self, path: str, data: Any = None, **more: Any) -> TestResponse:
-        """Submit a form of the shop; ``json=`` sends JSON instead of ``data``."""
+        """Submit a form to the shop; ``json=`` sends JSON instead of ``data``."""
         return self._send_request("POST", path, data=data, **more)
 
     def double_click(self, path: str, data: Any = None, **more: Any) -> list[TestResponse]:

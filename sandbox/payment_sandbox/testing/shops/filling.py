@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 from payment_sandbox.scenarios.variation import SubmittedForm
 
 Choices = Mapping[str, Sequence[str]]
-"""The possible values of each field, in the order of the page."""
+"""The possible values of each field, in page order."""
 
 _VALUE_END: Final = rb"(?=\"?\s*(?:[&,}\]]|\r\n--|$))"
 _NUMBER_PATTERN: Final = re.compile(rb"(?<![^=:,\[\s])([1-9]\d{0,5})(?=\s*(?:[&,}\]]|\r\n--|$))")

@@ -29,7 +29,7 @@ class Submission(NamedTuple):
 
 
 SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]
-"""Chooses the variation of a form from its path, and from the kinds of values in it."""
+"""Chooses the variation of a form by the form's path and the kinds of its values."""
 
 
 class _SubmissionRun:

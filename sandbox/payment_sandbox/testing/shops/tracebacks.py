@@ -131,7 +131,7 @@ def _location(stack: StackSummary) -> str:
 
 
 def is_on_worker(error: BaseException) -> bool:
-    """Return whether an error came from a framework's worker thread, or from waiting for such a thread."""
+    """Return whether an error came from a framework's worker thread, or was raised while waiting for one."""
     return any(
         frame.filename.endswith(WORKER_MODULES)
         for each in _with_causes(error)

@@ -155,7 +155,7 @@ class _WatchedApplications:
         if is_django(application):
             _DJANGO_HOOKS.begin()
             return
-        with suppress(TypeError):  # for objects that do not support weak references or a change of class
+        with suppress(TypeError):  # some objects support neither weak references nor a change of class
             count = self._counts.get(application, 0)
             if not count:
                 application.__class__ = self._class_for(type(application))
