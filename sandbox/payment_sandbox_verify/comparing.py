@@ -120,7 +120,7 @@ def _merge_settings(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dic
 
 
 def _adds_differences(theirs: VerificationResult, ours: VerificationResult, copy: VerificationResult) -> bool:
-    """Whether a copy differs where the service does not: in a rule, or in the status of a refusal."""
+    """Whether a copy differs where the service does not: in a rule, or in the status of a refused call."""
     if any(
         each.verdict is Verdict.DIFFERS and theirs.reports[rule].verdict is Verdict.AGREES
         for rule, each in copy.reports.items()
@@ -150,7 +150,7 @@ def _copied_rules(theirs: VerificationResult, copy: VerificationResult) -> froze
 
 
 def _first_case(reason: str) -> str:
-    """Return the first case of a difference; the other cases depend on where call sequences stop."""
+    """Return the first case of a difference; later cases depend on where call sequences stop."""
     return anonymize(reason.partition("; ")[0])
 
 
@@ -218,7 +218,7 @@ VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
 def report_lines(
     verdicts: Mapping[str, RuleReport], reference: Mapping[str, RuleReport] | None = None
 ) -> Iterator[str]:
-    """Yield the lines of the report, rule by rule; ``reference`` are the verdicts on another server."""
+    """Yield the lines of the report, rule by rule; ``reference`` has the verdicts on another server."""
     texts = rule_texts()
     for verdict in VERDICT_ORDER:
         for each in verdicts.values():
@@ -235,7 +235,7 @@ def report_lines(
 
 
 def hidden_rules(rule: str, verdicts: Mapping[str, RuleReport]) -> list[str]:
-    """Return the rules that cannot be checked because this one differs."""
+    """Return the rules that cannot be checked because this rule differs."""
     return [each.rule for each in verdicts.values() if each.hidden_by == rule]
 
 

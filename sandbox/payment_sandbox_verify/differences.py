@@ -132,7 +132,7 @@ def _refusal_pairs(
     known = {answer.call_key: answer for answer in ours if answer.status in REFUSED_STATUSES}
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
-            continue  # no setting changes the answers outside the API
+            continue  # no setting changes answers outside the API
         matches = known.get(answer.call_key)
         is_usable = answer.status in REFUSED_STATUSES and UNAUTHORIZED not in (
             answer.status,

@@ -77,7 +77,7 @@ class HtmlPage(HTMLParser):
 
 
 class FormPayer:
-    """Presses the buttons ``pay`` and ``cancel`` of pages that work without scripts."""
+    """Presses the buttons ``pay`` and ``cancel`` on pages that work without scripts."""
 
     def __init__(self, session: "requests.Session", wait: Callable[[], None]) -> None:
         self._session = session
@@ -106,7 +106,7 @@ class FormPayer:
         return self._press(url, CANCEL)
 
     def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Choose a value on a page, press ``pay`` on that and each following page, and yield after each.
+        """Choose a value on a page, press ``pay`` on that and each following page, and yield after each page.
 
         Raises:
             CannotTell: the page has no such choice.
@@ -121,7 +121,7 @@ class FormPayer:
             yield
 
     def choose(self, url: str, method: str) -> None:
-        """Press the button of a method on the hosted page.
+        """Press a method's button on the hosted page.
 
         Raises:
             CannotTell: the page has no such button.

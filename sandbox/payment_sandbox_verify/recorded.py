@@ -1,4 +1,4 @@
-"""Reads the recorded calls of a HAR file, replays them in the sandbox, and compares the answers."""
+"""Reads the recorded calls in a HAR file, replays them in the sandbox, and compares the answers."""
 
 import base64
 import json
@@ -146,7 +146,7 @@ REDIRECT_STATUS_RULE: Final = "STA-02"
 
 
 def rule_of_initial_status(request_body: Any) -> str:
-    """Return the rule on the initial status of an order."""
+    """Return the rule on an order's initial status."""
     transactions = request_body.get("transactions") if isinstance(request_body, dict) else None
     if not transactions:
         return INITIAL_STATUS_RULES[None]

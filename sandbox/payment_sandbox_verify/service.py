@@ -39,7 +39,7 @@ MethodNames = Mapping[str, str]
 
 
 def rename_values(value: Any, names: MethodNames) -> Any:
-    """Replace names in a JSON value where they are a whole value or a key."""
+    """Replace names in a JSON document where a name is a whole value or a key."""
     if not names:
         return value
     if isinstance(value, str):
@@ -55,7 +55,7 @@ def rename_path(path: str, names: MethodNames) -> str:
 
 
 def reverse(names: MethodNames) -> dict[str, str]:
-    """Return the ledger's names by the account's names."""
+    """Map the account's names to the ledger's names."""
     return {theirs: name for name, theirs in names.items()}
 
 
@@ -409,7 +409,7 @@ class Service:
     # The customer
 
     def payment_page_url(self, order: ServiceAnswer) -> str:
-        """Return the URL of the payment page; the service's scheme is the default.
+        """Return the URL of the payment page, with the service's scheme if it has none.
 
         Raises:
             CannotTell: the order has no payment page.
@@ -421,7 +421,7 @@ class Service:
         return self.absolute_url(address)
 
     def absolute_url(self, address: str) -> str:
-        """Add the service's scheme to a URL without one."""
+        """Add the service's scheme to a URL that has none."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
     def visit(self, order: ServiceAnswer) -> Any:
@@ -462,7 +462,7 @@ class Service:
             return str(error)
 
     def _return_money(self, order: ServiceAnswer) -> str:
-        """Void the remaining authorization and refund the captures; return the remainder or problem."""
+        """Void the remaining authorization and refund the captures; return what remains or the problem."""
         remaining, captured = (
             _parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
         )
@@ -541,6 +541,6 @@ class Pace:
 
 
 def pause(seconds: float) -> None:
-    """Wait in real time, as the clock of another server cannot be advanced."""
+    """Wait in real time, because the clock of another server cannot be advanced."""
     if seconds > 0:
         Event().wait(seconds)

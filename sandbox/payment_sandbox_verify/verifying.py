@@ -61,7 +61,7 @@ REFERENCE_KEY: Final = "sandbox-key"
 
 
 class VerificationResult(NamedTuple):
-    """The verdict on every rule of the ledger, the remaining orders, all answers, and the refusals."""
+    """The verdict on every rule in the ledger, the remaining orders, all answers, and the refusals."""
 
     reports: Mapping[str, RuleReport]
     remaining: Mapping[str, str]
@@ -110,7 +110,7 @@ def is_live(service: Service) -> bool | None:
 
 @cache
 def verify_default_sandbox() -> VerificationResult:
-    """Verify the sandbox with default settings; the result is cached."""
+    """Verify the sandbox with default settings; cache the result."""
     with reference_sandbox() as own:
         return verify(own.service, live=False)
 
@@ -219,7 +219,7 @@ def service_at(
     ask: Callable[[str], bool] | None = None,
     names: MethodNames | None = None,
 ) -> Service:
-    """Return a service; a program submits its payment pages, or a person pays if ``ask`` is given."""
+    """Return a service; a program submits its payment pages, but if ``ask`` is given, a person pays."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else ManualPayer(forms, ask)

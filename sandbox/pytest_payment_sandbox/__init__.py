@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, reports of failed tests, rehearsals and coverage.
+"""The pytest plugin: fixtures, reports on failed tests, rehearsals and coverage.
 
 No other package imports it.
 """

@@ -282,7 +282,7 @@ def _refuse_unplayed(only: Sequence[str], explored: Sequence[Exploration]) -> No
 
 
 def _create_progress() -> Progress:
-    """Create the progress of a command, on stderr."""
+    """Create the progress display of a command, on stderr."""
     return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 
 

@@ -1,4 +1,4 @@
-"""Stops hanging runs of a rehearsal: first only the run, and if that fails, the process."""
+"""Stops hanging runs in a rehearsal: at first only the run, or if that fails, the process."""
 
 import os
 import sys
@@ -77,7 +77,7 @@ def end_process(item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None
         config.pluginmanager.getplugin("capturemanager").suspend_global_capture(in_=True)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
-    if not hasattr(config, "workerinput"):  # pytest-xdist replaces a worker
+    if not hasattr(config, "workerinput"):  # pytest-xdist replaces a worker that exits
         session._setupstate.stack.clear()  # the test still uses its fixtures
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         with suppress(Exception):

@@ -103,7 +103,7 @@ def scenario_folders(config: pytest.Config) -> list[Path]:
 
 
 def suite_scenario(config: pytest.Config) -> str | None:
-    """Return the scenario of the whole suite, if there is one."""
+    """Return the scenario for the whole suite, if there is one."""
     return config.getoption("payment_scenario") or config.getini("payment_scenario") or None
 
 
@@ -123,7 +123,7 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
 
 
 def suite_seed(config: pytest.Config) -> int | None:
-    """Return the seed of the suite, if it has one.
+    """Return the suite's seed, if there is one.
 
     Raises:
         pytest.UsageError: the seed is not a number.
@@ -218,7 +218,7 @@ def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
 
 
 def scenario_of_test(item: Any) -> Any:
-    """Return the scenario of a test's project from the test's marker or from the suite, or None.
+    """Return the scenario of a test's project from the test's marker or the suite; None if neither has one.
 
     A file can be in the current folder, or in the folder of the test.
 

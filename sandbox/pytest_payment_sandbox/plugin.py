@@ -223,7 +223,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
-    """Add the project's timeline to the report of a failed test."""
+    """Add the project's timeline to the report on a failed test."""
     report = yield
     if exploring_options.is_rehearsed(item):
         with LOADING:

@@ -300,7 +300,7 @@ class ItemRun:
                 self._books_history.append(read_books(self._get_fixture(BOOKS_FIXTURE))[0])
 
     def _take_snapshot(self) -> None:
-        """Record the shop's books before a webhook, for the causes of findings."""
+        """Record the shop's books before a webhook, to find the causes of findings."""
         if self._run is not None and get_ident() == self._thread_id and self.verdict is None:
             with suppress(Exception):  # in the middle of a request, the books may be unreadable
                 entries = read_books(self._get_fixture(BOOKS_FIXTURE))[0]
@@ -343,7 +343,7 @@ STOPPED_NOTE: Final = "the rehearsal was stopped; --payment-rehearse-continue re
 
 
 def _create_progress(config: pytest.Config) -> Progress:
-    """Create the progress of a session's rehearsals, on the terminal unless pytest is quiet."""
+    """Create the progress display for a session's rehearsals, on the terminal unless pytest is quiet."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     is_quiet = terminal is None or config.getoption("verbose") < 0
 
@@ -439,7 +439,7 @@ class SessionRehearsal:
 
 
 def _variation_of_marker(item: pytest.Item) -> ChangedSteps:
-    """Return the variation that the marker of a test selects.
+    """Return the variation that a test's marker selects.
 
     Raises:
         pytest.UsageError: the marker's value is not a variation.
@@ -540,7 +540,7 @@ ABANDONED_NOTE: Final = (
 
 
 def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
-    """Create the rehearsal of a session from its options.
+    """Create a session's rehearsal from the session's options.
 
     Raises:
         pytest.UsageError: the selected variation is invalid.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def start_server(
     config: pytest.Config, base_url: str | None, control_token: str | None
 ) -> PaymentSandboxServer:
-    """Create the server of a session from its options; report problems without a traceback."""
+    """Create a session's server from the session's options; report problems without a traceback."""
     try:
         return PaymentSandboxServer(
             base_url,
@@ -61,7 +61,7 @@ def review_test(item: pytest.Item, project: "PaymentSandbox", mode: str, expect:
 
 
 def add_timeline(report: pytest.TestReport, project: "PaymentSandbox", failure: BaseException | None) -> None:
-    """Add the project's timeline to the report of a failure."""
+    """Add the project's timeline to the report on a failure."""
     text = timeline_text(project, failure)
     if not text:
         return

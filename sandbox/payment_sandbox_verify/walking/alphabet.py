@@ -66,7 +66,7 @@ def creations(method: str) -> list[Create]:
 def _card_flow_creations(method: str) -> list[Create]:
     orders: list[Create] = []
     if method == CARD:
-        orders += [Create(70_000, CARD)]  # enough for a refund that fails
+        orders += [Create(70_000, CARD)]  # large enough for a refund that fails
         orders += [
             Create(AMOUNT, CARD, flow=flow) for flow in ("first one-click", "first recurring", "second")
         ]

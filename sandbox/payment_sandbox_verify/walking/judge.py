@@ -63,7 +63,7 @@ OrderReads = Mapping[int, ServiceAnswer]
 class Deviation(NamedTuple):
     """A deviation from the model, and the violated rules.
 
-    ``is_final`` means that the model no longer knows the state; ``refusal`` is the answer that refused.
+    ``is_final`` means that the model no longer knows the state; ``refusal`` is the error response.
     """
 
     rules: tuple[str, ...]
@@ -165,7 +165,7 @@ class Judge:
         self.unspecified_calls = 0
         self.answer: ServiceAnswer | None = None  # the last call's answer, if the model allows it
         self._is_untagged = False
-        # the rules on modification times that did not change with the status
+        # rules on the modification times that did not change with the status
         self.unchanged_times: set[str] = set()
         self._previous_reads: dict[str, tuple[ServiceAnswer, Order]] = {}
 
@@ -256,7 +256,7 @@ class Judge:
     ) -> Iterator[Deviation]:
         """Report differences under the step's rule if the step changes the field, else the field's rule.
 
-        A difference in the state is reported alone, as it explains all others.
+        A difference in the state is reported alone, because it explains all others.
         """
         if not answer.is_success:
             yield Deviation(("END-03",), f"{answer.call} returned {answer.summary}", True)
@@ -308,7 +308,7 @@ class Judge:
 
 
 def _values_not_stored(created: ServiceAnswer, reads: OrderReads) -> Iterator[Deviation]:
-    """Report values in the answer to a creation that differ in the first read."""
+    """Report values in the answer to a create call that differ in the first read."""
     for answer in reads.values():
         if answer.at("id") == created.at("id"):
             yield from (
@@ -396,7 +396,7 @@ def _changed_constants(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[
 
 
 def is_time_unchanged(before: ServiceAnswer, after: ServiceAnswer, prefix: str) -> bool:
-    """Whether the status changed, but its modification time did not."""
+    """Whether the status changed but its modification time did not."""
     status, modified = (
         before.at(f"{prefix}{name}") == after.at(f"{prefix}{name}") for name in ("status", "modified")
     )
@@ -419,7 +419,7 @@ def _check_events(before: ServiceAnswer, after: ServiceAnswer) -> Iterator[Devia
 
 
 def _event_problem(old: Json, new: Json) -> str:
-    """Describe the problem with the events of a transaction, compared with the earlier ones."""
+    """Describe the problem with the events of a transaction, compared with its earlier events."""
     earlier, later = (each.get("events") for each in (old, new))
     if not isinstance(earlier, list) or not isinstance(later, list):
         return ""

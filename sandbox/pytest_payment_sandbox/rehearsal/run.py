@@ -127,7 +127,7 @@ def _thread_positions() -> ThreadPositions:
 
 
 class RepeatedCalls:
-    """Counts calls with the same method and path while no sandbox time passes."""
+    """Counts calls with the same method and path made while no sandbox time passes."""
 
     def __init__(self) -> None:
         self.most_calls = 0
@@ -136,11 +136,11 @@ class RepeatedCalls:
         self._limit = SAME_CALLS_BASELINE_MAX
 
     def set_limit(self, most: int) -> None:
-        """Allow twice as many calls as in the unchanged test, and at least ``SAME_CALLS_MAX``."""
+        """Allow twice as many calls as the unchanged test made, but at least ``SAME_CALLS_MAX``."""
         self._limit = max(SAME_CALLS_MAX, 2 * most)
 
     def is_over(self, call: str, now: datetime) -> bool:
-        """Count a call; return whether there were too many calls of its kind."""
+        """Count a call; return whether there were too many such calls."""
         if now != self._since:
             self._counts.clear()
             self._since = now
@@ -231,11 +231,11 @@ class RehearsedRun:
     # Calls from the project
 
     def must_end_run(self, path: str) -> bool:
-        """Whether a call ends the run: the run was abandoned, or the shop keeps calling beyond the limit."""
+        """Whether a call must end the run: it was abandoned, or the shop keeps calling beyond the limit."""
         return self.is_abandoned or (self.calls.is_endless and path.startswith(MERCHANT_API))
 
     def next_run(self, job: Job, limit: datetime) -> datetime:
-        """Return the time of a job's next run: idle jobs run at increasing intervals."""
+        """Return the time of a job's next run; idle jobs run at increasing intervals."""
         return self.pace.next_run(job, limit)
 
     def run_job(self, job: Job) -> str | None:
@@ -379,7 +379,7 @@ class RehearsedRun:
             self._is_acting = False
 
     def advance(self, do: Callable[[], Result]) -> Result:
-        """Perform a clock advance by the test; more time may pass afterwards in this run."""
+        """Advance the clock for the test; in this run, more time may pass afterwards."""
         if not self._is_recording or self._has_test_ended or self._is_acting:
             return do()
         about = ClockAdvance(has_authorization=bool(authorization_expiries(self.project)))

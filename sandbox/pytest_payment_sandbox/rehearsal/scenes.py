@@ -244,7 +244,7 @@ def play_after_advance(
 
 
 def _expire_authorization(project: "Project", order: Order) -> None:
-    """Expire the authorization during a call; the webhooks and jobs run after the call."""
+    """Expire the authorization during a call; webhooks and jobs run after the call."""
     attempt = order.last_transaction
     if attempt is None or attempt.authorization is None or project.epoch.is_advancing:
         return
@@ -274,6 +274,6 @@ EVENT_APPLIERS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]]
 
 
 def apply_event(effect: PriorEvent, project: "Project", path: str) -> None:
-    """Apply an event to the order of a call before its response, if the order's state allows the event."""
+    """Apply an event to a call's order before the response, if the order's state allows the event."""
     with suppress(Refusal):
         EVENT_APPLIERS[effect](project, project.find_order(order_id_of(path)))

@@ -58,14 +58,14 @@ def _replace_token(match: re.Match[str]) -> str:
 
 
 class PageFailed(Exception):
-    """A page failed with a 5xx status, or with an exception in this process."""
+    """A page failed with a 5xx status, or raised an exception in this process."""
 
 
 class ShownPage(NamedTuple):
     """A page about one order; ``text`` is None if the text differs on each request, or if the page fails."""
 
     path: str
-    is_paid: bool | None  # None: partially paid, or refunded
+    is_paid: bool | None  # None means partially paid, or refunded
     text: str | None
     error: str = ""
 
@@ -188,7 +188,7 @@ def _request_page(page: ShownPage, get: GetPage, url: str, *, twice: bool) -> Sh
 
 
 def visit_shop(project: Project, browser: Browser, order: Order, tabs: int) -> list[ShownPage]:
-    """Let a customer return in the given number of tabs; return the pages, unpaid before any payment."""
+    """Let a customer return in this many tabs; return the pages, marked unpaid before any payment."""
     if not order.return_url:
         return []
     records = order_records(project).values()

@@ -34,7 +34,7 @@ from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, Tried
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 EXTRA_SECONDS: Final = 20.0  # how much longer than the first run another run may take
-OUTPUT_LENGTH_MAX: Final = 4000  # characters in a report
+OUTPUT_LENGTH_MAX: Final = 4000  # characters of output in a report
 SEED: Final = 7
 INITIAL_CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
 NO_CALLS_MESSAGE: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
@@ -129,8 +129,8 @@ class SuiteFailed(Exception):
 class Plan:
     """The scope of a rehearsal: the tests whose names contain ``test``, and the variations in ``only``.
 
-    An empty value selects all. ``one`` is the command for a single test, with ``{test}`` as a placeholder
-    for the test's name.
+    An empty value selects everything. ``one`` is the command for a single test, with ``{test}`` as a
+    placeholder for the test's name.
     """
 
     budget_seconds: float
@@ -179,7 +179,7 @@ class _SuiteRun:
     # Calls from the helpers
 
     def begin_test(self, project_id: str, test: str) -> str:
-        """Register the test of a project; a second test with the same name gets a number."""
+        """Register a project's test; a second test with the same name gets a number."""
         project = self._projects.get(project_id)
         if project is None:
             raise ValueError(f"there is no project {project_id!r}")
@@ -234,7 +234,7 @@ class _SuiteRun:
         )
 
     def add_leaks(self, output: str) -> None:
-        """Find the secrets of each test in the suite's output."""
+        """Find each test's secrets in the suite's output."""
         for test in self.tests.values():
             if test.is_judged and all(problem.kind != LEAK_KIND for problem in test.result.verdict.problems):
                 test.result.verdict.problems.extend(leaks_in_output(test.project, [output]))
@@ -407,7 +407,7 @@ class Suite:
         return run, failure
 
     def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
-        """Run a command; return the reason for a failure, or None, and the output."""
+        """Run a command; return the reason for its failure, if any, and its output."""
         environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
         with subprocess.Popen(
             command,
