@@ -29,7 +29,7 @@ PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
-    """One call and its answer; ``data`` is the parsed body, None if it is not JSON."""
+    """One call and its answer; ``data`` is the parsed body, or None if the body is not JSON."""
 
     method: str
     path: str

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer
 
-VALUE_LENGTH_MAX: Final = 120  # characters of a value
+VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 REFUSED_STATUSES: Final = range(400, 500)
 RULE_BY_STATUS: Final = {413: "SET-09", 415: "SET-09", 401: "SET-02", 412: "SET-33", 409: "SET-04"}
 OTHER_STATUS_RULE: Final = "SET-08"
@@ -70,7 +70,7 @@ def describe(value: Any) -> str:
 
 
 def check_that(rule: str, is_met: bool, reason: str) -> Check:
-    """Create a check of a condition; ``reason`` describes the observed violation."""
+    """Create a check that a condition holds; ``reason`` describes the observed violation."""
     return Check(rule, bool(is_met), "" if is_met else reason)
 
 

@@ -171,7 +171,7 @@ def is_refund(answer: ServiceAnswer) -> bool:
 
 
 def is_required(answer: ServiceAnswer, leaf: Leaf) -> bool:
-    """Whether the service must send a value that the sandbox sends; refunds can lack fields of orders."""
+    """Whether the service must send a value that the sandbox sends; refunds can lack some order fields."""
     root = re.split(r"[.\[]", leaf.path, maxsplit=1)[0]
     return leaf.value is not MISSING or not is_refund(answer) or root in REFUND_FIELDS
 

@@ -75,7 +75,7 @@ class SandboxAccess:
         return server
 
     def retry_listening(self) -> None:
-        """Listen, if sockets were forbidden at the start of the server and are allowed now."""
+        """Listen, if sockets were forbidden when the server started but are allowed now."""
         server = self.in_process
         if server is None or not self._has_no_port:
             return

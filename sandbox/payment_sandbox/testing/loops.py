@@ -150,7 +150,7 @@ async def run_within(work: Work, limit_seconds: float) -> None:
 
 
 class OwnLoop:
-    """An event loop on the waiting thread, which runs only while a coroutine runs on it."""
+    """An event loop on the waiting thread, which runs only while it has a coroutine to run."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()
@@ -175,7 +175,7 @@ class OwnLoop:
 
 
 class LoopThread:
-    """An event loop on a separate thread, until ``close``."""
+    """An event loop that runs on a separate thread until ``close``."""
 
     def __init__(self) -> None:
         self._loop = RealTimeLoop()

@@ -127,7 +127,7 @@ class ShopInProcess:
         project.change_settings({"webhook_url": self._previous_url})
         self._close_receiver()
 
-    # Jobs and time of the shop
+    # The shop's jobs and time
 
     def every(self, period: str | timedelta, job: "Work", name: str | None = None) -> None:
         """Run a shop's job, such as a check on open orders, at intervals of sandbox time.
@@ -373,7 +373,7 @@ class AsyncPaymentSandbox:
     async def run(
         self, call: Callable[Arguments, Result], /, *arguments: Arguments.args, **options: Arguments.kwargs
     ) -> Result:
-        """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop continues."""
+        """Run any blocking call, such as a ``payment_sandbox.client`` method, while the loop continues."""
         return await run_blocking(call, *arguments, **options)
 
     act = to_coroutine(PaymentSandbox.act, "_sandbox")

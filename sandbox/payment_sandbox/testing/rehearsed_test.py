@@ -22,7 +22,7 @@ class RehearsedTest(Protocol):
         ...
 
 
-_runs: Final[list[RehearsedTest]] = []  # the newest last
+_runs: Final[list[RehearsedTest]] = []  # newest last
 
 
 def set_current_test(run: RehearsedTest | None) -> None:

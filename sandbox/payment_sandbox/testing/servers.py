@@ -1,4 +1,4 @@
-"""The sandbox of a test session: in this process, or at ``SANDBOX_URL``."""
+"""The sandbox for a test session: in this process, or at ``SANDBOX_URL``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -122,7 +122,7 @@ class PaymentSandboxMixin(Base):
 
     @contextmanager
     def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
-        """Run a part of a test, and add the project's timeline to its failures."""
+        """Run a subtest, and add the project's timeline to its failures."""
         with super().subTest(msg, **params), self._timeline_on_failure():
             yield
 

@@ -15,7 +15,7 @@ class Outcome(NamedTuple):
 
     status: int
     shop: Shop
-    type: str = ""  # the error type; "" for any
+    type: str = ""  # the error type; "" means any type
     rules: tuple[str, ...] = ()
     assumption: str = ""
     accepted: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
 def allow(
     status: int, shop: Shop, *rules: str, assumption: str = "", accepted: tuple[str, ...] = ()
 ) -> Outcome:
-    """Return an outcome with its state, rules and assumption."""
+    """Return an allowed outcome with its state, rules and assumption."""
     return Outcome(status, shop, "", (*rules, *accepted), assumption, accepted or rules[:1])
 
 

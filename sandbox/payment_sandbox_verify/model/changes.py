@@ -21,7 +21,7 @@ from payment_sandbox_verify.model.records import (
 
 
 def add_order(shop: Shop, order: Order) -> Shop:
-    """Add an order; a creation with any status but ``new`` sends a webhook (SET-55)."""
+    """Add an order; unless its status is ``new``, this sends a webhook (SET-55)."""
     webhooks = () if order.status == "new" else (Webhook(shop.now),)
     return replace(shop, orders=(*shop.orders, replace(order, webhooks=webhooks)))
 
@@ -121,7 +121,7 @@ def end_authorization(shop: Shop, number: int, index: int) -> Shop:
 
 
 def ending_rules(before: Order, order: Order) -> tuple[str, ...]:
-    """Return the rules on the expiry or delayed capture between two states of an order, closest first."""
+    """Return the rules on the expiry or delayed capture that separates two states, closest first."""
     if order.status == before.status and order.captured == before.captured:
         return ()
     authorization = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
@@ -230,7 +230,7 @@ def _due_order_events(order: Order, number: int) -> list[DueEvent]:
 
 
 def due_times(shop: Shop) -> list[datetime]:
-    """Return the times of all due events, earliest first (CTL-17)."""
+    """Return the due times of all pending events, earliest first (CTL-17)."""
     return sorted(
         {due for number, order in enumerate(shop.orders) for due, _ in _due_order_events(order, number)}
     )

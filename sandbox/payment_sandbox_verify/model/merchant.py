@@ -36,7 +36,7 @@ from payment_sandbox_verify.model.records import (
     add_period,
 )
 
-ANSWERS_BY_AMOUNT: Final = {66601: "declined", 66602: "needs-time", 66603: "error"}  # test values
+ANSWERS_BY_AMOUNT: Final = {66601: "declined", 66602: "needs-time", 66603: "error"}  # the trigger values
 DECLINED_CHARGE: Final = 66604
 FAILING_REFUND: Final = 66605
 REFUND_FAILURE_DELAY: Final = timedelta(minutes=1)
@@ -268,7 +268,7 @@ def void(shop: Shop, call: Void) -> Outcomes:
 def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
     """Refund an order: immediately, or with a failure a minute later (END-08, END-10, SET-48, A27, A28).
 
-    Unspecified: whether captures by amount can pay for a refund of a line that was voided by lines.
+    Unspecified: whether captures by amount can fund the refund of a line that was voided by lines.
     """
     order = shop.orders[call.order]
     refusals = money.refund_refusals(order, call)

@@ -33,7 +33,7 @@ def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
 def allocate(
     lines: Sequence[LineItem], available: Sequence[int], requested: RequestedLines
 ) -> tuple[int, ...] | None:
-    """Split quantities among the lines; return None if they exceed the available ones (LINE-04, A19)."""
+    """Split the requested quantities among the lines; return None if too few are available (LINE-04, A19)."""
     allocated = [0] * len(lines)
     for line_id, quantity in requested:
         missing = quantity
@@ -153,7 +153,7 @@ def apply_void(order: Order, authorization: Authorization, call: Void) -> Author
 
 
 def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
-    """Refuse a refund of more than was captured, less earlier refunds (SET-49, REF-01, END-09, A33)."""
+    """Refuse a refund that exceeds the captured money less earlier refunds (SET-49, REF-01, END-09, A33)."""
     by_lines = order.is_invoice
     refusals = malformed_refusals(order, call) + refuse_if(call.lines is None and by_lines, "END-09")
     is_malformed = bool(refusals)
@@ -168,7 +168,7 @@ def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
 def refundable_quantities(order: Order) -> tuple[int, ...]:
     """Return the refundable quantity of each line.
 
-    If all captures were by line, only captured items are refundable, otherwise all items.
+    If all captures were by line, only captured items are refundable; otherwise, all items are.
     """
     remaining = [line.quantity for line in order.lines]
     for attempt in order.attempts:

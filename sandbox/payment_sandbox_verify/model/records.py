@@ -56,11 +56,11 @@ class Method(NamedTuple):
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
     screenings: tuple[str, ...] = ()  # possible screening results, except a pass
-    rules: tuple[str, ...] = ()  # the rules on acceptance, or on refusal in test mode
+    rules: tuple[str, ...] = ()  # the rules that accept the method, or refuse it in test mode
     default_period_rules: tuple[str, ...] = ("SET-65",)  # the rules on the default period
     visit_rule: str = "SET-36"  # the rule on the first visit to the page
     payment_rule: str = "GEN-05"  # the rule on payments in test mode
-    has_flows: bool = False  # one-click and recurring (CARD-04)
+    has_flows: bool = False  # offers one-click and recurring payments (CARD-04)
 
     @property
     def is_invoice(self) -> bool:
@@ -242,7 +242,7 @@ class Order:
 
     @property
     def is_active(self) -> bool:
-        """Whether the customer can still pay the order."""
+        """Whether the customer can still pay for the order."""
         return self.status in {"new", "processing"}
 
     @property

@@ -1,7 +1,7 @@
 """Intercepts requests to a provider's address in several HTTP libraries.
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
-socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. Connections of
+socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. Connections from
 aiohttp's client are refused, so that they never reach the provider.
 """
 
@@ -56,7 +56,7 @@ class ImportWatcher(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a library as usual, with a callback after its import."""
+        """Find a library as usual, and arrange a callback after its import."""
         if fullname not in self._waiting:
             return None
         self._waiting.discard(fullname)  # to avoid infinite recursion
@@ -160,7 +160,7 @@ class Route:
         rejections: Rejections,
         keys: Mapping[str, str] | None = None,
     ) -> None:
-        """Create an interception; ``keys`` maps the shop's hard-coded keys to keys of projects."""
+        """Create an interception; ``keys`` maps the shop's hard-coded keys to project keys."""
         self.provider = provider
         self._keys = dict(keys or {})
         self._server = server
@@ -168,7 +168,7 @@ class Route:
         self._rejections = rejections
 
     def is_known_key(self, key: str) -> bool:
-        """Return whether a key belongs to a project of this server."""
+        """Return whether a key belongs to a project on this server."""
         return key in self._keys or self._server.registry.find(key) is not None
 
     def match_length(self, target: str) -> int:
@@ -233,7 +233,7 @@ class Interceptions:
         self.rejections = Rejections()
 
     def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
-        """Intercept requests to this address; ``keys`` as in ``Route``.
+        """Intercept requests to this address; see ``Route`` for ``keys``.
 
         A shop that calls the provider over https also opens payment pages over https, so for such an address,
         https requests to the server itself are intercepted, too.
@@ -262,7 +262,7 @@ class Interceptions:
 
 
 class _OriginRoutes:
-    """The interceptions of one origin, the newest last."""
+    """The interceptions of one origin, newest last."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
@@ -336,7 +336,7 @@ _ORIGINS: Final = _Origins()
 
 
 def _save_proxy_exceptions() -> Callable[[], None]:
-    """Save the proxy exceptions of the environment; return a function that restores them."""
+    """Save the environment's proxy exceptions; return a function that restores them."""
     before = {name: os.environ.get(name) for name in NO_PROXY_VARIABLES}
 
     def restore() -> None:
@@ -350,7 +350,7 @@ def _save_proxy_exceptions() -> Callable[[], None]:
 
 
 def _bypass_proxies(host: str) -> None:
-    """Exclude a host from the proxies of the environment, so that clients connect to it directly."""
+    """Exclude a host from the environment's proxies, so that clients connect to the host directly."""
     if any(scheme != "no" for scheme in getproxies_environment()):
         for name in NO_PROXY_VARIABLES:
             os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))

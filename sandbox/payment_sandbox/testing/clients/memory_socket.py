@@ -51,11 +51,11 @@ class MemorySocket:
         return BufferedReader(_Response(lambda: self._answer(request)))
 
     def settimeout(self, timeout: float | None) -> None:
-        """Set the timeout of the response."""
+        """Set the timeout for the response."""
         self._timeout = timeout
 
     def gettimeout(self) -> float | None:
-        """Return the timeout of the response."""
+        """Return the timeout for the response."""
         return self._timeout if isinstance(self._timeout, int | float) else None
 
     def setsockopt(self, *arguments: Any) -> None:

@@ -73,7 +73,7 @@ class HttpxTransport:
 
 
 def library_of(request: Any) -> Any:
-    """Return the library of a request, httpx or httpx2."""
+    """Return the library that created a request, httpx or httpx2."""
     return sys.modules[type(request).__module__.partition(".")[0]]
 
 
@@ -83,7 +83,7 @@ def _is_in_process(in_process: InProcess, request: Any) -> bool:
 
 
 def answer_request(target: Target, request: Any, body: bytes) -> Any:
-    """Send a request to the sandbox; raise the exceptions of its library on errors."""
+    """Send a request to the sandbox; on errors, raise the exceptions of the request's library."""
     library, url = library_of(request), str(request.url)
     if is_stream(path_of(url)):
         raise library.UnsupportedProtocol(f"{url} is a stream, which needs a socket", request=request)

@@ -158,7 +158,7 @@ def _to_urllib3_response(answer: SandboxResponse) -> HTTPResponse:
 
 
 def create_session(server: "Server", api_key: str) -> requests.Session:
-    """Create a session with the key, whose requests to the sandbox never leave the process."""
+    """Create a session with the key; its requests to the sandbox never leave the process."""
     session = direct_session(api_key)
     for url in (server.url, secure_url(server.url)):
         session.mount(f"{url}/", InProcessAdapter(server))

@@ -1,4 +1,4 @@
-"""Calls an ASGI application, on the event loop of the test or on a separate loop."""
+"""Calls an ASGI application, on the test's event loop or on a separate loop."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from threading import Thread, local
@@ -111,8 +111,8 @@ class AsgiShop:
     def answer(self, post: WebhookPost, on_status: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report the status; return the truncated body of the answer.
 
-        The application runs on the event loop that awaits the call behind the webhook. Otherwise, it runs on
-        a loop of this thread, shared by all webhooks.
+        The application runs on the event loop that awaits the call behind the webhook. If no loop awaits the
+        call, the application runs on a loop of this thread, shared by all webhooks.
         """
         exchange = AsgiExchange(self._application, post, on_status)
         try:

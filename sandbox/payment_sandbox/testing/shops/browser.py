@@ -67,7 +67,7 @@ class AsgiBridge:
         self._loop: LoopThread | None = None
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """Answer one request, on the loop of an ``async`` test or on the bridge's own loop."""
+        """Answer one request, on an ``async`` test's loop or on the bridge's own loop."""
         exchange = _BrowserExchange(self._application, environ)
         (CALLING_LOOP.get() or self._own_loop()).run(exchange.run, REQUEST_SECONDS_MAX)
         start_response(f"{exchange.status} {responses.get(exchange.status, '')}", exchange.headers)
@@ -170,7 +170,7 @@ class Browser:
         return self._client.open(path, method=method, base_url=SHOP_ORIGIN, **options)
 
     def _send_together(self, send_request: Any, count: int) -> list[TestResponse]:
-        """Send a request several times at once, each on a separate thread."""
+        """Send a request several times at once, each time on a separate thread."""
         if count == 1:
             return [send_request()]
         with ThreadPoolExecutor(count) as pool:

@@ -1,4 +1,4 @@
-"""Delivery of webhooks to a merchant's application in this process."""
+"""Delivers webhooks to a merchant's application in this process."""
 
 import inspect
 import re
@@ -171,7 +171,7 @@ def _is_coroutine_function(application: Any) -> bool:
 
 
 def _count_required_parameters(application: Any) -> int | None:
-    """Return the number of required arguments; None if it is unknown."""
+    """Return the number of required arguments; None if the number is unknown."""
     try:
         parameters = inspect.signature(application).parameters.values()
     except (TypeError, ValueError):

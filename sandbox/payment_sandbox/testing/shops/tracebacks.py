@@ -1,4 +1,4 @@
-"""Exceptions of a shop's handler, raised by the handler or logged by its framework."""
+"""Exceptions from a shop's handler, raised by the handler or logged by its framework."""
 
 import logging
 import os
@@ -95,7 +95,7 @@ def record_exception(error: BaseException) -> None:
 
 
 def add_note(text: str) -> None:
-    """Add a note to the running handler's report, in case of a failure."""
+    """Add a note for the report on the running handler, in case it fails."""
     running = CURRENT_HANDLER.get()
     if running is not None:
         running.notes.append(text)
