@@ -54,7 +54,7 @@ def is_something_due(epoch: Epoch) -> bool:
 
 
 def must_catch_up(project: Project) -> bool:
-    """Whether due events of a running clock must run before the handling of a request."""
+    """Whether due events of a running clock must run before a request is handled."""
     epoch = project.epoch
     if not epoch.state.clock.running or epoch.is_advancing:
         return False

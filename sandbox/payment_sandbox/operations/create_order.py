@@ -1,4 +1,4 @@
-"""Creation of orders, with one attempt or with a hosted payment page."""
+"""Create orders, with one attempt or with a hosted payment page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -37,7 +37,7 @@ MISSING_KIND: Final = "missing"  # an expected step that did not occur
 class Belief(NamedTuple):
     """The last status of an order that the shop has read, and the actual status.
 
-    The first belief comes from the response to the creation.
+    The first belief comes from the response to the create call.
     """
 
     at: datetime

@@ -24,7 +24,7 @@ class Condition(NamedTuple):
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
-    order_id: str | None = None  # only events of this order can change the value; empty for any
+    order_id: str | None = None  # only this order's events can change the value; None: any event can
 
 
 def await_status(order_id: str, status: str) -> Condition:

@@ -7,7 +7,7 @@ from payment_sandbox.kernel.descriptions import INTERNAL
 
 VIOLATIONS_MAX: Final = 100  # keeps answers short and fast, even for a body with a million errors
 ALLOWED_MAX: Final = 100
-QUOTED_WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
+QUOTED_WORD_LENGTH_MAX: Final = 100  # characters of a quoted word in a message
 
 
 class Violation(NamedTuple):

@@ -71,7 +71,7 @@ class Reply(NamedTuple):
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the attempt counts as delivered: 2xx, 3xx, or dropped by a scenario. Others are retried."""
+        """Whether the attempt counts as delivered (2xx, 3xx, or dropped by a scenario) and needs no retry."""
         return self.error is None and (self.status is None or self.status < 400)
 
     @property

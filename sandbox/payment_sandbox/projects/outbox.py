@@ -155,7 +155,7 @@ class DeliveryQueue:
 
 
 class ReleaseResult(NamedTuple):
-    """The follow-up to a release of deferred webhooks."""
+    """The work required after deferred webhooks are released."""
 
     needs_carrier: bool
     wakes_pacer: bool  # the agenda has a new earliest entry

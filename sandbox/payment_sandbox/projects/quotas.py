@@ -1,4 +1,4 @@
-"""Quotas of stored records: counters, and the refusal of changes beyond a quota.
+"""Count the usage of stored records, and refuse changes beyond a quota.
 
 Every store computes the usage after a commit, and asks its project's account before it writes. A request
 that would exceed a quota of the project or the server is refused. Automatic changes

@@ -54,7 +54,7 @@ def digest(api_key: str) -> str:
 
 
 class Registry:
-    """The projects of a server, with their creation and deletion."""
+    """The projects of a server; creates and deletes them."""
 
     is_shared = False
     """Whether servers share the registry, so that a lookup may wait for the database."""

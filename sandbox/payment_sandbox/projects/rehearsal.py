@@ -48,7 +48,7 @@ class Rehearsal(Protocol):
         ...
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver a call's webhooks before its response; return once each handler has ended or waits."""
+        """Deliver a call's webhooks before its response; return once each handler has ended or is waiting."""
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
@@ -69,7 +69,7 @@ class Rehearsal(Protocol):
 
 
 class NoRehearsal:
-    """A rehearsal of no-ops."""
+    """A rehearsal whose hooks are no-ops."""
 
     is_threaded = False
 

@@ -49,7 +49,7 @@ class Counters:
 
 
 class ServerSync(NamedTuple):
-    """The data of an edit for other servers."""
+    """The data that an edit sends to other servers."""
 
     clock: Clock
     part: RequestCommit | None = None  # the commit of a tracked request
@@ -200,7 +200,7 @@ class Storage(Protocol):
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server currently sends webhooks of the project."""
+        """Whether another server is currently sending the project's webhooks."""
         return False
 
     def answer(self, project: Any, request_id: str) -> str | None:
@@ -217,7 +217,7 @@ class Storage(Protocol):
         return
 
     def watch(self, project: Any) -> None:
-        """Subscribe to the events of other servers, for a while."""
+        """Subscribe to events from other servers for a while."""
         return
 
     def follow(self, project: Any) -> None:

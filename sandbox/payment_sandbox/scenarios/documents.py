@@ -22,7 +22,7 @@ _TEXT_KINDS: Final = ("str", "timestamp", "merge", "value")
 
 
 class Position(NamedTuple):
-    """A line and a column, from 1."""
+    """A line and a column, counted from 1."""
 
     line: int
     column: int

@@ -237,7 +237,7 @@ def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
 
 
 def _order_refusals() -> Iterator[str]:
-    """Yield the refusals by order rules; refusals from other modules, such as quotas, are excluded."""
+    """Yield the refusals due to order rules; refusals from other modules, such as quotas, are excluded."""
     for refusal in refusal_classes():
         if refusal.__module__ == Refusal.__module__:
             yield refusal.__name__

@@ -58,7 +58,7 @@ class JobRun(NamedTuple):
     """A run of one of the shop's jobs."""
 
     job: str
-    changes_orders: bool  # whether it creates or changes an order
+    changes_orders: bool  # whether the run creates or changes an order
 
 
 class ClockAdvance(NamedTuple):
@@ -177,7 +177,7 @@ class VariationOffer(NamedTuple):
 
     ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own.
     ``settings`` are changed instead of adding rules. ``findings`` are the rules of findings that
-    it demonstrates.
+    the offer demonstrates.
     """
 
     name: str

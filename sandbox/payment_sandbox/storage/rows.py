@@ -48,7 +48,7 @@ class RowChanges:
     chosen: str | None  # like the next field, None if unchanged
     counters: str | None
     replaces_all: bool
-    """Delete the rows of an earlier epoch first."""
+    """Whether to delete the rows of an earlier epoch first."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 def resume_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """Restore a stored project; ``place`` names the storage in the log; None does not log missing orders.
+    """Restore a stored project; a warning about missing orders names ``place``, unless it is None.
 
     Raises:
         Invalid: the state is inconsistent.

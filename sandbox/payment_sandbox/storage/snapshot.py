@@ -393,7 +393,7 @@ def restore(project: Project, document: Any) -> None:
 MERCHANT_TEXT_KEYS: Final = frozenset(
     ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
 )
-"""The merchant's own texts in a snapshot (A42)."""
+"""Keys of the merchant's own text in a snapshot (A42)."""
 SECRET_FREE_KEYS: Final = frozenset(("settings", "scenario", "faults"))
 """Fields that are refused if they contain a secret."""
 URL_KEYS: Final = frozenset(("url", "return_url", "webhook_url"))

@@ -136,7 +136,7 @@ def _index_orders(
 
 
 def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
-    """Collect the creations with the same merchant number or body, and the history of their orders."""
+    """Collect the create calls with the same merchant number or body, and the history of their orders."""
     all_requests = epoch.journal.unmasked_entries()
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
@@ -163,7 +163,7 @@ def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistor
 def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     """Add the risk and the documentation page to a finding.
 
-    Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
+    Strings from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
     def sanitize(text: str) -> str:

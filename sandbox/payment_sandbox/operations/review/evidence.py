@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the finding is a mistake without a later correction."""
+        """Whether the finding is a mistake that was not corrected later."""
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
