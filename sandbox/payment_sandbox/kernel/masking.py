@@ -105,7 +105,7 @@ class Masking:
     """Masks the secrets of one project in all records other than its orders."""
 
     def __init__(self) -> None:
-        self.api_key: str | None = None  # in memory only, and only to recognize it in records
+        self.api_key: str | None = None  # in memory only, and only to recognize the key in records
 
     def mask_text(self, text: str) -> str:
         """Return the text with its secrets masked."""

@@ -130,7 +130,7 @@ class Move(NamedTuple):
 
 
 class ScheduleAction(NamedTuple):
-    """Schedule an automatic action of an actor."""
+    """Schedule an automatic action by an actor."""
 
     after: Period
     action: Action
@@ -165,7 +165,7 @@ Step = Move | ScheduleAction | Reveal | OpenPage | Credit | StoreCard
 
 
 class Method(Protocol):
-    """A payment method; all methods are pure functions that return data."""
+    """A payment method; its functions are pure and return data."""
 
     name: str
     capabilities: Capabilities

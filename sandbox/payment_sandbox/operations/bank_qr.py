@@ -89,7 +89,7 @@ def scan(
     form_id: str | None = None,
     via: str = VIA_CONTROL,
 ) -> Order:
-    """Scan a code: create an order with one attempt at the payer's bank, processing at once.
+    """Scan a code: create an order with one attempt at the payer's bank, which starts processing at once.
 
     A page identifies its form by ``form_id``; submitting the same form twice returns the same order.
 

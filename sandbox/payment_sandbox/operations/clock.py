@@ -48,7 +48,7 @@ def change_clock(
         Invalid: the time is in the past; nothing changes.
         ClockBusy: an advance is running.
     """
-    # The advance also runs the events due now, so that a change of mode does not skip them.
+    # The advance also runs the events due now, so that changing the mode does not skip them.
     aim = _advance_to(now, "now") if now is not None else _stay_at_now
     result = advance(project, aim, limits=FORWARD_LIMITS)
     with project.edit() as edit:

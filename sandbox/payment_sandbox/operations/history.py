@@ -56,7 +56,7 @@ class TimelineEntry(NamedTuple):
     """A message or change in the history; ``cause`` is the id of an earlier entry.
 
     ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
-    declined entries, ``lost`` entries withheld from the receiver by a fault. ``duration_ms`` is the
+    declined entries; ``lost`` marks entries withheld from the receiver by a fault. ``duration_ms`` is the
     shop's response time to a webhook.
     """
 
@@ -271,7 +271,7 @@ def _sender_and_receiver(action: PerformedAction, order: Order | None) -> tuple[
 
 
 def _status_entries(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
-    """Yield status changes; an order and its attempt share an entry if both reach the status at once."""
+    """Yield status changes; an order and its attempt share an entry if both reach the status together."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
         is_order = item.payment_method is None

@@ -1,4 +1,4 @@
-"""Updates of orders."""
+"""Updates to orders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Waits, in real time, for conditions in a project."""
+"""Wait, in real time, for conditions in a project."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ def _format_value(value: object) -> str:
 
 
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
-    """Wait until all conditions hold at once; return the values.
+    """Wait until all conditions hold at the same time; return the values.
 
     Raises:
         Unknown: an order does not exist, or the project was deleted in the meantime.

@@ -67,7 +67,7 @@ class Reply(NamedTuple):
     body: str = ""
     error: str | None = None
     warning: str | None = None
-    traceback: str | None = None  # of an exception in a handler that runs in this process
+    traceback: str | None = None  # if a handler in this process raised an exception
 
     @property
     def is_delivered(self) -> bool:

@@ -312,7 +312,7 @@ class Edit:
                 del self.orders[order_id]
 
     def _name_changes(self) -> None:
-        """Name the changes of this edit, except changes by the clock, and count webhook attempts."""
+        """Name the changes made by this edit, except changes by the clock, and count webhook attempts."""
         if not self.finished_entries:
             self._changes = [*self._name_changed_records(), *self._name_changed_state()]
         for item in self._deliveries.values():

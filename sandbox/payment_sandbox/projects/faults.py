@@ -1,4 +1,4 @@
-"""Faults of requests and webhooks, and the uses of each fault."""
+"""Faults for requests and webhooks, and the uses of each fault."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """Faults of requests and webhooks, with the uses of each request fault."""
+    """Faults for requests and webhooks, with the uses of each request fault."""
 
     faults: Sequence[FaultRule]
     webhooks: Sequence[WebhookRule]

@@ -487,7 +487,7 @@ class Journal:
         return map(self._masking.mask_record, self.of(ConfigurationChange))
 
     def returns(self) -> list[PerformedAction]:
-        """Return the visits of customers to the return URL; these records contain no secrets."""
+        """Return customers' visits to the return URL; these records contain no secrets."""
         return [action for action in self.of(PerformedAction) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:

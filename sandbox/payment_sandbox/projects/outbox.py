@@ -162,7 +162,7 @@ class ReleaseResult(NamedTuple):
 
 
 class DeferredDeliveries:
-    """Webhooks that are deferred until the response of a call is sent."""
+    """Webhooks that are deferred until the response to a call is sent."""
 
     __slots__ = ("is_over", "numbers", "outbox", "wakes_pacer")
 

@@ -48,7 +48,7 @@ class Services(Protocol):
     """Whether webhooks are delivered; if they are not, no call waits for them."""
     quotas: Quotas
     meter: Meter | None
-    """Counts the records and bytes of all projects; None without quotas."""
+    """Counts the records and bytes of all projects; None if there are no quotas."""
 
     def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
@@ -88,7 +88,7 @@ class Services(Protocol):
 
 
 class NoServices:
-    """The host of a project without a server: no deliveries, and clocks moved only by calls."""
+    """The host of a project without a server: it delivers nothing, and only calls move the clock."""
 
     delivers = False
     public_url = ""
@@ -237,7 +237,7 @@ class Project:
         return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:
-        """End all waiting calls of this project."""
+        """End all calls that wait for this project."""
         self.events.end()
         self.relay.wake()
 

@@ -200,7 +200,7 @@ class ScenarioDecision(NamedTuple):
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = NO_SPENT_RULES  # spent rules; recorded only if none matched
+    spent: frozenset[int] = NO_SPENT_RULES  # spent rules; recorded only if no rule matched
 
     @property
     def outcome(self) -> Mapping[str, Any]:

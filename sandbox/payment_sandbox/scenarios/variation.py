@@ -86,7 +86,7 @@ class Step(NamedTuple):
 
 
 class Trait(Flag):
-    """Requirements of a variation on the shop and on the rehearsed test."""
+    """A variation's requirements for the shop and the rehearsed test."""
 
     AT_ONCE = auto()  # the test must end with the same result, so its own assertions must hold
     AT_REST = auto()  # the test must end with the same result, once retries and jobs have run

@@ -421,7 +421,7 @@ class Checkpoint(NamedTuple):
     mark: int
     """The number of the epoch's last journal record."""
     moment: Moment
-    """The number of the epoch's last change; an undo would discard later changes."""
+    """The number of the epoch's last change; undoing a move would discard later changes."""
     advances: int
     """The number of the epoch's previous advances."""
 
@@ -434,7 +434,7 @@ class IrreversibleEffects(NamedTuple):
 
 
 class UndoLosesChanges(Refusal):
-    """An undo of the move would also discard later changes."""
+    """Undoing the move would also discard later changes."""
 
     rule = "CTL-13"
 

@@ -129,7 +129,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
 def _index_orders(
     epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
 ) -> dict[str, Order]:
-    """Return the orders of requests and webhooks, by id."""
+    """Return the orders named in requests and webhooks, by id."""
     named = {entry.order_id for entry in requests} | {entry.order_id for entry in deliveries}
     orders = (epoch.store.order(order_id) for order_id in named if order_id)
     return {order.id: order for order in orders if order is not None}
@@ -208,6 +208,6 @@ CHECKS: Final[Sequence[Check]] = (
     find_lapsed_authorizations,
     find_charges_after_decline,
 )
-"""The checks of a review; their findings precede the hints about refused requests."""
+"""The checks in a review; their findings precede the hints about refused requests."""
 CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (find_duplicate_orders, find_blind_retries)
 """The checks that compare orders."""

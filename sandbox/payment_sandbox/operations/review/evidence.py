@@ -80,7 +80,7 @@ class ReviewedHistory:
     reached: Sequence[ReachedStatus]
     now: datetime  # sandbox time
     webhooks_first: bool = False  # a setting sends webhooks before responses
-    unsent: int = 0  # status changes without a webhook URL
+    unsent: int = 0  # status changes for which no webhook URL was set
     unmatched: Sequence[str] = ()  # scenario rules that never matched
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders with an expired authorization and no captures

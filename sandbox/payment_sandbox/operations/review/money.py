@@ -158,7 +158,7 @@ def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry])
 
 
 def _event_of_call(history: ReviewedHistory, call: MoneyCall, run: HandlerRun) -> str:
-    """Return the event behind a call: the last status that the shop read; without a read, the webhook."""
+    """Return the event behind a call: the last status that the shop read, or if it read none, the webhook."""
     reads = history.reads[run.order_id]
     seen = [read for read in reads if run.starts_at <= start_of(read) <= start_of(call.entry)]
     status = history.statuses[seen[-1].id] if seen else None

@@ -249,7 +249,7 @@ def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
     """Return the times of all reasons to read an order: webhooks, returns, and the shop's own calls."""
     reasons: dict[str, list[datetime]] = defaultdict(list)
     for webhook in history.webhooks:
-        first_sent: dict[int, datetime] = {}  # copies count as sent at once
+        first_sent: dict[int, datetime] = {}  # copies count as sent at the same time
         reasons[webhook.order_id] += [
             first_sent.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
         ]
