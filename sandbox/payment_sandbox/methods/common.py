@@ -240,7 +240,7 @@ class PageMethod:
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request accepted by the form."""
+        """Accept any request that the form accepts."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -362,7 +362,7 @@ SETTLEMENT_DELAY: Final = "PT1M"
 
 
 class Refund:
-    """The pseudo-method of refunds; the order's own method returns the money."""
+    """A pseudo-method for refunds; the order's own method returns the money."""
 
     name = "refund"
     capabilities = Capabilities(

@@ -234,7 +234,7 @@ def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 @contextmanager
 def _report_progress(project: Project) -> Iterator[None]:
-    """Report the progress of an advance if storing fails; the usual error would say that nothing has changed.
+    """Report the progress of an advance if storage fails; the usual error would say that nothing has changed.
 
     Raises:
         StepsInterrupted: a part of the advance may have happened.

@@ -82,7 +82,7 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def clean_up_agenda(project: Project, epoch: Epoch) -> None:
-    """Check a few entries of a long agenda; half are often obsolete, because orders end early.
+    """Check a few entries of a long agenda; often half are obsolete, because orders end early.
 
     Obsolete entries are removed together, once all entries have been checked.
     """

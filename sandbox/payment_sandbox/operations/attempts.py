@@ -18,7 +18,7 @@ from payment_sandbox.scenarios.model import Subject
 
 
 class UnusableMethod(NamedTuple):
-    """The reason why a method cannot be used, and the id of its rule."""
+    """The reason why a method cannot be used, and the id of the rule."""
 
     reason: str
     rule: str

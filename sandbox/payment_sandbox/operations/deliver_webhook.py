@@ -227,7 +227,7 @@ def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
 
 
 def _truncate(masked: Reply, stored: Reply) -> Reply:
-    """Truncate the strings of a masked reply; before masking, a part of a secret could remain."""
+    """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
         error = truncate_masked(error, stored.error, ERROR_LENGTH_MAX)

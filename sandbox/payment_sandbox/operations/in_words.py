@@ -101,7 +101,7 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
 
 
 def convert_cents(text: str) -> str:
-    """Convert amounts in cents in a text to euros."""
+    """Convert the amounts in a text from cents to euros."""
     return CENTS_PATTERN.sub(lambda match: euros(int(match[1])), text)
 
 

@@ -37,7 +37,7 @@ def await_status(order_id: str, status: str) -> Condition:
 
 
 def await_webhook_answer(order_id: str) -> Condition:
-    """Wait for a response of any status to a webhook of this order."""
+    """Wait for a response, whatever its status, to a webhook of this order."""
 
     def read_answers(project: Project) -> list[int]:
         return [

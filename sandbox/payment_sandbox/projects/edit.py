@@ -96,11 +96,11 @@ class Edit:
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """Return the newest version of a webhook, including this edit."""
+        """Return the newest version of a webhook, as changed by this edit."""
         return self._deliveries.get(delivery_id) or self.epoch.store.delivery(delivery_id)
 
     def qr_request(self, qr_id: str) -> QrRequest:
-        """Return the newest version of a QR request, including this edit.
+        """Return the newest version of a QR request, as changed by this edit.
 
         Raises:
             Unknown: the project has no such QR request.

@@ -35,7 +35,7 @@ class Storages(Protocol):
         """Return the storage of one project."""
 
     def draw_ids(self, ids: Ids) -> AbstractContextManager[Ids]:
-        """Provide the generator of ids for new projects; ``ids`` is the registry's own."""
+        """Provide the generator of ids for new projects; ``ids`` is the registry's own generator."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; ``fixed_key`` is the digest of a user-chosen key."""

@@ -52,7 +52,7 @@ class Rehearsal(Protocol):
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action on an order, or a replacement of the action."""
+        """Perform an action on an order, or a replacement for the action."""
         ...
 
     def advance(self, do: Callable[[], Result]) -> Result:
@@ -64,7 +64,7 @@ class Rehearsal(Protocol):
         ...
 
     def record_endless_wait(self, method: str, path: str) -> None:
-        """Record an unanswered call without a timeout."""
+        """Record an unanswered call that has no timeout."""
         ...
 
 

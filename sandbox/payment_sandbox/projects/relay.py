@@ -25,7 +25,7 @@ _manual_numbers = count(1)
 
 
 class AttemptLabel(NamedTuple):
-    """The identity of an attempt; equal labels mean the same attempt, even after a restart of the server."""
+    """The identity of an attempt; equal labels mean the same attempt, even after the server restarts."""
 
     webhook: str
     number: int

@@ -227,7 +227,7 @@ def exclusion_reason(cell: Cell) -> str | None:
 
 
 def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
-    """Yield the excluded cells by interaction and reason: interaction, outcomes, and reason."""
+    """Yield the excluded cells, grouped by interaction and reason: interaction, outcomes, and reason."""
     known, outcomes = variations_by_cell(), dict[tuple[str, str], list[str]]()
     for cell in all_cells():
         reason = exclusion_reason(cell)

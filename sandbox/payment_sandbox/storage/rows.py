@@ -173,7 +173,7 @@ class RowStore(MemoryStore, ABC):
 
 
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a change set, except agenda entries both added and finished."""
+    """Yield the rows of a change set, except agenda entries that it both adds and finishes."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
     finished = set(change.finished_entries)

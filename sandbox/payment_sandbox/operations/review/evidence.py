@@ -128,12 +128,12 @@ def format_attempt(attempt: WebhookAttempt) -> str:
 
 
 def start_of(entry: JournalEntry) -> datetime:
-    """Return the real time of a request's arrival."""
+    """Return the real time at which a request arrived."""
     return entry.real_at or entry.at
 
 
 def end_of(entry: JournalEntry) -> datetime:
-    """Return the real time of a request's response."""
+    """Return the real time at which a request was answered."""
     return entry.answered_at or start_of(entry)
 
 

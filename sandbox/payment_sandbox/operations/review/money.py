@@ -399,7 +399,7 @@ def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
 
 
 def _paid_a_day_ago(history: ReviewedHistory) -> list[Order]:
-    """Return the orders that have been paid for at least a day."""
+    """Return the orders that were paid at least a day ago."""
     changed = {each.order_id: each.at for each in history.reached if each.payment_method is None}
     return [
         order
