@@ -88,7 +88,7 @@ class Edit:
 
         Raises:
             Unknown: the project has no such order.
-            OrderChanged: its ETag does not match (SET-33).
+            OrderChanged: the order's ETag does not match (SET-33).
         """
         etag = self.epoch.etag(self.epoch.find_order(order_id))
         if if_match is not None and not if_match(etag):

@@ -186,7 +186,7 @@ class PerformedAction(NamedTuple):
 class ReachedStatus(NamedTuple):
     """A status reached by an order or, with ``payment_method``, by one of its attempts.
 
-    ``cause`` is the id of the request, action or agenda event behind it.
+    ``cause`` is the id of the request, action or agenda event that caused the status.
     """
 
     id: str

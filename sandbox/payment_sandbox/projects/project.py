@@ -203,7 +203,7 @@ class Project:
 
         Raises:
             ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
-            Invalid: its settings, scenario or faults add a secret.
+            Invalid: the epoch's settings, scenario or faults add a secret.
             QuotaReached: the restored epoch exceeds a quota.
         """
         with self.locked():

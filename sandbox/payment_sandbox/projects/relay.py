@@ -148,7 +148,7 @@ class Relay:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a listener waits for webhooks."""
+        """Whether a listener is waiting for webhooks."""
         return self._waiting_calls > 0
 
     def take_parked(self) -> list[ParkedWebhook]:

@@ -1,4 +1,4 @@
-"""Durable storage of a project as one row per record, and its restoration."""
+"""Store a project durably as one row per record, and restore it."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The review: mistakes of an integration, detected in its requests and webhooks."""
+"""The review: mistakes in an integration, detected in its requests and webhooks."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

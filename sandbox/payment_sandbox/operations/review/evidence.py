@@ -26,7 +26,7 @@ NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seve
 
 
 class Finding(NamedTuple):
-    """A mistake of an integration.
+    """A mistake in an integration.
 
     A hint is about the test rather than the integration.
     """
