@@ -18,7 +18,7 @@ class Violation(NamedTuple):
     allowed: Sequence[str] | None = None
     nearest: Annotated[str | None, "The closest known name, if the name looks misspelled."] = None
     file: str | None = None
-    line: int | None = None  # from 1
+    line: int | None = None  # counted from 1
     column: int | None = None
     rule: Annotated[str | None, INTERNAL] = None  # the broken rule, unless the path implies it
 

@@ -65,7 +65,7 @@ class Document:
         return children
 
     def with_positions(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
-        """Return the violations with file, line and column, in the order of the text."""
+        """Return the violations with file, line and column, sorted by their position in the text."""
         positioned = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
         return sorted(positioned, key=lambda one: (one.line or 0, one.column or 0))
 

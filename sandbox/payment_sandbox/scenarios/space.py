@@ -212,7 +212,7 @@ def all_cells() -> list[Cell]:
 
 
 def variations_by_cell() -> dict[Cell, list[str]]:
-    """Return the cells filled by the catalogue, with their variations as in settings."""
+    """Return the cells filled by the catalogue, with their variations, named as in settings."""
     names: dict[Cell, list[str]] = {}
     for variation in rehearsal_variations():
         for kind in variation.kinds:
