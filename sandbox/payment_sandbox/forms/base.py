@@ -81,7 +81,7 @@ def did_you_mean(nearest: str | None) -> str:
 
 
 class UnknownKey(NamedTuple):
-    """An unknown key."""
+    """An unknown key in a request, and the keys known in its place."""
 
     path: str
     key: str

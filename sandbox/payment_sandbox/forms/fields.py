@@ -33,7 +33,7 @@ class DescribedField:
 
 
 class PatternMatch(validate.Validator):
-    """Requires a match of the whole text with a pattern."""
+    """Requires the whole text to match a pattern."""
 
     def __init__(self, pattern: str, error: str) -> None:
         self._pattern = Pattern(pattern)
@@ -266,7 +266,7 @@ class PeriodText(Text):
 
 
 class DateTime(Text):
-    """An ISO 8601 date and time; UTC without an offset."""
+    """An ISO 8601 date and time; in UTC if it has no offset."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_describe(options, format="date-time"))

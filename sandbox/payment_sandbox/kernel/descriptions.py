@@ -1,6 +1,6 @@
 """Annotations of record fields beyond their Python types: formats, allowed values and shapes.
 
-Use them in ``Annotated``, beside a text that describes the field.
+Use them in ``Annotated``, next to the string that describes the field.
 """
 
 from collections.abc import Callable, Iterable

@@ -105,14 +105,14 @@ class Masking:
     """Masks the secrets of one project in all records other than its orders."""
 
     def __init__(self) -> None:
-        self.api_key: str | None = None  # in memory only, and only to recognize it in records
+        self.api_key: str | None = None  # in memory only, and only to recognize the key in records
 
     def mask_text(self, text: str) -> str:
         """Return the text with its secrets masked."""
         return mask(text, self.api_key)
 
     def mask_record(self, record: Record) -> Record:
-        """Return the record with the secrets masked in every text, at every level."""
+        """Return the record with the secrets masked in every string, at every level."""
         masked: Any = self._mask_value(record)
         return masked  # type: ignore[no-any-return]
 
@@ -138,7 +138,7 @@ class Masking:
     def _mask_tuple(self, value: tuple[Any, ...]) -> Any:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._mask_value, value))
-        if len(value) == PAIR_LENGTH and isinstance(value[1], str):  # such as a header
+        if len(value) == PAIR_LENGTH and isinstance(value[1], str):  # a name and its text, such as a header
             name, text = value
             return (self._mask_value(name), MASK if _is_code(name, text) else self._mask_value(text))
         return tuple(map(self._mask_value, value))
@@ -203,7 +203,7 @@ def _mask_number(text: str, api_key: str | None) -> str:
 
 
 def _may_contain_number(text: str) -> bool:
-    """Whether the text can have a card number; a cheap check before the slow search."""
+    """Whether the text may contain a card number; a cheap check before the slow search."""
     return (
         not text.isascii() or _TWELVE_DIGITS.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
     )

@@ -22,7 +22,7 @@ class Pattern(Generic[AnyStr]):
         return self.compiled.search(text)
 
     def fullmatch(self, text: AnyStr) -> re.Match[AnyStr] | None:
-        """Return the match of the whole text."""
+        """Return the match if the whole text matches."""
         return self.compiled.fullmatch(text)
 
     def sub(self, replacement: Any, text: AnyStr) -> AnyStr:

@@ -37,7 +37,7 @@ class SharedValues:
         return list(map(self.share, value)) if kind is list else value
 
     def share_object(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the cached object with the same strings in the same order; other objects unchanged."""
+        """Return the cached object with these strings in this order; return any other object unchanged."""
         if not STRING_TYPE.issuperset(map(type, fields.values())):
             return fields  # 1, 1.0 and True are equal, but serialized differently
         return self._remember(tuple(fields.items()), fields) if fields else EMPTY_MAPPING

@@ -25,7 +25,7 @@ class Timeline(Generic[Item]):
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
         self.on_move: Callable[[datetime], None] | None = None  # called with every new time
-        self.sequence = sequence  # the newest item's number, which orders ties
+        self.sequence = sequence  # the newest item's number, which breaks ties
         self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
 

@@ -93,7 +93,7 @@ class Period(NamedTuple):
         """
         if not self.months:
             return moment + max(0, (limit - moment) // self.extra) * self.extra
-        # one at a time, because a short month clips the day permanently; the loop ends with the calendar
+        # one at a time, because a short month clips the day permanently; the calendar ends the loop
         while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
             moment = after
         return moment

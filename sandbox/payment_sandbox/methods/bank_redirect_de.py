@@ -4,7 +4,7 @@ from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, 
 
 
 class BankRedirectDe(PageMethod):
-    """German online banking: the customer logs in and confirms (BRD-01)."""
+    """German online banking: the customer logs in and confirms the payment (BRD-01)."""
 
     name = "bank-redirect-de"
     capabilities = Capabilities(

@@ -24,7 +24,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankRedirectNl(PageMethod):
-    """Dutch online banking: the customer confirms at the issuer in the request (IDR-01)."""
+    """Dutch online banking: the customer confirms the payment at the issuer in the request (IDR-01)."""
 
     name = "bank-redirect-nl"
     capabilities = Capabilities(

@@ -29,7 +29,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankTransfer:
-    """A transfer, pending until the bank credits the amount, and forever in test mode (SEPA-01, SEPA-04)."""
+    """A transfer, pending until the bank credits it; in test mode, it stays pending (SEPA-01, SEPA-04)."""
 
     name = "bank-transfer"
     capabilities = Capabilities(

@@ -63,7 +63,7 @@ class TriggerValue(NamedTuple):
     """A value that triggers an outcome without a scenario: a customer's email address, or an amount."""
 
     then: Mapping[str, Any]
-    local_part: str | None = None  # of the customer's email address
+    local_part: str | None = None  # the part of the customer's email address before the @
     amount: Cents | None = None
 
 
@@ -91,8 +91,8 @@ class Capabilities(NamedTuple):
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
     page: PageKind = "login"  # the kind of the payment page
-    icon: Icon = "bank"  # on the list of methods
-    hint: Labels | None = None  # under its label on that list
+    icon: Icon = "bank"  # shown in the list of methods
+    hint: Labels | None = None  # shown below the method's label in that list
     bank: Labels | None = None  # the name of the customer's bank on its page
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
@@ -118,7 +118,7 @@ class Terms(NamedTuple):
     features: frozenset[str]
     find_credential: Callable[[str], Credential | None]
     ids: Ids
-    refund_status: str = "completed"  # of a new refund, unless the scenario plans another
+    refund_status: str = "completed"  # the status of a new refund, unless the scenario plans another
 
 
 class Move(NamedTuple):
@@ -130,7 +130,7 @@ class Move(NamedTuple):
 
 
 class ScheduleAction(NamedTuple):
-    """Schedule an automatic action of an actor."""
+    """Schedule an automatic action by an actor."""
 
     after: Period
     action: Action
@@ -165,7 +165,7 @@ Step = Move | ScheduleAction | Reveal | OpenPage | Credit | StoreCard
 
 
 class Method(Protocol):
-    """A payment method; all methods are pure functions that return data."""
+    """A payment method; its functions are pure and return data."""
 
     name: str
     capabilities: Capabilities
@@ -179,15 +179,15 @@ class Method(Protocol):
         ...
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return the steps at the creation of an attempt."""
+        """Return the steps to take when an attempt is created."""
         ...
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Return the steps at the customer's visit to the payment page."""
+        """Return the steps to take when the customer visits the payment page."""
         ...
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Return the steps after an action; called only with one of ``actions``."""
+        """Return the steps to take after an action; called only with one of ``actions``."""
         ...
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
@@ -226,7 +226,7 @@ PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
     "cancels": "cancel",
     "abandons": "visit",
 }
-"""The customer's actions on a page, by their words in scenarios."""
+"""The customer's actions on a page, by their names in scenarios."""
 
 
 class PageMethod:
@@ -240,7 +240,7 @@ class PageMethod:
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Accept any request accepted by the form."""
+        """Accept any request that the form accepts."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -362,7 +362,7 @@ SETTLEMENT_DELAY: Final = "PT1M"
 
 
 class Refund:
-    """The pseudo-method of refunds; the order's own method returns the money."""
+    """A pseudo-method for refunds; the order's own method returns the money."""
 
     name = "refund"
     capabilities = Capabilities(

@@ -44,7 +44,7 @@ USES_BY_FIELD: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING
 
 
 def stored_use(details: Mapping[str, Any]) -> str | None:
-    """Return the use of a stored card by a payment: one-click, recurring, or None."""
+    """Return how a payment uses a stored card: one-click, recurring, or None."""
     for key, use in USES_BY_FIELD.items():
         if details.get(key) == use:
             return use
@@ -223,7 +223,7 @@ class CreditCard(PageMethod):
         return success_move(attempt)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Settle a stored card for the processor, or handle an action by the customer."""
+        """Settle or reject a charge to a stored card, or handle an action by the customer."""
         if action.actor == PROCESSOR:
             return [self._settlement_move(attempt, action.name == REJECT, action.reason)]
         return super().finish(attempt, action, terms)

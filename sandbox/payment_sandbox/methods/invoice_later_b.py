@@ -1,4 +1,4 @@
-"""Payment by invoice: screened at creation, captured by the merchant on shipping."""
+"""Payment by invoice: screened at creation, captured by the merchant when the goods ship."""
 
 from collections.abc import Sequence
 

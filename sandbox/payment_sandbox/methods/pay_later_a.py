@@ -1,4 +1,4 @@
-"""Pay later: a screening first, then the customer authorizes on a page."""
+"""Pay later: after a screening, the customer authorizes the payment on a page."""
 
 from collections.abc import Sequence
 from typing import Final

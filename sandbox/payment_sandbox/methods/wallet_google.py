@@ -27,7 +27,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class WalletGoogle(PageMethod):
-    """A wallet: ``PAN_ONLY`` adds a 3-D Secure step; for ``CRYPTOGRAM_3DS``, the device authenticates."""
+    """A wallet: ``PAN_ONLY`` adds a 3-D Secure step; ``CRYPTOGRAM_3DS`` includes device authentication."""
 
     name = "wallet-google"
     capabilities = Capabilities(

@@ -4,7 +4,7 @@ from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, 
 
 
 class WalletQr(PageMethod):
-    """A wallet app, in which the customer confirms after the scan (WQR-01)."""
+    """A wallet app, in which the customer confirms the payment after the scan (WQR-01)."""
 
     name = "wallet-qr"
     capabilities = Capabilities(

@@ -4,7 +4,7 @@ from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, 
 
 
 class WalletWeb(PageMethod):
-    """A web wallet: the customer logs in and confirms (WWEB-01)."""
+    """A web wallet: the customer logs in and confirms the payment (WWEB-01)."""
 
     name = "wallet-web"
     capabilities = Capabilities(

@@ -199,7 +199,7 @@ class _AdvanceRun:
         return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
     def record_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
-        """Note whether the advance stopped early: at a limit, by a call, or by a reset of the project."""
+        """Note whether the advance stopped early because of a limit, a call, or a project reset."""
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)
         result.by_hand = result.stopped and self._epoch.is_stopping
@@ -210,7 +210,7 @@ class _AdvanceRun:
         return now if due is None else max(due.at, now)
 
     def _release_swapped(self) -> Orders | None:
-        """Send the webhooks deferred by a ``swap``, after an event or after time without events."""
+        """Send the webhooks deferred by a ``swap``, after an event or a period without events."""
         try:
             with self._project.edit(self._epoch, is_due=True) as edit:
                 return _orders_to_notify(edit) if edit.release_swapped() else None
@@ -234,7 +234,7 @@ def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 @contextmanager
 def _report_progress(project: Project) -> Iterator[None]:
-    """Report the progress of an advance if storing fails; the usual error would say that nothing has changed.
+    """Report the progress of an advance if storage fails; the usual error would say that nothing has changed.
 
     Raises:
         StepsInterrupted: a part of the advance may have happened.
@@ -313,7 +313,7 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
             _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
-                if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
+                if not isinstance(due.item, PerformAction | AttemptDelivery):  # these have other records
                     edit.record_agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
         orders = _orders_to_notify(edit)
@@ -328,11 +328,11 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
 
 
 def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
-    """Refuse a step after the loss of the clock, by a suspension or to another server's advance.
+    """Refuse a step if this server has lost the clock because another server advances it.
 
     Raises:
         NotStored: the advance has lost the clock, and ends.
-        ProjectReset: a due event on a running clock, which the other server runs.
+        ProjectReset: the step is a due event of a running clock, which the other server runs.
     """
     if is_advance and not epoch.store.holds_clock():
         raise NotStored(

@@ -54,7 +54,7 @@ def is_something_due(epoch: Epoch) -> bool:
 
 
 def must_catch_up(project: Project) -> bool:
-    """Whether due events of a running clock must run before the handling of a request."""
+    """Whether due events of a running clock must run before a request is handled."""
     epoch = project.epoch
     if not epoch.state.clock.running or epoch.is_advancing:
         return False
@@ -82,7 +82,7 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def clean_up_agenda(project: Project, epoch: Epoch) -> None:
-    """Check a few entries of a long agenda; half are often obsolete, because orders end early.
+    """Check a few entries of a long agenda; often half are obsolete, because orders end early.
 
     Obsolete entries are removed together, once all entries have been checked.
     """

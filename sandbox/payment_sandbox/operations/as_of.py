@@ -1,4 +1,4 @@
-"""Reconstruction of an order's statuses and amounts at an earlier moment of its history."""
+"""Reconstruct an order's statuses and amounts at an earlier moment of its history."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

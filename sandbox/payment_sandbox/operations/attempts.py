@@ -18,7 +18,7 @@ from payment_sandbox.scenarios.model import Subject
 
 
 class UnusableMethod(NamedTuple):
-    """The reason why a method cannot be used, and the id of its rule."""
+    """The reason why a method cannot be used, and the id of the rule."""
 
     reason: str
     rule: str
@@ -49,7 +49,7 @@ def available_methods(settings: Settings) -> list[str]:
 
 
 def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: bool) -> bool:
-    """Whether this merchant can use a method for an order with or without lines and a customer."""
+    """Whether this merchant can use a method, given whether the order has lines and a customer."""
     if not is_available(settings, name):
         return False
     needs = METHODS_BY_NAME[settings.method(name) or ""].capabilities

@@ -65,7 +65,7 @@ def void_lines(requested: list[LineQuantity], description: str | None) -> Ledger
 
 
 def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:
-    """Complete the order once nothing remains, or cancel it without captures (SET-39, SET-40, SET-43)."""
+    """If nothing remains, complete the order; cancel it if nothing was captured (SET-39, SET-40, SET-43)."""
     authorization = transaction.authorization
     if authorization is None or authorization.remaining_cents:
         return

@@ -28,7 +28,7 @@ def create_qr_request(
     """Create a QR request (QR-01 to QR-26).
 
     Raises:
-        Invalid: lists all violations, including the form's, ``form_violations``.
+        Invalid: lists all violations, including ``form_violations`` from the form.
     """
     with project.edit() as edit:
         violations = [*form_violations, *_check_amounts(data, form_violations)]
@@ -89,7 +89,7 @@ def scan(
     form_id: str | None = None,
     via: str = VIA_CONTROL,
 ) -> Order:
-    """Scan a code: create an order with one attempt at the payer's bank, processing at once.
+    """Scan a code: create an order with one attempt at the payer's bank, which starts processing at once.
 
     A page identifies its form by ``form_id``; submitting the same form twice returns the same order.
 
@@ -119,7 +119,7 @@ def scan(
 
 
 def _begin_attempt(edit: Edit, order: Order, issuer_id: str) -> None:
-    """Start the attempt at the payer's bank, as visited."""
+    """Start the attempt at the payer's bank, and mark its page as visited."""
     details = {"issuer_id": issuer_id}
     attempt = begin_attempt(
         edit, order, {"payment_method": BANK_QR_METHOD, "payment_method_details": details}

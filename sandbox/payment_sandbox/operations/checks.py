@@ -17,7 +17,7 @@ REQUIRED_KEY_RULES: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 def check_order(
     data: Mapping[str, Any], form_violations: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check an order, except the parts with violations ``form_violations``."""
+    """Check an order, except the parts already reported in ``form_violations``."""
     violations: list[Violation] = []
     for index, requested in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
         violations += _check_transaction(
@@ -98,7 +98,7 @@ def _check_allow_list(
 
 
 def _suggest_name(violation: Violation, name: str, settings: Settings) -> Violation:
-    """Suggest the closest method in the violation of an unknown name."""
+    """Suggest the closest method in the violation for an unknown name."""
     if settings.method(name) is not None:
         return violation
     nearest = nearest_word(name[:QUOTED_WORD_LENGTH_MAX], violation.allowed or ())

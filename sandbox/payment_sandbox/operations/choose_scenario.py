@@ -1,4 +1,4 @@
-"""The choice of a project's scenario, and the schema of scenario files."""
+"""Choose a project's scenario, and build the schema of scenario files."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from payment_sandbox.scenarios.loader import load_scenario
 
 
 def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:
-    """Build the schema; ``methods`` are for completion, ``settings`` is the form of the project settings."""
+    """Build the schema; editors suggest ``methods``, and ``settings`` is the form of the project settings."""
     with LOADING:
         from payment_sandbox.forms.schemas import json_schema  # deferred, for a faster start
 

@@ -31,7 +31,7 @@ def advance_clock(
 
 
 def catch_up(project: Project) -> None:
-    """Run the due events of a running clock, at any rate."""
+    """Run the due events of a running clock, whatever its rate."""
     if must_catch_up(project):
         run_due(project)
 
@@ -42,13 +42,13 @@ def change_clock(
     """Set the clock forward, then freeze or run it (CTL-12).
 
     Returns:
-        The advance. Mode and rate change even if a limit stopped the advance early.
+        The advance. The mode and rate change even if a limit stopped the advance early.
 
     Raises:
         Invalid: the time is in the past; nothing changes.
         ClockBusy: an advance is running.
     """
-    # The advance also runs the events due now, so that a change of mode does not skip them.
+    # The advance also runs the events due now, so that changing the mode does not skip them.
     aim = _advance_to(now, "now") if now is not None else _stay_at_now
     result = advance(project, aim, limits=FORWARD_LIMITS)
     with project.edit() as edit:

@@ -51,7 +51,7 @@ class CellKey(NamedTuple):
 
 
 def _actors_in_scenarios(method: str) -> frozenset[str]:
-    """List the actors of a method decided by scenarios: customer, screening, processor, credit."""
+    """List the actors of a method that act by scenario: customer, screening, processor, credit."""
     return frozenset().union(*METHODS_BY_NAME[method].capabilities.outcomes)
 
 
@@ -302,7 +302,7 @@ class Matrix(NamedTuple):
 
 
 def build_matrix(cells: Cells, enabled: Iterable[str]) -> Matrix:
-    """Build the matrix for the enabled methods; for the used methods if all are enabled."""
+    """Build the matrix for the enabled methods, or if all are enabled, for the used methods."""
     used = {one.subject for one in cells if one.group == METHOD}
     chosen = set(enabled)
     methods = [_method_group(name, cells) for name in METHOD_NAMES if name in (chosen or used)]
@@ -335,7 +335,7 @@ def _other_groups(cells: Cells) -> list[CoverageGroup]:
 
 
 def cell_key(group: str, title: str, case: str) -> CellKey:
-    """Return the cell of an outcome in a row."""
+    """Return the key of the cell for an outcome in a row."""
     if group == METHOD:
         return CellKey(METHOD, title, case)
     scenario, _, rule = case.partition(", ")

@@ -1,4 +1,4 @@
-"""Creation of orders, with one attempt or with a hosted payment page."""
+"""Create orders, with one attempt or with a hosted payment page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -25,7 +25,7 @@ def create_order(
 ) -> Order:
     """Create an order from its parsed form.
 
-    The form's violations, ``form_violations``, are reported together with further violations.
+    The violations found by the form, ``form_violations``, are reported together with further violations.
 
     Raises:
         Invalid: lists all violations; nothing is created.

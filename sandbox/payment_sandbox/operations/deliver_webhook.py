@@ -227,7 +227,7 @@ def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
 
 
 def _truncate(masked: Reply, stored: Reply) -> Reply:
-    """Truncate the strings of a masked reply; before masking, a part of a secret could remain."""
+    """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
     error, traceback = masked.error, masked.traceback
     if error is not None and stored.error is not None:
         error = truncate_masked(error, stored.error, ERROR_LENGTH_MAX)
@@ -237,7 +237,7 @@ def _truncate(masked: Reply, stored: Reply) -> Reply:
 
 
 def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
-    """Return the effect on the next attempt: from faults, then from the rehearsal; none with overrides."""
+    """Return the effect of a fault or of the rehearsal on the next attempt; none if it has overrides."""
     if queued.is_changed:
         return NO_EFFECT
     state = epoch.state
@@ -252,7 +252,7 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
 def _may_be_postponed(
     epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
 ) -> bool:
-    """Whether an attempt may be postponed; a check without an edit."""
+    """Whether an attempt may be postponed; this check needs no edit."""
     if queued.forced or delivery.postponed:
         return False
     return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)

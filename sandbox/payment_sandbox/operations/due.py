@@ -1,4 +1,4 @@
-"""Handlers of scheduled commands: their conditions, their obsolescence, and their effects.
+"""Handlers of scheduled commands: when a command applies, when it is obsolete, and what it does.
 
 A handler checks the current state, so commands are never unscheduled.
 """

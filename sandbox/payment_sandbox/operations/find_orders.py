@@ -1,4 +1,4 @@
-"""The search for orders of a project."""
+"""Search the orders of a project."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ SEARCHED_CUSTOMER_FIELDS: Final = ("email_address", "first_name", "last_name")
 
 
 class OrderFilter(NamedTuple):
-    """Search conditions, which must all hold; None means any. ``before`` is the last id of a page."""
+    """Search conditions, which must all hold; None means any. ``before`` is the previous page's last id."""
 
     status: str | None = None
     method: str | None = None

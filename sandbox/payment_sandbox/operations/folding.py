@@ -1,4 +1,4 @@
-"""Folding of long histories: consecutive similar steps are shown as one row."""
+"""Fold long histories, so that consecutive similar steps are shown as one row."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def _interval(later: list[TimelineEntry]) -> str:
 
 
 def _fold_blocks(timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Fold consecutive equal exchanges to the first exchange and a count of the others."""
+    """Fold consecutive equal exchanges into the first exchange and a count of the others."""
     at = 0
     while at < len(timeline_entries):
         size, times = _longest_repetition(timeline_entries, at)

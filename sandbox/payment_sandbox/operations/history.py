@@ -48,7 +48,7 @@ KINDS: Final = (
 )
 ORDER_PATH: Final = "/v1/orders/…/"
 ATTEMPT_PATH: Final = f"{ORDER_PATH}transactions/…/"
-API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # in the API
+API_FIELD_NAMES: Final = {"sender": "from", "receiver": "to"}  # the names in API responses
 EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
@@ -56,7 +56,7 @@ class TimelineEntry(NamedTuple):
     """A message or change in the history; ``cause`` is the id of an earlier entry.
 
     ``status`` is an HTTP status, or the new status of an order or attempt. ``failed`` marks refused, lost and
-    declined entries, ``lost`` entries withheld from the receiver by a fault. ``duration_ms`` is the
+    declined entries; ``lost`` marks entries withheld from the receiver by a fault. ``duration_ms`` is the
     shop's response time to a webhook.
     """
 
@@ -260,7 +260,7 @@ def _action_entries(
 
 
 def _sender_and_receiver(action: PerformedAction, order: Order | None) -> tuple[str, str]:
-    """Return sender and receiver of an action; customers confirm payments at their bank."""
+    """Return the sender and receiver of an action; customers confirm payments at their bank."""
     if action.actor == CUSTOMER:
         if action.action in (RETURN, SHOP_REQUEST):
             return CUSTOMER, SHOP
@@ -271,7 +271,7 @@ def _sender_and_receiver(action: PerformedAction, order: Order | None) -> tuple[
 
 
 def _status_entries(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
-    """Yield status changes; an order and its attempt share an entry if both reach the status at once."""
+    """Yield status changes; an order and its attempt share an entry if both reach the status together."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
         is_order = item.payment_method is None
@@ -365,7 +365,7 @@ def _webhook_response_entry(
 
 
 def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
-    """Yield start and end of each attempt; concurrent copies share both, for a stable order."""
+    """Yield the start and end of each attempt; concurrent copies share both, for a stable order."""
     at_once: list[list[tuple[int, datetime, datetime]]] = []
     for attempt in delivery.attempts:
         begun, number = attempt.real_at, attempt.number

@@ -37,7 +37,7 @@ MISSING_KIND: Final = "missing"  # an expected step that did not occur
 class Belief(NamedTuple):
     """The last status of an order that the shop has read, and the actual status.
 
-    The first belief comes from the response to the creation.
+    The first belief comes from the response to the create call.
     """
 
     at: datetime
@@ -101,7 +101,7 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
 
 
 def convert_cents(text: str) -> str:
-    """Convert amounts in cents in a text to euros."""
+    """Convert the amounts in a text from cents to euros."""
     return CENTS_PATTERN.sub(lambda match: euros(int(match[1])), text)
 
 

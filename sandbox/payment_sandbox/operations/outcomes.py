@@ -85,7 +85,7 @@ def _impossible_outcomes(method: str, *, is_live: bool) -> Iterator[str]:
     """Yield the outcomes of a method that cannot be played."""
     capabilities = METHODS_BY_NAME[method].capabilities
     if not _payment_steps(method):
-        yield EXPIRED  # the payment is authorized at once
+        yield EXPIRED  # the payment is authorized immediately
     if capabilities.refunds_by_lines:
         yield from (REFUNDED, REFUNDED_IN_PART)
     if not is_live and not capabilities.completes_in_test:

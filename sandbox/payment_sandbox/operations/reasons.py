@@ -24,7 +24,7 @@ def attempt_number(timeline_entry: TimelineEntry) -> int:
 
 
 def with_reasons(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Yield the entries, with the reason at the end of the label of unusual steps."""
+    """Yield the entries; the label of an unusual step ends with the reason."""
     about = frozenset(each.order_id for each in timeline_entries)
     actions = {action.id: action for action in epoch.journal.actions(about)}
     seen: set[tuple[str, int]] = set()

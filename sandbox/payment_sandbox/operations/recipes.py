@@ -43,7 +43,7 @@ Json = dict[str, Any]
 
 
 class RecipeStep(NamedTuple):
-    """A step of an actor; the clock's step is an expiry."""
+    """A step by an actor; the clock's step is an expiry."""
 
     actor: str
     action: str
@@ -60,7 +60,7 @@ class Recipe(NamedTuple):
     mode: str | None = None  # required mode; None: any
 
     def creation(self, name: str, **fields: Any) -> Json:
-        """Build the body of the creation."""
+        """Build the body of the create call."""
         return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
 
 

@@ -56,7 +56,7 @@ def refund(
 
 
 def restore_refundable(edit: Edit, record: Order) -> None:
-    """Return the amount of a failed refund to the refundable remainder."""
+    """Add the amount of a failed refund back to the refundable remainder."""
     if record.transactions[0].status != TransactionStatus.ERROR:
         return
     assert record.refund_of_order_id is not None, "it is a refund"

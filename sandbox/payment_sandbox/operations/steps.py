@@ -1,4 +1,4 @@
-"""Applies a payment method's steps to an order."""
+"""Apply a payment method's steps to an order."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Updates of orders."""
+"""Updates to orders."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -23,7 +23,7 @@ def update(
     form_violations: Sequence[Violation],
     if_match: IfMatch | None,
 ) -> Order:
-    """Change texts, addresses and customer, and until the customer acts, amount and lines (SET-51, SET-52).
+    """Change text, addresses and customer; until the customer acts, also amount and lines (SET-51, SET-52).
 
     Raises:
         Invalid: lists all violations; nothing changes.

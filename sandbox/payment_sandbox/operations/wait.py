@@ -1,4 +1,4 @@
-"""Waits, in real time, for conditions in a project."""
+"""Wait, in real time, for conditions in a project."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class Condition(NamedTuple):
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
-    order_id: str | None = None  # only events of this order can change the value; empty for any
+    order_id: str | None = None  # only this order's events can change the value; None: any event can
 
 
 def await_status(order_id: str, status: str) -> Condition:
@@ -37,7 +37,7 @@ def await_status(order_id: str, status: str) -> Condition:
 
 
 def await_webhook_answer(order_id: str) -> Condition:
-    """Wait for a response of any status to a webhook of this order."""
+    """Wait for a response, whatever its status, to a webhook of this order."""
 
     def read_answers(project: Project) -> list[int]:
         return [
@@ -65,7 +65,7 @@ def _format_value(value: object) -> str:
 
 
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
-    """Wait until all conditions hold at once; return the values.
+    """Wait until all conditions hold at the same time; return the values.
 
     Raises:
         Unknown: an order does not exist, or the project was deleted in the meantime.

@@ -53,7 +53,7 @@ def replay_with(
 
     Raises:
         Invalid: the variation is unknown.
-        Refusal: the new order does not allow it.
+        Refusal: the new order does not allow the variation.
     """
     effect, attempt = _find_effect(name), order.last_transaction
     replayed = create(_with_short_expiry(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
@@ -101,7 +101,7 @@ def _capture_in_parts(project: Project, order: Order) -> None:
 
 
 def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
-    """Pay an order with an effect on its webhooks; its rule takes precedence over all existing rules.
+    """Pay an order with an effect on its webhooks; the effect's rule takes precedence over existing rules.
 
     The rule names the order, so that it affects no other webhooks. The rule ends with the order, even if the
     server crashes, or if the webhooks are slower than this call.

@@ -1,4 +1,4 @@
-"""The actions of customers, banks, screenings and processors on an attempt."""
+"""Actions by customers, banks, screenings and processors on an attempt."""
 
 from typing import Any, Final, Literal, NamedTuple
 
@@ -23,7 +23,7 @@ ACTIONS: Final = {
 
 
 class Action(NamedTuple):
-    """An action of an actor, with optional details."""
+    """An action by an actor, with optional details."""
 
     actor: str
     action: str
@@ -36,7 +36,7 @@ class Action(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Actor and action, such as ``customer pay``."""
+        """The actor and the action, such as ``customer pay``."""
         return f"{self.actor} {self.action}"
 
     def as_mapping(self) -> dict[str, Any]:

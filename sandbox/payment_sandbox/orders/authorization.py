@@ -96,9 +96,9 @@ class Authorization(NamedTuple):
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
         """Return the captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items without a request by line were captured or voided by amount. Voids by amount are
-        assigned to whole items, last lines first; the other items count as captured. Without any capture,
-        all are voided.
+        Items that no request named by line were captured or voided by amount. Voids by amount are
+        assigned to whole items, last lines first; the other items count as captured. If nothing was captured,
+        all items count as voided.
         """
         captured_by_line = add_quantities(
             entry.quantities

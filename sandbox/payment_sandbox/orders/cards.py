@@ -44,7 +44,7 @@ class Card(NamedTuple):
 
 PAN_ONLY: Final = "PAN_ONLY"
 CRYPTOGRAM_3DS: Final = "CRYPTOGRAM_3DS"
-AUTHORIZATION_METHODS: Final = (PAN_ONLY, CRYPTOGRAM_3DS)  # GPAY-02: no setting disables either
+AUTHORIZATION_METHODS: Final = (PAN_ONLY, CRYPTOGRAM_3DS)  # GPAY-02: no setting can disable them
 NETWORKS: Final = ("mastercard", "visa", "amex", "discover", "unionpay")  # GPAY-04
 
 CREDIT_FAMILIES: Final = ("visa", "mastercard")

@@ -8,7 +8,7 @@ from payment_sandbox.orders.actions import Action
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Command:
-    """A scheduled command on an order; when due, its handler checks whether the command still applies."""
+    """A scheduled command on an order; at the due time, a handler checks whether it still applies."""
 
     order_id: str
     kind: ClassVar[str] = ""

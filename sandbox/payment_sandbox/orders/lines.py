@@ -24,7 +24,7 @@ LINE_TYPES: Final = (
     "store_credit",
     "surcharge",
 )
-LINES_MAX: Final = 1000  # of an order, a capture, a void or a refund (A49)
+LINES_MAX: Final = 1000  # in an order, a capture, a void or a refund (A49)
 NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "store_credit"})
 
 Quantities = tuple[tuple[int, int], ...]

@@ -115,7 +115,7 @@ class Order:
 
     @property
     def has_customer_acted(self) -> bool:
-        """Whether a customer visited a page, chose, or sent money."""
+        """Whether a customer visited a page or sent money, or an attempt has ended."""
         return self.page_visited or any(
             transaction.visited or transaction.credited_cents or not transaction.is_open
             for transaction in self.transactions
@@ -123,7 +123,7 @@ class Order:
 
     @property
     def paying_transaction(self) -> Transaction | None:
-        """The newest attempt with captured money; without one, the newest attempt."""
+        """The newest attempt with captured money; if there is none, the newest attempt."""
         paid = [transaction for transaction in self.transactions if transaction.captured_cents]
         return paid[-1] if paid else self.last_transaction
 

@@ -58,7 +58,7 @@ def plan_refund(
 ) -> PlannedRefund:
     """Plan a refund of an amount, of lines, or of the remainder (SET-49).
 
-    With both, the amount takes precedence, unless the method refunds by lines (A46).
+    If the request has both, the amount takes precedence, unless the method refunds by lines (A46).
 
     Raises:
         Invalid: a line is unknown, or the lines add up to less than 1 cent.

@@ -7,7 +7,7 @@ from payment_sandbox.kernel.descriptions import INTERNAL
 
 VIOLATIONS_MAX: Final = 100  # keeps answers short and fast, even for a body with a million errors
 ALLOWED_MAX: Final = 100
-QUOTED_WORD_LENGTH_MAX: Final = 100  # of a quoted word in a message
+QUOTED_WORD_LENGTH_MAX: Final = 100  # characters of a quoted word in a message
 
 
 class Violation(NamedTuple):
@@ -18,7 +18,7 @@ class Violation(NamedTuple):
     allowed: Sequence[str] | None = None
     nearest: Annotated[str | None, "The closest known name, if the name looks misspelled."] = None
     file: str | None = None
-    line: int | None = None  # from 1
+    line: int | None = None  # counted from 1
     column: int | None = None
     rule: Annotated[str | None, INTERNAL] = None  # the broken rule, unless the path implies it
 

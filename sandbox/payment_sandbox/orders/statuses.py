@@ -38,7 +38,7 @@ class Trigger(StrEnum):
     """The triggers of status changes."""
 
     VISIT = "visit"  # the customer opened the payment page
-    START = "start"  # the processor has started; no customer needed
+    START = "start"  # the processor has started; no customer is needed
     PEND = "pend"  # a bank or a screening will answer later
     PASS = "pass"
     PAY = "pay"

@@ -67,11 +67,11 @@ class Reply(NamedTuple):
     body: str = ""
     error: str | None = None
     warning: str | None = None
-    traceback: str | None = None  # of an exception in a handler that runs in this process
+    traceback: str | None = None  # if a handler in this process raised an exception
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the attempt counts as delivered: 2xx, 3xx, or dropped by a scenario. Others are retried."""
+        """Whether the attempt counts as delivered (2xx, 3xx, or dropped by a scenario) and needs no retry."""
         return self.error is None and (self.status is None or self.status < 400)
 
     @property

@@ -75,7 +75,7 @@ class Caller:
             self.outer.begin_waiting()
 
     def is_handling(self, outbox: "Outbox") -> bool:
-        """Whether this call is a callback of a webhook of this outbox, so that waiting would deadlock."""
+        """Whether a webhook handler of this outbox makes this call, so that waiting would deadlock."""
         return self.callback_outbox is outbox or (self.outer is not None and self.outer.is_handling(outbox))
 
 
@@ -113,7 +113,7 @@ def with_cause(record_id: str) -> AbstractContextManager[None]:
 
 
 def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:
-    """Mark calls in the context as callbacks of a webhook of this outbox."""
+    """Mark calls in the context as made by a webhook handler of this outbox."""
     inner = _derived_caller()
     inner.callback_outbox = outbox
     return as_caller(inner)

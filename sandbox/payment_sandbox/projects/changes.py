@@ -1,4 +1,4 @@
-"""Changes by clients in an epoch, which a return to an earlier moment would discard."""
+"""Changes by clients in an epoch; returning to an earlier moment would discard them."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -33,7 +33,7 @@ SHORT_ID_LENGTH: Final = 8  # characters of an id in messages
 SAVED_ANSWERS_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
-"""Whether the request accepts an ETag."""
+"""Decides whether the request's ``If-Match`` header accepts an ETag."""
 
 
 class Edit:
@@ -47,7 +47,7 @@ class Edit:
         self.ids: Ids = epoch.ids.copy()
         self.records = Recorder(epoch.journal, caller.cause)
         self.to_send: list[QueuedDelivery] = []
-        self.log: list[dict[str, Any]] = []  # for the current advance
+        self.log: list[dict[str, Any]] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
@@ -69,7 +69,7 @@ class Edit:
 
     @property
     def terms(self) -> Terms:
-        """The parts of the project for payment methods."""
+        """The parts of the project that payment methods use."""
         return self.epoch.terms(self.now, self.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
@@ -88,7 +88,7 @@ class Edit:
 
         Raises:
             Unknown: the project has no such order.
-            OrderChanged: its ETag does not match (SET-33).
+            OrderChanged: the order's ETag does not match (SET-33).
         """
         etag = self.epoch.etag(self.epoch.find_order(order_id))
         if if_match is not None and not if_match(etag):
@@ -96,11 +96,11 @@ class Edit:
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """Return the newest version of a webhook, including this edit."""
+        """Return the newest version of a webhook, as changed by this edit."""
         return self._deliveries.get(delivery_id) or self.epoch.store.delivery(delivery_id)
 
     def qr_request(self, qr_id: str) -> QrRequest:
-        """Return the newest version of a QR request, including this edit.
+        """Return the newest version of a QR request, as changed by this edit.
 
         Raises:
             Unknown: the project has no such QR request.
@@ -184,7 +184,7 @@ class Edit:
         return bool(deferred)
 
     def record_scan_form(self, form_id: str, order_id: str) -> None:
-        """Record the order created by a form of the QR page."""
+        """Record the order created by submitting a form on the QR page."""
         self._scan_forms[form_id] = order_id
 
     def record_action(
@@ -312,7 +312,7 @@ class Edit:
                 del self.orders[order_id]
 
     def _name_changes(self) -> None:
-        """Name the changes of this edit, except changes by the clock, and count webhook attempts."""
+        """Name the changes made by this edit, except changes by the clock, and count webhook attempts."""
         if not self.finished_entries:
             self._changes = [*self._name_changed_records(), *self._name_changed_state()]
         for item in self._deliveries.values():
@@ -350,7 +350,7 @@ class Edit:
             yield "faults (counted a request)"
 
     def _remove_faults_at_rest(self) -> None:
-        """Remove the faults of orders at rest."""
+        """Remove the fault rules for orders at rest."""
         named = self.state.faults.order_ids
         if not named:
             return
@@ -425,7 +425,7 @@ class Edit:
                 yield moved.subject_id, moved.after
 
     def _status_moves(self) -> Iterator[StatusMove]:
-        """Yield the status changes of orders for events."""
+        """Yield the status changes of orders, which are published as events."""
         for order_id in self._created:
             yield StatusMove(order_id, None, self.orders[order_id].status)
         for moved in self._moves:

@@ -175,7 +175,7 @@ class Epoch:
         return request
 
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
-        """Return the parts of the project for payment methods; an edit passes its own versions."""
+        """Return the parts of the project that payment methods use; an edit passes its own versions."""
         settings = settings or self.state.settings
         return Terms(
             now,

@@ -17,7 +17,7 @@ TOO_LONG_REMARK: Final = "(too long to repeat)"
 
 
 GLOBAL_KINDS: Final = ("reset", "restored")
-"""The kinds of events about all orders."""
+"""The kinds of events that concern all orders."""
 
 BuildData = Callable[[], Mapping[str, Any]]
 """Builds the data of an event."""
@@ -50,7 +50,7 @@ class StoredEvent(NamedTuple):
 
 
 class MaskedData(Mapping[str, Any]):
-    """The data of an event, masked value by value on access, for readers of few values."""
+    """The data of an event, masked value by value on access, for readers that need few of the values."""
 
     __slots__ = ("_data", "_masking")
 
@@ -83,7 +83,7 @@ class _WaitGroup:
 
 
 class Events:
-    """The newest events of a project, and the wake-up of threads waiting for the next event.
+    """The newest events of a project; wakes the threads that wait for the next event.
 
     Secrets are masked on reading, because most events are never read.
     """
@@ -111,7 +111,7 @@ class Events:
         return bool(self.watchers or self._waiting_count)
 
     def nudge(self) -> None:
-        """Wake all waiting threads without an event, to check their conditions again."""
+        """Wake all waiting threads, although there is no event, so that they recheck their conditions."""
         with self._changed:
             self._nudges += 1
             self._wake()
@@ -132,11 +132,11 @@ class Events:
         self._add(kind, _shorten(data))
 
     def publish_lazily(self, kind: str, build: BuildData) -> None:
-        """Add an event with expensive, rarely read data, which no thread waits for."""
+        """Add an event that no thread waits for, and whose data is expensive and rarely read."""
         self._add(kind, {}, build)
 
     def add_remote(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Add an event of another server."""
+        """Add an event from another server."""
         self._append(kind, data, None)
 
     def _add(self, kind: str, data: Mapping[str, Any], build: BuildData | None = None) -> None:
@@ -158,7 +158,7 @@ class Events:
             self._listeners.clear()  # listeners may reference the project
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Register a listener to call at each event; the listener must return at once."""
+        """Register a listener to call at each event; the listener must return immediately."""
         with self._changed:
             self._listeners.append(listener)
 
@@ -210,7 +210,7 @@ class Events:
         return self.masking.mask_record([stored.read() for stored in self._stored_after(number)])
 
     def stored_events_after(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
-        """Return the stored events of these kinds after ``number``, unread, for readers of few values."""
+        """Return stored events of these kinds after ``number``, unread, for readers that need few values."""
         return [stored for stored in self._stored_after(number) if stored.kind in kinds]
 
     def _stored_after(self, number: int) -> list[StoredEvent]:

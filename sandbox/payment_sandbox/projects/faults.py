@@ -1,4 +1,4 @@
-"""Faults of requests and webhooks, and the uses of each fault."""
+"""Faults for requests and webhooks, and the uses of each fault."""
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,7 +24,7 @@ class Use(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """Faults of requests and webhooks, with the uses of each request fault."""
+    """Faults for requests and webhooks, with the uses of each request fault."""
 
     faults: Sequence[FaultRule]
     webhooks: Sequence[WebhookRule]
@@ -51,7 +51,7 @@ class Faults(NamedTuple):
     def without_uses(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
-        """Create faults without uses."""
+        """Create faults that have not been used yet."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
     def carry_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
@@ -94,7 +94,7 @@ class Faults(NamedTuple):
         return matched, self._replace(uses=tuple(uses))
 
     def webhook_effect(self, delivery: Delivery) -> WebhookEffect | None:
-        """Return the effect on the next attempt of a delivery; None without an effect."""
+        """Return the effect on the next attempt of a delivery; None if no rule applies."""
         for rule in self.webhooks:
             if rule.holds(delivery):
                 return rule.effect

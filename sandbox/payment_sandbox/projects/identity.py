@@ -12,5 +12,5 @@ class Identity(NamedTuple):
     merchant_id: str
     key_digest: str
     start: ClockStart
-    has_fixed_key: bool = False  # whether the user chose the key, which may recur
+    has_fixed_key: bool = False  # whether the user chose the key; such keys may be reused
     origin: str = ""  # random; servers with the same seed have the same ids

@@ -46,7 +46,7 @@ def to_plain_data(record: Any) -> dict[str, Any]:
 
 
 def without_secret_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """Drop the headers with keys, which must not be stored."""
+    """Drop headers that contain keys, which must not be stored."""
     stored = [
         (name, value[: HEADER_VALUE_MAX + MASKING_MARGIN])
         for name, value in headers
@@ -76,7 +76,7 @@ TextOrBytes = TypeVar("TextOrBytes", str, bytes)
 
 
 def truncate_masked(masked: TextOrBytes, stored: TextOrBytes, length_max: int) -> TextOrBytes:
-    """Truncate a masked text; if the stored text was truncated, drop its end, perhaps a partial secret."""
+    """Truncate a masked text; if the stored text was truncated, drop its end, possibly a partial secret."""
     if len(stored) < length_max + MASKING_MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MASKING_MARGIN))]
@@ -155,7 +155,7 @@ class JournalEntry(NamedTuple):
         }
 
     def error(self) -> str | None:
-        """Return type and message of a refusal; None if the request succeeded or its body was truncated."""
+        """Return a refusal's type and message; None if the request succeeded or its body was truncated."""
         if self.status is None or self.status < ERROR_STATUS_MIN:
             return None
         try:
@@ -178,7 +178,7 @@ class PerformedAction(NamedTuple):
     actor: Annotated[str, OneOf(lambda: (*ACTIONS, MERCHANT_ACTOR))]
     action: str
     via: Annotated[str, OneOf(lambda: VIAS)]
-    order_id: str | None  # None for the visit of a QR code's page
+    order_id: str | None  # None for a visit to a QR code's page
     transaction_id: str | None
     how: Annotated[Mapping[str, Any], "Further fields of the action."]
 
@@ -186,7 +186,7 @@ class PerformedAction(NamedTuple):
 class ReachedStatus(NamedTuple):
     """A status reached by an order or, with ``payment_method``, by one of its attempts.
 
-    ``cause`` is the id of the request, action or agenda event behind it.
+    ``cause`` is the id of the request, action or agenda event that caused the status.
     """
 
     id: str
@@ -223,7 +223,7 @@ class Failure(NamedTuple):
 
 
 class RecordedDecision(NamedTuple):
-    """A scenario's decision for an attempt; after a restart, only the explanation."""
+    """A scenario's decision for an attempt; after a restart, only the explanation remains."""
 
     id: str
     transaction_id: str
@@ -255,7 +255,7 @@ DIGITS_BELOW: Final = 10**11
 TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
 SPELLED_NUMBER: Final = re.compile("[g-v]+")
-UNSTORED_MAX: Final = 50_000  # records, if the store does not save them
+UNSTORED_MAX: Final = 50_000  # records kept in memory if the store does not save them
 
 Record = (
     JournalEntry
@@ -292,7 +292,7 @@ def number_in(record_id: str) -> int:
 
 
 def _spell(number: int) -> str:
-    """Spell a number for an id; long numbers in letters, because digits could be masked as a card number."""
+    """Spell a number for an id; long numbers use letters, because digits could be masked as a card number."""
     if number < DIGITS_BELOW:
         return str(number)
     return f"{number:x}".translate(TO_LETTERS)
@@ -359,7 +359,7 @@ class Journal:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
         self._masking = masking
         self._numbers: Iterator[int] = count(1)
-        self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records of other servers
+        self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
@@ -371,11 +371,11 @@ class Journal:
         self._reading = Lock()
 
     def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
-        """Share the journal: draw numbers unique among servers, and read records of other servers."""
+        """Share the journal: draw numbers unique among servers, and read records from other servers."""
         self._numbers, self._read_newer = numbers, read_newer
 
     def invalidate(self) -> None:
-        """Force the next read to load the records of other servers."""
+        """Force the next read to load the records from other servers."""
         self._is_stale = True
 
     def next_id(self, kind: str) -> str:
@@ -487,7 +487,7 @@ class Journal:
         return map(self._masking.mask_record, self.of(ConfigurationChange))
 
     def returns(self) -> list[PerformedAction]:
-        """Return the visits of customers to the return URL; these records contain no secrets."""
+        """Return customers' visits to the return URL; these records contain no secrets."""
         return [action for action in self.of(PerformedAction) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:

@@ -39,7 +39,7 @@ _is_checked = False
 
 
 def check_order(*, on: bool) -> None:
-    """Enable or disable the check of the lock order for locks created afterwards."""
+    """Enable or disable lock order checks for locks created afterwards."""
     global _is_checked  # noqa: PLW0603 (a switch for tests, read when a lock is created)
     _is_checked = on
 

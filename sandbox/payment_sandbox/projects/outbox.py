@@ -155,14 +155,14 @@ class DeliveryQueue:
 
 
 class ReleaseResult(NamedTuple):
-    """The follow-up to a release of deferred webhooks."""
+    """The work required after deferred webhooks are released."""
 
     needs_carrier: bool
     wakes_pacer: bool  # the agenda has a new earliest entry
 
 
 class DeferredDeliveries:
-    """Webhooks that are deferred until the response of a call is sent."""
+    """Webhooks that are deferred until the response to a call is sent."""
 
     __slots__ = ("is_over", "numbers", "outbox", "wakes_pacer")
 

@@ -45,10 +45,10 @@ class Services(Protocol):
     public_url: str
     """The base URL for merchants and payers, without a trailing slash."""
     delivers: bool
-    """Whether webhooks are delivered; without deliveries, no call waits for them."""
+    """Whether webhooks are delivered; if they are not, no call waits for them."""
     quotas: Quotas
     meter: Meter | None
-    """Counts the records and bytes of all projects; None without quotas."""
+    """Counts the records and bytes of all projects; None if there are no quotas."""
 
     def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
@@ -88,7 +88,7 @@ class Services(Protocol):
 
 
 class NoServices:
-    """The host of a project without a server: no deliveries, and clocks moved only by calls."""
+    """The host of a project without a server: it delivers nothing, and only calls move the clock."""
 
     delivers = False
     public_url = ""
@@ -199,11 +199,11 @@ class Project:
         expected: Epoch | None = None,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all its records.
+        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all records of the epoch.
 
         Raises:
             ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
-            Invalid: its settings, scenario or faults add a secret.
+            Invalid: the epoch's settings, scenario or faults add a secret.
             QuotaReached: the restored epoch exceeds a quota.
         """
         with self.locked():
@@ -228,16 +228,16 @@ class Project:
         self.services.forget(self)
 
     def is_over(self) -> bool:
-        """Whether the project has exceeded the idle time of its settings."""
+        """Whether the project has been idle longer than its settings allow."""
         most = self.settings.idle_seconds_max
         return most is not None and self.unused_seconds() > most
 
     def unused_seconds(self) -> float:
-        """Return the real seconds since the last call of the project."""
+        """Return the real seconds since the project was last called."""
         return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:
-        """End all waiting calls of this project."""
+        """End all calls that wait for this project."""
         self.events.end()
         self.relay.wake()
 
@@ -285,7 +285,7 @@ class Project:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the project against changes by this server and others, with its newest state loaded."""
+        """Load the project's newest state, and block changes by this server and others in the context."""
         with self._state_lock, self.storage.transaction(self):
             yield
 
@@ -357,7 +357,7 @@ class Project:
             self.services.count_order()
 
     def _wake(self, edit: Edit) -> None:
-        """Let the scheduler check the agenda; after the response if the call defers webhooks until then."""
+        """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
         if held is not None and held.is_deferring(edit.epoch.outbox):
             held.wakes_pacer = True
@@ -472,7 +472,7 @@ class Project:
             self.services.wake(self)
 
     def deliver_held(self, held: DeferredDeliveries) -> None:
-        """Deliver the deferred webhooks on this thread, outside the queue, and return after their answers.
+        """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
 
         Waiting for the carrier could deadlock, because the receiver may wait for this very request.
         """

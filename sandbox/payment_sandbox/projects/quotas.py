@@ -1,6 +1,6 @@
-"""Quotas of stored records: counters, and the refusal of changes beyond a quota.
+"""Count the usage of stored records, and refuse changes beyond a quota.
 
-Every store computes the usage after a commit, and asks its project's account before it writes. A request
+Before a commit, every store computes the resulting usage, and asks the project's account. A request
 that would exceed a quota of the project or the server is refused. Automatic changes
 (due events, webhook attempts) are counted and never refused.
 """
@@ -137,7 +137,7 @@ class Account:
 
     @contextmanager
     def change_usage(self, usage: Usage, *, is_due: bool) -> Iterator[None]:
-        """Set the usage after a change, and restore it if the write inside fails.
+        """Set the usage after a change, and restore the previous usage if the write in the context fails.
 
         Raises:
             QuotaReached: the change exceeds a quota, and is not due.

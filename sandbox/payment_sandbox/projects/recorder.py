@@ -45,7 +45,7 @@ class StatusMove(NamedTuple):
 
 
 class Recorder:
-    """A collector of the records and events of an edit, and of their cause."""
+    """A collector for the records and events of an edit, and their cause."""
 
     def __init__(self, journal: Journal, cause: str | None) -> None:
         self.cause = cause

@@ -35,7 +35,7 @@ class Storages(Protocol):
         """Return the storage of one project."""
 
     def draw_ids(self, ids: Ids) -> AbstractContextManager[Ids]:
-        """Provide the generator of ids for new projects; ``ids`` is the registry's own."""
+        """Provide the generator of ids for new projects; ``ids`` is the registry's own generator."""
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project with all its records; ``fixed_key`` is the digest of a user-chosen key."""
@@ -54,7 +54,7 @@ def digest(api_key: str) -> str:
 
 
 class Registry:
-    """The projects of a server, with their creation and deletion."""
+    """The projects of a server; creates and deletes them."""
 
     is_shared = False
     """Whether servers share the registry, so that a lookup may wait for the database."""

@@ -48,11 +48,11 @@ class Rehearsal(Protocol):
         ...
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
-        """Deliver a call's webhooks before its response; return once each handler has ended or waits."""
+        """Deliver a call's webhooks before its response; return once each handler has ended or is waiting."""
         ...
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
-        """Perform an action on an order, or a replacement of the action."""
+        """Perform an action on an order, or a replacement for the action."""
         ...
 
     def advance(self, do: Callable[[], Result]) -> Result:
@@ -64,12 +64,12 @@ class Rehearsal(Protocol):
         ...
 
     def record_endless_wait(self, method: str, path: str) -> None:
-        """Record an unanswered call without a timeout."""
+        """Record an unanswered call that has no timeout."""
         ...
 
 
 class NoRehearsal:
-    """A rehearsal of no-ops."""
+    """A rehearsal whose hooks are no-ops."""
 
     is_threaded = False
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # longer than the shop's five seconds
 RECORDED_SECONDS_MAX: Final = 5.0
-AWAY_SECONDS_MAX: Final = 10.0  # the longest pause between two calls of a listener
+AWAY_SECONDS_MAX: Final = 10.0  # the longest pause between two calls by a listener
 REPLACED_MAX: Final = 100  # replaced listeners to remember
 
 _manual_numbers = count(1)
 
 
 class AttemptLabel(NamedTuple):
-    """The identity of an attempt; equal labels mean the same attempt, even after a restart of the server."""
+    """The identity of an attempt; equal labels mean the same attempt, even after the server restarts."""
 
     webhook: str
     number: int
@@ -87,7 +87,7 @@ ParkedWebhook = tuple["Epoch", QueuedDelivery]
 class Relay:
     """A relay of webhooks to a project's listener; without a listener, webhooks are parked.
 
-    Every call of a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
+    Every call by a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
     offers of unanswered attempts. A new listener replaces the previous one.
     """
 
@@ -114,7 +114,7 @@ class Relay:
             return not is_connected
 
     def park_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Park a webhook unanswered by a listener; return False if a listener is waiting now."""
+        """Park a webhook that a listener left unanswered; return False if a listener is waiting now."""
         with self._changed:
             if self._waiting_calls > 0:
                 return False
@@ -148,7 +148,7 @@ class Relay:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a listener waits for webhooks."""
+        """Whether a listener is waiting for webhooks."""
         return self._waiting_calls > 0
 
     def take_parked(self) -> list[ParkedWebhook]:
@@ -176,7 +176,7 @@ class Relay:
     # For the listener
 
     def connect(self, listener: str) -> list[ParkedWebhook] | None:
-        """Register a listener before its calls of ``take``; return the parked webhooks.
+        """Register a listener before it calls ``take``; return the parked webhooks.
 
         Return None if the listener has disconnected, or was replaced.
         """
@@ -231,7 +231,7 @@ class Relay:
             return taken
 
     def answer(self, label: str, reply: Reply) -> bool:
-        """Set the shop's answer to an attempt, and wait for its recording; return False on failure."""
+        """Set the shop's answer to an attempt, and wait until it is recorded; return False on failure."""
         with self._changed:
             offer = self._offered.pop(label, None)
             if offer in self._new_offers:

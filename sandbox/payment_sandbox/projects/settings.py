@@ -36,7 +36,7 @@ ERROR_TYPES: Final = (
     "RequestEntityTooLarge",
     "UnsupportedMediaType",
 )
-"""The error types of the merchant API without a rule."""
+"""The merchant API's error types that have no rule."""
 
 
 class OwnErrorForm(Form):
@@ -139,7 +139,7 @@ class SettingsForm(Form):
 
     @checks(although_invalid=True)
     def refuse_unknown_error_names(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Refuse errors for unknown rules and error types."""
+        """Refuse overrides for unknown rules and error types."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
         unknown = {name: problem for name in unknown_error_names(data.get("errors", {}))}
         if unknown:
@@ -190,7 +190,7 @@ class Settings:
     seed: int = 0
     newer_settings: Mapping[str, Any] = field(
         default_factory=dict
-    )  # settings of a newer server, without effect
+    )  # settings from a newer server, which have no effect
 
     @property
     def is_test(self) -> bool:
@@ -214,7 +214,7 @@ class Settings:
 
     @cached_property
     def presentation(self) -> str:
-        """A marker for the presentation of responses, as a part of ETags."""
+        """A part of ETags that identifies the presentation of responses."""
         return f"{'a' if self.absolute_urls else ''}{'r' if self.reduced_customer else ''}"
 
     def method(self, name: str) -> str | None:
@@ -243,7 +243,7 @@ SETTINGS_FORM: Final = SettingsForm()
 
 
 def read_stored_settings(data: Mapping[str, Any], path: str) -> Settings:
-    """Read stored settings; settings of a newer server are preserved without effect.
+    """Read stored settings; settings from a newer server are preserved but have no effect.
 
     Raises:
         Invalid: lists every invalid setting.

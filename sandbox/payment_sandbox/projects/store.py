@@ -49,7 +49,7 @@ class Counters:
 
 
 class ServerSync(NamedTuple):
-    """The data of an edit for other servers."""
+    """The data that an edit sends to other servers."""
 
     clock: Clock
     part: RequestCommit | None = None  # the commit of a tracked request
@@ -60,7 +60,7 @@ class ServerSync(NamedTuple):
 
 
 class ChangeSet(NamedTuple):
-    """The changes of an edit: new versions of records, and added and removed agenda entries."""
+    """The changes made by an edit: new versions of records, and added and removed agenda entries."""
 
     orders: Mapping[str, Order] = {}
     credentials: tuple[Credential, ...] = ()
@@ -98,7 +98,7 @@ class Store(Protocol):
     """Whether several servers write to the store, so that only one server sends webhooks."""
     deliveries_dropped: int
     account: Account | None
-    """Counts the stored records of the project; None without quotas."""
+    """Counts the stored records of the project; None if there are no quotas."""
     order: Callable[[str], Order | None]
     """The newest version of an order or refund."""
     credential: Callable[[str], Credential | None]
@@ -125,7 +125,7 @@ class Store(Protocol):
         return
 
     def stop_sending(self) -> None:
-        """Stop sending for now, because a listener may be connected to another server."""
+        """Stop sending webhooks for now, because a listener may be connected to another server."""
         return
 
     def has_jobs(self) -> bool:
@@ -200,11 +200,11 @@ class Storage(Protocol):
 
     @property
     def awaits_courier(self) -> bool:
-        """Whether another server currently sends webhooks of the project."""
+        """Whether another server is currently sending the project's webhooks."""
         return False
 
     def answer(self, project: Any, request_id: str) -> str | None:
-        """Return the response of an executed request; None if the request has not been executed.
+        """Return the response to an executed request; None if the request has not been executed.
 
         Raises:
             NotStored: the storage does not answer.
@@ -213,11 +213,11 @@ class Storage(Protocol):
         return answer
 
     def flush(self, project: Any) -> None:
-        """Send new journal records and events to other servers at once."""
+        """Send new journal records and events to other servers immediately."""
         return
 
     def watch(self, project: Any) -> None:
-        """Subscribe to the events of other servers, for a while."""
+        """Subscribe to events from other servers for a while."""
         return
 
     def follow(self, project: Any) -> None:

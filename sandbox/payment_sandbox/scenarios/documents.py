@@ -22,7 +22,7 @@ _TEXT_KINDS: Final = ("str", "timestamp", "merge", "value")
 
 
 class Position(NamedTuple):
-    """A line and a column, from 1."""
+    """A line and a column, counted from 1."""
 
     line: int
     column: int
@@ -65,7 +65,7 @@ class Document:
         return children
 
     def with_positions(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
-        """Return the violations with file, line and column, in the order of the text."""
+        """Return the violations with file, line and column, sorted by their position in the text."""
         positioned = [one._replace(file=file, **self.position_of(one.path)._asdict()) for one in violations]
         return sorted(positioned, key=lambda one: (one.line or 0, one.column or 0))
 

@@ -57,7 +57,7 @@ class RequestEffect(Effect):
 
     example: ClassVar[str] = ""
     client_sees: ClassVar[str] = ""
-    has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
+    has_phase: ClassVar[bool] = False  # whether the effect can apply before or after processing
     loses_response: ClassVar[bool] = False
     sends_nothing: ClassVar[bool] = False  # not even a part of a response
 

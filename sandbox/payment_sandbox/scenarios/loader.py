@@ -1,4 +1,4 @@
-"""Loading of scenarios from documents; a refusal lists all errors of the document."""
+"""Load scenarios from documents; a refusal lists all errors in the document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -148,7 +148,7 @@ class WebhookRule(NamedTuple):
     effect: WebhookEffect
     status: str | None = None
     attempt: int | None = None
-    order_id: str | None = None  # outside scenarios only; removed with the end of the order
+    order_id: str | None = None  # outside scenarios only; removed when the order ends
 
     def holds(self, delivery: Delivery) -> bool:
         """Whether the rule decides the next attempt of a delivery."""
@@ -200,11 +200,11 @@ class ScenarioDecision(NamedTuple):
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = NO_SPENT_RULES  # spent rules; recorded only if none matched
+    spent: frozenset[int] = NO_SPENT_RULES  # spent rules; recorded only if no rule matched
 
     @property
     def outcome(self) -> Mapping[str, Any]:
-        """The outcome as plain data; empty without a matching rule, so that all actors wait."""
+        """The outcome as plain data; empty if no rule matched, so that all actors wait."""
         if self.rule is None:
             return EMPTY_MAPPING
         then = self.scenario.rules[self.rule].then

@@ -1,4 +1,4 @@
-"""The deciding rule of an attempt, or the nearest rule and its differences."""
+"""The rule that decided an attempt, or the nearest rule and its differences."""
 
 from collections.abc import Iterator
 from typing import Any

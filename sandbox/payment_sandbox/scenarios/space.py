@@ -212,7 +212,7 @@ def all_cells() -> list[Cell]:
 
 
 def variations_by_cell() -> dict[Cell, list[str]]:
-    """Return the cells filled by the catalogue, with their variations as in settings."""
+    """Return the cells filled by the catalogue, with their variations, named as in settings."""
     names: dict[Cell, list[str]] = {}
     for variation in rehearsal_variations():
         for kind in variation.kinds:
@@ -227,7 +227,7 @@ def exclusion_reason(cell: Cell) -> str | None:
 
 
 def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
-    """Yield the excluded cells by interaction and reason: interaction, outcomes, and reason."""
+    """Yield the excluded cells, grouped by interaction and reason: interaction, outcomes, and reason."""
     known, outcomes = variations_by_cell(), dict[tuple[str, str], list[str]]()
     for cell in all_cells():
         reason = exclusion_reason(cell)
@@ -237,7 +237,7 @@ def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
 
 
 def _order_refusals() -> Iterator[str]:
-    """Yield the refusals by order rules; refusals from other modules, such as quotas, are excluded."""
+    """Yield the refusals due to order rules; refusals from other modules, such as quotas, are excluded."""
     for refusal in refusal_classes():
         if refusal.__module__ == Refusal.__module__:
             yield refusal.__name__

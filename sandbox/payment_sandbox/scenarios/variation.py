@@ -58,7 +58,7 @@ class JobRun(NamedTuple):
     """A run of one of the shop's jobs."""
 
     job: str
-    changes_orders: bool  # whether it creates or changes an order
+    changes_orders: bool  # whether the run creates or changes an order
 
 
 class ClockAdvance(NamedTuple):
@@ -86,7 +86,7 @@ class Step(NamedTuple):
 
 
 class Trait(Flag):
-    """Requirements of a variation on the shop and on the rehearsed test."""
+    """A variation's requirements for the shop and the rehearsed test."""
 
     AT_ONCE = auto()  # the test must end with the same result, so its own assertions must hold
     AT_REST = auto()  # the test must end with the same result, once retries and jobs have run
@@ -177,7 +177,7 @@ class VariationOffer(NamedTuple):
 
     ``when`` selects the webhooks or requests. ``effect`` overrides the variation's own.
     ``settings`` are changed instead of adding rules. ``findings`` are the rules of findings that
-    it demonstrates.
+    the offer demonstrates.
     """
 
     name: str

@@ -288,7 +288,7 @@ class ServerRows(NamedTuple):
 
 
 class AgendaEntry(NamedTuple):
-    """A command, its due time, and the number that orders ties."""
+    """A command, its due time, and the number that breaks ties."""
 
     at: datetime
     sequence: int

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def store_history(project: Project) -> None:
-    """Save the journal's new records; records that cannot be saved are not retried."""
+    """Save the journal's new records; a failed save is not retried."""
     epoch = project.epoch
     records = list(epoch.journal.take_unstored())
     if records:

@@ -185,7 +185,7 @@ class MemoryStore(Store):
     def surplus(self, change: ChangeSet) -> list[str]:
         """Return the webhooks to drop to make room for a change.
 
-        Finished webhooks are dropped first, then pending ones; oldest first.
+        Finished webhooks are dropped first, then pending webhooks, each group oldest first.
         """
         known = self._deliveries
         if len(known) + len(change.deliveries) <= DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE:

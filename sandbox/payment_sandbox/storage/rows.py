@@ -1,4 +1,4 @@
-"""Durable storage of a project as one row per record, and its restoration."""
+"""Store a project durably as one row per record, and restore it."""
 
 import json
 import logging
@@ -48,7 +48,7 @@ class RowChanges:
     chosen: str | None  # like the next field, None if unchanged
     counters: str | None
     replaces_all: bool
-    """Delete the rows of an earlier epoch first."""
+    """Whether to delete the rows of an earlier epoch first."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class RowStore(MemoryStore, ABC):
 
 
 def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a change set, except agenda entries both added and finished."""
+    """Yield the rows of a change set, except agenda entries that it both adds and finishes."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
     finished = set(change.finished_entries)
@@ -219,7 +219,7 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 def resume_project(
     identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """Restore a stored project; ``place`` names the storage in the log; None does not log missing orders.
+    """Restore a stored project; a warning about missing orders names ``place``, unless it is None.
 
     Raises:
         Invalid: the state is inconsistent.

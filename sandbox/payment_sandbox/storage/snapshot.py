@@ -393,7 +393,7 @@ def restore(project: Project, document: Any) -> None:
 MERCHANT_TEXT_KEYS: Final = frozenset(
     ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
 )
-"""The merchant's own texts in a snapshot (A42)."""
+"""Keys of the merchant's own text in a snapshot (A42)."""
 SECRET_FREE_KEYS: Final = frozenset(("settings", "scenario", "faults"))
 """Fields that are refused if they contain a secret."""
 URL_KEYS: Final = frozenset(("url", "return_url", "webhook_url"))
@@ -421,7 +421,7 @@ class Checkpoint(NamedTuple):
     mark: int
     """The number of the epoch's last journal record."""
     moment: Moment
-    """The number of the epoch's last change; an undo would discard later changes."""
+    """The number of the epoch's last change; undoing a move would discard later changes."""
     advances: int
     """The number of the epoch's previous advances."""
 
@@ -434,7 +434,7 @@ class IrreversibleEffects(NamedTuple):
 
 
 class UndoLosesChanges(Refusal):
-    """An undo of the move would also discard later changes."""
+    """Undoing the move would also discard later changes."""
 
     rule = "CTL-13"
 

@@ -271,7 +271,7 @@ class StateFile:
     """The file's connection for all projects of a server; each change set is one transaction.
 
     A commit returns once the operating system has the data, so that the data survives a crash of the process,
-    but perhaps not of the machine.
+    but perhaps not a crash of the machine.
     """
 
     def __init__(self, path: Path) -> None:
@@ -368,7 +368,7 @@ class StateFile:
         """Run a transaction; a read-only ``DEFERRED`` transaction takes no lock.
 
         Raises:
-            NotStored: the database refuses; the error states the reason.
+            NotStored: the database refuses the transaction; the error states the reason.
         """
         with self._lock:
             try:

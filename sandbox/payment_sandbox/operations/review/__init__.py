@@ -1,4 +1,4 @@
-"""The review: mistakes of an integration, detected in its requests and webhooks."""
+"""The review: mistakes in an integration, detected in its requests and webhooks."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -129,14 +129,14 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
 def _index_orders(
     epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
 ) -> dict[str, Order]:
-    """Return the orders of requests and webhooks, by id."""
+    """Return the orders named in requests and webhooks, by id."""
     named = {entry.order_id for entry in requests} | {entry.order_id for entry in deliveries}
     orders = (epoch.store.order(order_id) for order_id in named if order_id)
     return {order.id: order for order in orders if order is not None}
 
 
 def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
-    """Collect the creations with the same merchant number or body, and the history of their orders."""
+    """Collect the create calls with the same merchant number or body, and the history of their orders."""
     all_requests = epoch.journal.unmasked_entries()
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
@@ -163,7 +163,7 @@ def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistor
 def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     """Add the risk and the documentation page to a finding.
 
-    Texts from the shop are masked, shortened, and escaped so that they cannot break a line.
+    Strings from the shop are masked, shortened, and escaped so that they cannot break a line.
     """
 
     def sanitize(text: str) -> str:
@@ -208,6 +208,6 @@ CHECKS: Final[Sequence[Check]] = (
     find_lapsed_authorizations,
     find_charges_after_decline,
 )
-"""The checks of a review; their findings precede the hints about refused requests."""
+"""The checks in a review; their findings precede the hints about refused requests."""
 CROSS_ORDER_CHECKS: Final[Sequence[Check]] = (find_duplicate_orders, find_blind_retries)
 """The checks that compare orders."""

@@ -1,4 +1,4 @@
-"""Checks of requests: duplicate orders, late captures, blind retries, and ignored keys."""
+"""Checks on requests: duplicate orders, late captures, blind retries, and ignored keys."""
 
 import json
 import re
@@ -116,7 +116,7 @@ def find_late_captures(history: ReviewedHistory) -> Iterator[Finding]:
 
 
 def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find creations retried after a lost response although the order existed."""
+    """Find create calls retried after a lost response although the order existed."""
     if not any(map(is_answer_lost, history.requests)):
         return
     last_lost: dict[str, JournalEntry] = {}  # by request body

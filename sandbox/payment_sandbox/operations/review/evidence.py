@@ -26,7 +26,7 @@ NUMBER_WORDS: Final = ("no", "one", "two", "three", "four", "five", "six", "seve
 
 
 class Finding(NamedTuple):
-    """A mistake of an integration.
+    """A mistake in an integration.
 
     A hint is about the test rather than the integration.
     """
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the finding is a mistake without a later correction."""
+        """Whether the finding is a mistake that was not corrected later."""
         return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class ReviewedHistory:
     reached: Sequence[ReachedStatus]
     now: datetime  # sandbox time
     webhooks_first: bool = False  # a setting sends webhooks before responses
-    unsent: int = 0  # status changes without a webhook URL
+    unsent: int = 0  # status changes for which no webhook URL was set
     unmatched: Sequence[str] = ()  # scenario rules that never matched
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders with an expired authorization and no captures
@@ -128,12 +128,12 @@ def format_attempt(attempt: WebhookAttempt) -> str:
 
 
 def start_of(entry: JournalEntry) -> datetime:
-    """Return the real time of a request's arrival."""
+    """Return the real time at which a request arrived."""
     return entry.real_at or entry.at
 
 
 def end_of(entry: JournalEntry) -> datetime:
-    """Return the real time of a request's response."""
+    """Return the real time at which a request was answered."""
     return entry.answered_at or start_of(entry)
 
 

@@ -39,7 +39,7 @@ UNMATCHED_RULES_PAGE: Final = "/docs/scenarios/#why-did-my-rule-not-match"
 TIME_LIMITS: Final = Lesson("one payment keeps a worker of the shop busy forever", "set-time-limits")
 
 LESSONS: Final[dict[str, Lesson]] = {
-    # by the rule of a finding
+    # keyed by the rule of a finding
     "HOOK-08": READ_ORDER,
     "FLOW-15": READ_ORDER,
     "HOOK-09": NOTICE_PAYMENTS,
@@ -57,7 +57,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "FLOW-09": Lesson("a customer is charged for a subscription that their bank has blocked", "end-a-series"),
     "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
     "SET-31": Lesson("refunds by lines do not add up to the amount paid", "say-it-as-the-service-does"),
-    # by the kind of problem in a rehearsal
+    # keyed by the kind of problem in a rehearsal
     "shipped-unpaid": READ_ORDER,
     "paid-for-nothing": READ_ORDER,
     "payment-missed": NOTICE_PAYMENTS,
@@ -89,5 +89,5 @@ def lesson_of(rule: str) -> Lesson | None:
 
 
 def page_of_rule(rule: str | None) -> str:
-    """Return the page about a refusal's rule; without a rule, the page about errors."""
+    """Return the page about a refusal's rule; if it has no rule, the page about errors."""
     return f"{RULES_PAGE}#{rule.lower()}" if rule is not None else ERRORS_PAGE

@@ -158,7 +158,7 @@ def calls_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry])
 
 
 def _event_of_call(history: ReviewedHistory, call: MoneyCall, run: HandlerRun) -> str:
-    """Return the event behind a call: the last status that the shop read; without a read, the webhook."""
+    """Return the event behind a call: the last status that the shop read, or if it read none, the webhook."""
     reads = history.reads[run.order_id]
     seen = [read for read in reads if run.starts_at <= start_of(read) <= start_of(call.entry)]
     status = history.statuses[seen[-1].id] if seen else None
@@ -309,7 +309,7 @@ def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
 
 
 def find_unrefunded_cancellations(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find refused cancellations of paid orders without a refund."""
+    """Find paid orders that the shop tried to cancel, but did not refund after the refusal."""
     known = _known_as_paid(history)
     for entry in history.requests:
         order = history.orders.get(entry.order_id or "")
@@ -344,7 +344,7 @@ def _is_paid(order: Order) -> bool:
 
 
 def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find transfers above the order's amount with a surplus unreturned for a day."""
+    """Find transfers above the order's amount whose surplus was not refunded within a day."""
     for order in _paid_a_day_ago(history):
         surplus_cents = min(order.received_cents, refundable_cents(order)) - order.amount_cents
         if surplus_cents > 0:
@@ -360,7 +360,7 @@ def find_unreturned_surplus(history: ReviewedHistory) -> Iterator[Finding]:
 
 
 def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find payments without a webhook, unnoticed by the shop for a day."""
+    """Find payments that sent no webhook and that the shop did not notice for a day."""
     unknown = _payments_without_notice(history)
     paid = {each.order_id: each for each in reversed(history.reached) if each.status in PAID_STATUSES}
     for order in _paid_a_day_ago(history):
@@ -385,7 +385,7 @@ def _payments_without_notice(history: ReviewedHistory) -> set[str]:
 
 
 def _known_as_paid(history: ReviewedHistory) -> set[str | None]:
-    """Return the orders shown to the shop as paid in a response."""
+    """Return the orders that a response has shown to the shop as paid."""
     return {
         each.order_id
         for each in history.requests
@@ -399,7 +399,7 @@ def _is_unread(reads: Iterable[JournalEntry], since: datetime) -> bool:
 
 
 def _paid_a_day_ago(history: ReviewedHistory) -> list[Order]:
-    """Return the orders that have been paid for at least a day."""
+    """Return the orders that were paid at least a day ago."""
     changed = {each.order_id: each.at for each in history.reached if each.payment_method is None}
     return [
         order

@@ -1,4 +1,4 @@
-"""Checks of payments: unused authorizations, declined series, and refused calls."""
+"""Checks on payments: unused authorizations, declined series, and refused calls."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -102,13 +102,13 @@ def _is_refused(entry: JournalEntry) -> bool:
 
 
 def _other_refusals(history: ReviewedHistory, mistakes: Iterable[Finding]) -> list[JournalEntry]:
-    """Return the refused requests without a mistake."""
+    """Return the refused requests that no mistake explains."""
     explained = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
     return [entry for entry in filter(_is_refused, history.requests) if entry.id not in explained]
 
 
 def find_refused_calls(history: ReviewedHistory, mistakes: Iterable[Finding]) -> Iterator[Finding]:
-    """Hint at each kind of refused call without ``mistakes``; a test may intend a refusal."""
+    """Add a hint for each kind of refused call that no mistake explains; a test may intend a refusal."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
     for entry in _other_refusals(history, mistakes):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)

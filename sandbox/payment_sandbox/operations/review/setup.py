@@ -1,4 +1,4 @@
-"""Checks of the setup: no webhook URL, mixed schemes, and scenario rules that never matched."""
+"""Checks on the setup: no webhook URL, mixed schemes, and scenario rules that never matched."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ PLAIN_HTTP_ERROR: Final = "serves plain http"
 
 
 def count_unsent_changes(epoch: Epoch) -> int:
-    """Count the status changes of orders for which neither order nor project sets a webhook URL."""
+    """Count the status changes of orders for which neither the order nor the project sets a webhook URL."""
     if epoch.state.settings.webhook_url is not None:
         return 0
     changed = [
@@ -42,7 +42,7 @@ def _lacks_webhook_url(epoch: Epoch, order_id: str) -> bool:
 
 
 def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
-    """Report status changes without a webhook URL."""
+    """Report status changes for which no webhook URL was set."""
     count = history.unsent
     if count:
         changes = "A status change" if count == 1 else f"{count} status changes"

@@ -1,4 +1,4 @@
-"""Checks of webhooks: no answer, no read of the order, and polling."""
+"""Checks on webhooks: no answer, no read of the order, and polling."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a 
 RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
 LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"
 EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRY_SENTENCE}"
-ADVICE_BY_ERROR: Final = {  # advice by words of the error
+ADVICE_BY_ERROR: Final = {  # advice, by words in the error
     TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
     CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
     NOT_SENT_IN_TESTS: (
@@ -61,7 +61,7 @@ POLL_INTERVAL_MIN: Final = timedelta(hours=1)
 
 
 def _status(attempt: WebhookAttempt) -> int:
-    """Return the status of the shop's response; 999 without a response."""
+    """Return the status of the shop's response; 999 if there was none."""
     return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER_STATUS
 
 
@@ -210,7 +210,7 @@ def _describe_failure(failed: FailedAttempts) -> str:
 
 
 def _sends_webhooks_first(history: ReviewedHistory, entry: JournalEntry) -> bool:
-    """Whether the webhooks of a creation arrived before its response."""
+    """Whether the webhooks of a create call arrived before its response."""
     is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
     return is_creation(entry) and (is_early or history.webhooks_first)
 
@@ -249,7 +249,7 @@ def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
     """Return the times of all reasons to read an order: webhooks, returns, and the shop's own calls."""
     reasons: dict[str, list[datetime]] = defaultdict(list)
     for webhook in history.webhooks:
-        first_sent: dict[int, datetime] = {}  # copies count as sent at once
+        first_sent: dict[int, datetime] = {}  # copies count as sent at the same time
         reasons[webhook.order_id] += [
             first_sent.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
         ]
@@ -290,7 +290,7 @@ def _is_polling(
 
 
 def find_polling(history: ReviewedHistory) -> Iterator[Finding]:
-    """Find repeated reads instead of a wait for the webhook."""
+    """Find repeated reads by a shop that should wait for the webhook."""
     reasons = _read_reasons(history)
     for order_id, entries in history.reads.items():
         if len(entries) <= POLLS_MAX:
