@@ -64,7 +64,7 @@ class Caller:
 class _Whole(ClientConnection):
     """A line that no fault can cut."""
 
-    def cut_off(self) -> None:
+    def cut(self) -> None:
         """Go on."""
 
 

@@ -5,12 +5,14 @@ import pytest
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.comparing import (
+    RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
     find_repeated_moves,
 )
 
 CENTS = 999
+TWO = RecurringCharges(2, 2)
 
 
 def pay(sandbox: PaymentSandbox, **details: str) -> str:
@@ -29,15 +31,15 @@ def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) ->
     first = pay(payment_sandbox, recurring_type="first")
     order = payment_sandbox.act(first)
     token = order["transactions"][0]["payment_method_details"]["vault_token"]
-    assert count_recurring_charges(project) == 0
+    assert count_recurring_charges(project) == (0, 0)
     pay(payment_sandbox, recurring_type="recurring", vault_token=token)
     pay(payment_sandbox)
-    assert count_recurring_charges(project) == 1
+    assert count_recurring_charges(project) == (1, 1)
     payment_sandbox.scenario({"name": "declines", "rules": [{"then": {"processor": "fails"}}]})
     failed = pay(payment_sandbox, recurring_type="recurring", vault_token=token)
     payment_sandbox.clock.advance("PT1H")
     assert project.find_order(failed).status == "error"
-    assert count_recurring_charges(project) == 1
+    assert count_recurring_charges(project) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,14 @@ def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) ->
 def test_lost_calls_and_webhooks_are_no_reason_to_charge_again(changes: list[str], is_problem: bool) -> None:
     """More time, and more purchases, are."""
     steps = list(map(parse_changed_step, changes))
-    problems = [problem.sentence for problem in find_extra_charges(3, 2, steps)]
-    assert problems == (["stored cards were charged 3 times instead of 2"] if is_problem else [])
-    assert not list(find_extra_charges(2, 2, steps))
+    problems = [problem.sentence for problem in find_extra_charges(RecurringCharges(3, 3), TWO, steps)]
+    assert problems == (["the shop made 3 charges to stored cards instead of 2"] if is_problem else [])
+    for others in (
+        TWO,
+        RecurringCharges(2, 3),
+        RecurringCharges(3, 2),
+    ):  # one fails after the end of the test
+        assert not list(find_extra_charges(others, TWO, steps))
 
 
 def test_what_moves_again_is_named() -> None:

@@ -1,7 +1,7 @@
 """Compares a run with the unchanged run: repeated charges and shipments, and goods that never ship."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
@@ -38,20 +38,39 @@ def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
             yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 
 
-def count_recurring_charges(project: Project) -> int:
-    """Return the number of successful recurring charges to stored cards."""
-    orders = project.epoch.store.orders_newest_first()
-    attempts = [order.last_transaction for order in orders if order.status not in UNPAID_STATUSES]
-    return sum(each is not None and each.asked.get("recurring_type") == RECURRING for each in attempts)
+class RecurringCharges(NamedTuple):
+    """The numbers of recurring charges to stored cards: all attempts, and those that have not failed."""
+
+    attempted: int = 0
+    charged: int = 0
 
 
-def find_extra_charges(charges: int, before: int, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
+def count_recurring_charges(project: Project) -> RecurringCharges:
+    """Count the recurring charges to stored cards."""
+    charges = [
+        order
+        for order in project.epoch.store.orders_newest_first()
+        if (attempt := order.last_transaction) is not None
+        and attempt.asked.get("recurring_type") == RECURRING
+    ]
+    return RecurringCharges(len(charges), sum(order.status not in UNPAID_STATUSES for order in charges))
+
+
+def find_extra_charges(
+    charges: RecurringCharges, before: RecurringCharges, changes: Sequence[ChangedStep]
+) -> Iterator[BookProblem]:
     """Find recurring charges, made before the test ended, that the unchanged run lacks.
 
-    Lost, late or failed calls and webhooks are no reason to charge a customer more often.
+    Lost, late or failed calls and webhooks are no reason to charge a customer more often. A charge that
+    fails later counts as an attempt only: the changed test may end before the failure.
     """
-    if charges > before and all(isinstance(each.change.effect, Fault | WebhookEffect) for each in changes):
-        yield BookProblem("charged-again", f"stored cards were charged {charges} times instead of {before}")
+    is_extra = charges.attempted > before.attempted and charges.charged > before.charged
+    if is_extra and all(isinstance(each.change.effect, Fault | WebhookEffect) for each in changes):
+        noun = "charge" if charges.charged == 1 else "charges"
+        yield BookProblem(
+            "charged-again",
+            f"the shop made {charges.charged} {noun} to stored cards instead of {before.charged}",
+        )
 
 
 def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> Iterator[BookProblem]:

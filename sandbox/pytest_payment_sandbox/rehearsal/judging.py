@@ -27,6 +27,7 @@ from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observ
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.comparing import (
     Moved,
+    RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
     find_repeated_moves,
@@ -77,7 +78,7 @@ class RunVerdict(NamedTuple):
     most_calls: int = 0  # the largest number of equal calls at one sandbox time
     busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
-    charges: int = 0  # recurring charges to stored cards up to the end of the test
+    charges: RecurringCharges = RecurringCharges()  # up to the end of the test
 
 
 Verdicts = dict[str, RunVerdict]
@@ -260,7 +261,7 @@ class _Judge:
         return _build_state(project, entries), moved
 
 
-def _extra_moves(trial: Trial, charges: int, moved: Moved) -> Iterator[BookProblem]:
+def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Iterator[BookProblem]:
     """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)

@@ -11,11 +11,11 @@ VIEW = '''"""The prices that a shop asks for."""
 from flask import Response
 
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter, show
+from payment_sandbox.web.dashboard.frame import VIEW_FACTS, dashboard, enter, show
 from payment_sandbox.web.routes import route
 
 
-@route(dashboard, "GET", "/dashboard/<project_id>/prices/", **VIEW)
+@route(dashboard, "GET", "/dashboard/<project_id>/prices/", **VIEW_FACTS)
 def get_prices_view(call: Call, project_id: str) -> Response:
     """Show the amounts of the orders."""
     project = enter(call, project_id)
