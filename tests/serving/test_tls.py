@@ -134,7 +134,7 @@ def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
         (tmp_path / "none.pem", key): "--tls-cert: there is no file",
         (certificate, tmp_path / "none.pem"): "--tls-key: there is no file",
         (certificate, wrong_key): "is not the key of the certificate in",
-        (certificate, None): "has no key; give that with --tls-key",
+        (certificate, None): "contains no key; pass the key with --tls-key",
         (text, key): "is not in PEM format",
     }
     for (given, its_key), words in refused.items():
