@@ -70,7 +70,7 @@ def compare_books(entries: Sequence[BookEntry], records: Records) -> list[BookPr
 
 
 def _find_problems(entry: BookEntry, records: Records) -> Iterable[BookProblem]:
-    purchase = _purchase_of(entry, records)
+    purchase = purchase_of(entry, records)
     for kind, check in CHECKS.items():
         sentence = check(purchase)
         if sentence is not None:
@@ -99,7 +99,8 @@ class Purchase(NamedTuple):
         return self.received - self.refunded
 
 
-def _purchase_of(entry: BookEntry, records: Records) -> Purchase:
+def purchase_of(entry: BookEntry, records: Records) -> Purchase:
+    """Return the purchase of an entry, with the records of its orders."""
     return Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
 
 
@@ -174,7 +175,7 @@ def find_reversals(readings: Sequence[Sequence[BookEntry]], records: Records) ->
         BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
         for before, now in _pair_purchases(earlier, later)
-        for sentence in _describe_reversals(before, _purchase_of(now, records))
+        for sentence in _describe_reversals(before, purchase_of(now, records))
     ]
 
 
@@ -214,7 +215,7 @@ def _find_unknown_authorizations(entries: Sequence[BookEntry], records: Records)
             agreed = f"the customer authorized {euros(record.authorized)}"
             yield BookProblem("unknown-money", f"{agreed} for an order that the shop does not know")
     for entry in entries:
-        if not entry.paid and any(record.capturable for record in _purchase_of(entry, records).orders):
+        if not entry.paid and any(record.capturable for record in purchase_of(entry, records).orders):
             yield BookProblem(
                 "payment-missed",
                 f"{entry.purchase}: the customer authorized the payment, but the shop has not recorded it",

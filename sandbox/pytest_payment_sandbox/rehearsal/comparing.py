@@ -7,13 +7,13 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
+from payment_sandbox.scenarios.variations import UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.books import BookProblem, Purchase, order_records
+from pytest_payment_sandbox.rehearsal.books import BookProblem, order_records, purchase_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
 
 MOVE_KINDS: Final = ("charged-again", "refunded-again", "shipped-again")
 MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
-UNPAID_STATUSES: Final = frozenset({"error", "cancelled", "expired"})
 CAPTURES_SEGMENT: Final = "/captures/"
 CLIENT_ERRORS: Final = range(400, 500)
 
@@ -80,7 +80,7 @@ def find_unshipped_captures(entries: Iterable[BookEntry], project: Project) -> I
     """
     records, refused = order_records(project), _orders_with_refused_repetition(project)
     for entry in entries:
-        purchase = Purchase(entry, [records[order_id] for order_id in entry.orders if order_id in records])
+        purchase = purchase_of(entry, records)
         if purchase.net_received > entry.shipped and refused.intersection(entry.orders):
             goods = f"only goods worth {euros(entry.shipped)} were" if entry.shipped else "nothing was"
             yield BookProblem(
