@@ -367,13 +367,12 @@ def _differences(url: str, history: History) -> Iterator[str]:
 def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
     undelivered, disordered = [], []
     for key in set(history.keys.values()):
-        auth = (key, "")
-        frozen = requests.patch(f"{url}/control/clock/", json={"mode": "frozen"}, auth=auth, timeout=60)
-        assert frozen.status_code == 200, "otherwise orders go on expiring, and their webhooks are under way"
-        requests.post(f"{url}/control/clock/advance/", json={"by": RETRIED}, auth=auth, timeout=90)
-        items = requests.get(f"{url}/control/webhooks/", auth=auth, timeout=60).json()["items"]
+        webhooks = _settled_webhooks(url, (key, ""))
+        if isinstance(webhooks, str):
+            undelivered.append(webhooks)
+            continue
         delivered_at: defaultdict[str, list[str]] = defaultdict(list)
-        for webhook in items:
+        for webhook in webhooks:
             if webhook["state"] != "delivered":
                 outcomes = [attempt["error"] or attempt["response"] for attempt in webhook["attempts"]]
                 undelivered.append(f"{webhook['id']} is {webhook['state']}: {outcomes}")
@@ -381,6 +380,23 @@ def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
             delivered_at[webhook["order_id"]].append(webhook["attempts"][-1]["at"])
         disordered += [order_id for order_id, times in delivered_at.items() if times != sorted(times)]
     return undelivered, disordered
+
+
+def _settled_webhooks(url: str, auth: tuple[str, str]) -> list[dict[str, Any]] | str:
+    """Return a project's webhooks after all retries, or the refusal of a project with a damaged state.
+
+    The clock is frozen first: otherwise, orders would go on to expire and send webhooks.
+    """
+    for method, path, body in (
+        ("PATCH", "/clock/", {"mode": "frozen"}),
+        ("POST", "/clock/advance/", {"by": RETRIED}),
+        ("GET", "/webhooks/", None),
+    ):
+        response = requests.request(method, f"{url}/control{path}", json=body, auth=auth, timeout=90)
+        if not response.ok:
+            return f"{method} {path} was refused: {response.text}"
+    webhooks: list[dict[str, Any]] = response.json()["items"]
+    return webhooks
 
 
 def finds_lost_lock(report: Report) -> bool:
