@@ -79,7 +79,7 @@ class HttpServer:
                 finishing.result(within_seconds)
 
     def stop(self) -> None:
-        """Close all connections; running requests end with their threads."""
+        """Close all connections, without waiting for requests in progress."""
         if self._loop is not None and self._thread is not None and self._gateway is not None:
             self._gateway.stop()
             with suppress(RuntimeError):  # already stopped

@@ -20,7 +20,7 @@ def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
 
 @pytest.mark.rule("CTL-23")
 def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
-    """Only that one, only by that method and path; the final slash does not matter."""
+    """Only that one, only by that method and path; a trailing slash makes no difference."""
     faults(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
     order = sandbox.place(card())
     for _ in range(3):
