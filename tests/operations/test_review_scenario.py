@@ -41,7 +41,7 @@ NEVER_MATCHING = [
         "rules[0]",
     ),
     ("- when: {payment_method: bank-transfer}\n  then: {customer: pays}", LIVE, "5:3", "depend on credit"),
-    ("- when: {refund: true}\n  then: {customer: pays}", "", "4:3", "wait for processor"),
+    ("- when: {refund: true}\n  then: {customer: pays}", "", "4:3", "depend on processor"),
     (f"- when: {{payment_method: wallet-apple}}\n  {PAYS}", "", "3:10", "test mode"),
     (f"- when: {{payment_method: [credit-card, bank-redirect-be]}}\n  {PAYS}", "", "3:10", "with bank-r"),
     ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),

@@ -221,7 +221,7 @@ WRONG = {
     "payment_seed = one": "payment_seed takes a number, not 'one'",
     "payment_review = loud": "payment_review must be off, warn or error, not 'loud'",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",
-    "payment_intercept = provider.example": "such as https://api.provider.example, with its scheme",
+    "payment_intercept = provider.example": "with its scheme, such as https://api.provider.example",
 }
 
 

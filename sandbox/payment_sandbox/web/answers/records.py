@@ -129,7 +129,7 @@ class Report(TypedDict):
     text: Annotated[str, "The timeline, line by line, and the review findings."]
 
 
-class ScheduledEvent(TypedDict):
+class AgendaEvent(TypedDict):
     """A scheduled event, pending or failed."""
 
     at: Moment
@@ -139,7 +139,7 @@ class ScheduledEvent(TypedDict):
     failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
 
 
-class ProcessedEvent(ScheduledEvent):
+class ProcessedEvent(AgendaEvent):
     """An event that ran during an advance."""
 
     delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
@@ -265,7 +265,7 @@ class Snapshot(TypedDict):
     decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
 
 
-class WebhookRequest(TypedDict):
+class SentRequest(TypedDict):
     """The request of a webhook attempt."""
 
     url: Annotated[str, "The target: the webhook's URL, unless a manual resend overrode it."]
@@ -286,7 +286,7 @@ class Attempt(TypedDict):
     number: Annotated[int, "From 1; 0 for a manual resend with another URL or body."]
     at: Annotated[Moment, "Sandbox time."]
     real_at: Moment
-    request: NotRequired[Annotated[WebhookRequest, "Not in a summary."]]
+    request: NotRequired[Annotated[SentRequest, "Not in a summary."]]
     response: WebhookResponse | None
     error: Annotated[str | None, "The reason for a missing response."]
     warning: str | None
@@ -326,7 +326,7 @@ class Decision(TypedDict):
     nearest: NotRequired[NearestRule | None]
 
 
-class AttemptDecision(Decision):
+class TransactionDecision(Decision):
     """A scenario's decision for one of an order's attempts."""
 
     transaction_id: str
@@ -458,8 +458,8 @@ class OrderOverview(TypedDict):
 
     order: Annotated[Order, Like(order_shape)]
     actions: Actions
-    decisions: list[AttemptDecision]
-    agenda: list[ScheduledEvent]
+    decisions: list[TransactionDecision]
+    agenda: list[AgendaEvent]
     webhooks: list[Webhook]
     refunds: list[RefundRow]
     pages: list[Annotated[str, "The URL of a payment page."]]
