@@ -368,7 +368,7 @@ class SandboxClient(BaseClient):
         status: str = answer["status"]
         return status
 
-    def agenda(self) -> list[answers.AgendaEvent]:
+    def agenda(self) -> list[answers.AgendaItem]:
         """List the pending events, in order (CTL-17)."""
         return self._list_items("/control/agenda/")
 

@@ -59,7 +59,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
         "order": cast(records.Order, order_record(project, order)),
         "actions": actions_record(project, order),
         "decisions": list(_decisions(project, order)),
-        "agenda": [cast(records.AgendaEvent, event(due)) for due in entries_of(epoch, order)],
+        "agenda": [cast(records.AgendaItem, event(due)) for due in entries_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))

@@ -129,7 +129,7 @@ class Report(TypedDict):
     text: Annotated[str, "The timeline, line by line, and the review findings."]
 
 
-class AgendaEvent(TypedDict):
+class AgendaItem(TypedDict):
     """A scheduled event, pending or failed."""
 
     at: Moment
@@ -139,7 +139,7 @@ class AgendaEvent(TypedDict):
     failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
 
 
-class ProcessedEvent(AgendaEvent):
+class ProcessedEvent(AgendaItem):
     """An event that ran during an advance."""
 
     delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
@@ -459,7 +459,7 @@ class OrderOverview(TypedDict):
     order: Annotated[Order, Like(order_shape)]
     actions: Actions
     decisions: list[TransactionDecision]
-    agenda: list[AgendaEvent]
+    agenda: list[AgendaItem]
     webhooks: list[Webhook]
     refunds: list[RefundRow]
     pages: list[Annotated[str, "The URL of a payment page."]]

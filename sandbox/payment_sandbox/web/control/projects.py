@@ -261,7 +261,7 @@ def post_advance(call: Call) -> Response:
     return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaEvent, "Agenda"), slow=True)
+@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
 def get_agenda(call: Call) -> Response:
     """List the scheduled events, including failed ones (CTL-17)."""
     return list_answer(agenda(call.project.epoch))
