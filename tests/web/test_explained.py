@@ -1,4 +1,4 @@
-"""A refused merchant call says, in a header, which rule refused it and what is possible now."""
+"""A header of a refused merchant call names the rule that refused it and the calls that are possible now."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from tests.support.projects import made_registry
 
 
 def header(answer: requests.Response) -> tuple[str, str]:
-    """The rules and what is possible."""
+    """Return the rules and the possible calls."""
     rules, _, possible = answer.headers["Sandbox-Explain"].partition("; possible now: ")
     return rules, possible
 
@@ -48,7 +48,7 @@ WRONG_ORDERS = [
 def test_a_wrong_order_names_rule_and_choice(
     sandbox: Sandbox, fields: dict[str, Any], rule: str, possible: str
 ) -> None:
-    """The same rule stands in the journal."""
+    """The header names the rule and the allowed values, and the journal has the same rule."""
     answer = sandbox.create(**fields)
     assert answer.status_code == 400
     rules, choice = header(answer)
@@ -59,13 +59,13 @@ def test_a_wrong_order_names_rule_and_choice(
 
 
 def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
-    """Each rule once, in the order of the violations."""
+    """The header names each rule once, in the order of the violations."""
     rules, _ = header(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
     assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
 
 
 def authorized(sandbox: Sandbox, **more: Any) -> tuple[dict[str, Any], str]:
-    """An order by card, authorized, with lines; and the path of its transaction."""
+    """Create an authorized card order with lines; return it and the path of its transaction."""
     order = sandbox.place(card(**{"capture_mode": "manual", **more}), amount=LINES_TOTAL, order_lines=LINES)
     sandbox.acted(order, "customer pay")
     return order, f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
@@ -75,14 +75,14 @@ UPDATE = "update " + ", ".join(field.name for field in SENT_FIELDS if field.chan
 
 
 def capture_too_much(sandbox: Sandbox) -> requests.Response:
-    """One cent more than is left."""
+    """Capture one cent more than the remaining amount."""
     _, path = authorized(sandbox)
     sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
     return sandbox.post(f"{path}/captures/amount/", {"amount": 501})
 
 
 def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
-    """Lines after an amount."""
+    """Capture by order lines after a capture by amount."""
     _, path = authorized(sandbox)
     sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
     lines = [{"merchant_order_line_id": "socks", "quantity": 1}]
@@ -90,45 +90,45 @@ def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
 
 
 def capture_delayed(sandbox: Sandbox) -> requests.Response:
-    """By hand what is captured by itself."""
+    """Capture a payment that is captured automatically."""
     _, path = authorized(sandbox, capture_mode="delayed")
     return sandbox.post(f"{path}/captures/")
 
 
 def capture_too_late(sandbox: Sandbox) -> requests.Response:
-    """At the end of the period."""
+    """Capture at the end of the authorization period."""
     _, path = authorized(sandbox, expiration_period="P7D")
     sandbox.advance("P7D")
     return sandbox.post(f"{path}/captures/")
 
 
 def refund_nothing(sandbox: Sandbox) -> requests.Response:
-    """Nothing was captured."""
+    """Refund an order without captures."""
     order, _ = authorized(sandbox)
     return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
 
 
 def refund_too_much(sandbox: Sandbox) -> requests.Response:
-    """One cent more than was paid."""
+    """Refund one cent more than was paid."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer pay")
     return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1001})
 
 
 def cancel_paid(sandbox: Sandbox) -> requests.Response:
-    """The money has moved."""
+    """Cancel a paid order."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer pay")
     return sandbox.delete(f"/v1/orders/{order['id']}/")
 
 
 def capture_before_the_customer(sandbox: Sandbox) -> requests.Response:
-    """Nobody has authorized it."""
+    """Capture before the customer has authorized the payment."""
     order = sandbox.place(card(capture_mode="manual"))
     return sandbox.post(f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/")
 
 
-REFUSED = [
+REFUSED_CALLS = [
     (
         capture_too_much,
         "SET-47",
@@ -156,12 +156,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("refused", "rule", "possible"), REFUSED)
+@pytest.mark.parametrize(("call", "rule", "possible"), REFUSED_CALLS)
 def test_a_refusal_names_rule_and_ways_out(
-    sandbox: Sandbox, refused: Callable[[Sandbox], requests.Response], rule: str, possible: str
+    sandbox: Sandbox, call: Callable[[Sandbox], requests.Response], rule: str, possible: str
 ) -> None:
-    """What the order's state allows, with its bounds."""
-    answer = refused(sandbox)
+    """The header names the calls that the order's state allows, with their limits."""
+    answer = call(sandbox)
     assert answer.status_code == 409, answer.text
     rules, choice = header(answer)
     assert rules == f"{rule} {rule_texts()[rule]}"
@@ -169,7 +169,7 @@ def test_a_refusal_names_rule_and_ways_out(
 
 
 def test_each_way_out_is_one(sandbox: Sandbox) -> None:
-    """What is called possible works, to the cent."""
+    """The calls that the header names succeed, up to the last cent."""
     order, path = authorized(sandbox)
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL}).status_code == 200
@@ -179,7 +179,7 @@ def test_each_way_out_is_one(sandbox: Sandbox) -> None:
 
 
 def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
-    """After what is possible."""
+    """The header ends with the current ETag."""
     order = sandbox.place(card())
     answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
     etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
@@ -188,7 +188,7 @@ def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
 
 
 def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
-    """No key, another key, no such order, no such path, method or version."""
+    """Wrong keys and unknown orders, paths and methods are explained; unknown versions are not."""
     bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", timeout=10)
     assert header(bare)[0].startswith("AUTH-01 ")
     other = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", auth=("nobody", ""), timeout=10)
@@ -203,7 +203,7 @@ def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
 
 
 def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
-    """And a refusal of the service's own says its own rule, though it came late."""
+    """A fault is named as such, and a late refusal by the service names its own rule."""
     faults = [
         {"when": {"nth": 1}, "then": {"status": 503}},
         {"when": {"nth": 2}, "then": {"latency": 0.001}},
@@ -215,13 +215,13 @@ def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
 
 
 def test_what_was_answered_well_explains_nothing(sandbox: Sandbox) -> None:
-    """Nor does a refusal of the control API, whose body says it all."""
+    """Successful calls and refusals by the control API have no such header."""
     assert "Sandbox-Explain" not in sandbox.create().headers
     assert "Sandbox-Explain" not in sandbox.put("/control/faults/", {"x": 1}).headers
 
 
 def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
-    """Whatever the merchant sent."""
+    """The header is one line of printable ASCII, whatever the merchant sent."""
     answer = sandbox.create(payment_methods=["é\r\nX-Evil: 1"] * 100)
     explained_line = answer.headers["Sandbox-Explain"]
     assert re.fullmatch(r"[ -~]+", explained_line)
@@ -230,7 +230,7 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
 
 
 def paths(form: Form, before: str = "") -> list[str]:
-    """Every path that a form can refuse."""
+    """Return every path that a form can refuse."""
     found = []
     for name, field in form.load_fields.items():
         found.append(f"{before}{name}")
@@ -248,7 +248,7 @@ FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, n
     "endpoint", [name for name, facts in FACTS.items() if name.startswith("api.") and facts.reads is not None]
 )
 def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
-    """Of its own or of what it is part of."""
+    """Each key has a rule, its own or that of its parent."""
     facts = FACTS[endpoint]
     assert facts.reads is not None
     for path in paths(facts.reads()):
@@ -257,7 +257,7 @@ def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:
-    """Those of refusals, of paths and of statuses."""
+    """The ledger has the rules of all refusals, paths and statuses."""
     named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}
@@ -265,7 +265,7 @@ def test_every_rule_named_is_in_the_ledger() -> None:
 
 
 def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> None:
-    """What is left of the sum is less than any of them; a capture in full takes it."""
+    """If the remaining amount is smaller than each line, only a capture in full is possible."""
     line = {"amount": 500, "quantity": 1, "merchant_order_line_id": "one"}
     order = sandbox.place(
         card(capture_mode="manual"), amount=1000, order_lines=[line, {**line, "amount": 600}]
@@ -279,14 +279,14 @@ def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> N
 
 
 def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) -> None:
-    """Mending the body alone would not help here."""
+    """An invalid body is explained together with the order's state, which also refuses the call."""
     order = sandbox.place(card(capture_mode="manual"))
     answer = sandbox.take(order, "captures/amount", {"amount": 0})
     assert header(answer)[1].startswith("fix amount; cancel, update")
 
 
 def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:
-    """Without lines no method that needs them; the body says the same."""
+    """Without lines, neither header nor body names a method that needs lines."""
     answer = sandbox.create(payment_methods=["pay-later-a"])
     (violation,) = answer.json()["error"]["violations"]
     assert "credit-card" in violation["allowed"]

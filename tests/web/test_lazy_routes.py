@@ -1,4 +1,4 @@
-"""Routes that compile their builders late build the same addresses."""
+"""Routes that compile their URL builders on first use build the same URLs as others."""
 
 from flask import Flask
 from werkzeug.routing import Map, Rule
@@ -8,7 +8,7 @@ from payment_sandbox.web.app import LazyRoute
 
 
 def test_addresses_are_the_same_as_without(server: Server) -> None:
-    """For every route, with values that must be quoted, with and without further ones."""
+    """Lazy and plain routes build the same URLs, also from values that must be quoted and extra values."""
     values = {"name": "a b", "method_name": "ü", "more": "x/y"}
     for rule in server.app.register_deferred_faces().url_map.iter_rules():
         assert isinstance(rule, LazyRoute)
@@ -20,7 +20,7 @@ def test_addresses_are_the_same_as_without(server: Server) -> None:
 
 
 def test_they_are_compiled_once_somebody_asks() -> None:
-    """Otherwise the class would be for nothing."""
+    """The builder is compiled at the first call of ``url_for``."""
     app = Flask("late", static_folder=None)
     app.url_rule_class = LazyRoute
     app.add_url_rule("/<name>/", endpoint="it")
