@@ -85,12 +85,12 @@ def delivery(number: int) -> Delivery:
 
 def fill_webhooks(project: Project, count: int) -> int:
     """Add webhooks of one order."""
-    store, kept = project.epoch.store, 0
+    store, stored_max = project.epoch.store, 0
     for number in range(count):
         store.commit(ChangeSet(deliveries=(delivery(number),)))
-        kept = max(kept, number + 1 - store.deliveries_dropped)
+        stored_max = max(stored_max, number + 1 - store.deliveries_dropped)
     assert len(store.deliveries()) + store.deliveries_dropped == count
-    return kept
+    return stored_max
 
 
 def fill_attempts(project: Project, count: int) -> int:

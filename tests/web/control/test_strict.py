@@ -1,4 +1,4 @@
-"""No control call overlooks what it was sent."""
+"""No control call ignores any part of its request."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ BODILESS = [
 
 
 def test_some_calls_take_no_body() -> None:
-    """Otherwise the test below would prove nothing."""
+    """The tests of bodiless calls have calls to test."""
     assert ("POST", "/control/reset/") in BODILESS
     assert len(BODILESS) == 5
 
 
 @pytest.mark.parametrize(("method", "path"), CONTROL)
 def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
-    """By every route, before it does anything."""
+    """Every route refuses an unknown key before it does anything."""
     address = path.replace("{order_id}", "x").replace("{qr_id}", "x").replace("{delivery_id}", "x")
     before = sandbox.get("/control/state/").json()
     answer = sandbox.call(method.upper(), f"{address}?sttae=pending")
@@ -41,7 +41,7 @@ def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: st
 
 
 def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
-    """For keys, and for values that are words."""
+    """Misspelled keys and values get the most similar known word."""
     (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
     assert (key["nearest"], key["allowed"]) == ("state", ["before", "limit", "order_id", "state", "summary"])
     (value,) = refused(sandbox.get("/control/webhooks/?state=pendign"), 400, "ValidationError")["violations"]
@@ -50,7 +50,7 @@ def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize(("method", "path"), BODILESS)
 def test_a_body_where_none_is_taken_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
-    """Whoever sends one means something by it; an empty object means nothing."""
+    """A body with keys is refused; an empty object is accepted."""
     path = path.replace("{delivery_id}", "x")
     order = sandbox.place(card())
     answer = sandbox.call(method, path, {"keep": "orders"})
@@ -60,7 +60,7 @@ def test_a_body_where_none_is_taken_is_refused(sandbox: Sandbox, method: str, pa
 
 
 def test_a_webhook_keeps_a_bounded_number_of_attempts(watched: Sandbox, shop: Any) -> None:
-    """The first ones and the newest, however often it is redelivered."""
+    """A webhook stores its first and its newest attempts, however often it is redelivered."""
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     (webhook,) = watched.webhooks()

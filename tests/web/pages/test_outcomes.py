@@ -1,4 +1,4 @@
-"""The testers' panel, result pages, and what customers are told on the way."""
+"""Payment pages offer outcomes to testers, and show customers results and progress."""
 
 import re
 from collections.abc import Callable
@@ -16,14 +16,14 @@ ENGLISH = Language("en-GB")
 
 @pytest.fixture
 def payer(sandbox: Sandbox) -> Payer:
-    """Their browser."""
+    """The browser of a customer in test mode."""
     return Payer(sandbox)
 
 
 @pytest.mark.parametrize("method", WITH_PAGE)
 @pytest.mark.parametrize("end", ["pay", "fail", "cancel", "expire"])
 def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, end: str) -> None:
-    """On the page of every method."""
+    """On every method's page, each outcome gives the order the status that its button names."""
     payer, order = Payer(live), placed(live, method)
     page = payer.open(payment_page(order))
     said = re.search(r"order: ([a-z]+)", page.ids[f"sandbox-{end}"])
@@ -40,7 +40,7 @@ def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, 
 
 
 def test_an_authorization_is_called_one(sandbox: Sandbox, payer: Payer) -> None:
-    """And its status is what the settings say."""
+    """The button names an authorization and the status that the settings give it."""
     order = sandbox.place(card(capture_mode="manual"))
     for status in ("completed", "accepted"):
         sandbox.settings(authorized_status=status)
@@ -50,7 +50,7 @@ def test_an_authorization_is_called_one(sandbox: Sandbox, payer: Payer) -> None:
 
 
 def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
-    """One of the list; it is on the transaction and on the result page."""
+    """A listed reason is on the transaction and on the result page; others are ignored."""
     order = sandbox.place(card())
     page = payer.press(payer.open(payment_page(order)), "fail", reason="Insufficient funds")
     assert page.ids["reason"] == "Insufficient funds"
@@ -63,7 +63,7 @@ def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
 def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
     sandbox: Sandbox, payer: Payer
 ) -> None:
-    """With its reason."""
+    """The order's page shows the reason for the failure."""
     order = sandbox.place()
     page = payer.press(payer.open(order_page(order)), "wallet-web")
     page = payer.press(page, "fail", reason="Suspected fraud")
@@ -71,38 +71,39 @@ def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
 
 
 def test_expiring_moves_the_clock(sandbox: Sandbox, payer: Payer) -> None:
-    """To the end of the payment and not further."""
+    """The clock advances exactly to the payment's expiry."""
     order = sandbox.place(card(expiration_period="PT5M"))
     page = payer.press(payer.open(payment_page(order)), "expire")
     assert "result-expired" in page.ids
     assert sandbox.now() == "2026-03-01T12:05:00.000000+00:00"
 
 
-def authorized(live: Sandbox) -> dict[str, Any]:
-    """Reserved, and not captured yet."""
+def create_authorized(live: Sandbox) -> dict[str, Any]:
+    """Create an authorized order without captures."""
     return live.pay(live.place(card(capture_mode="manual"), merchant_order_id="shop-7"))
 
 
-def invoiced(live: Sandbox) -> dict[str, Any]:
-    """Accepted, to be paid by invoice; its page is chosen by the customer."""
+def create_invoiced(live: Sandbox) -> dict[str, Any]:
+    """Create an accepted order that will be paid by invoice."""
     order = live.place_with_lines("invoice-later-b", merchant_order_id="shop-7")
     return live.read(order)
 
 
-def refunded(live: Sandbox) -> dict[str, Any]:
-    """Paid and given back."""
+def create_refunded(live: Sandbox) -> dict[str, Any]:
+    """Create a paid order and refund it."""
     order = live.pay(live.place(card(), merchant_order_id="shop-7"))
     live.post(f"/v1/orders/{order['id']}/refunds/", {})
     return order
 
 
 @pytest.mark.parametrize(
-    ("make", "ending"), [(authorized, "authorized"), (invoiced, "invoice"), (refunded, "refunded")]
+    ("make", "ending"),
+    [(create_authorized, "authorized"), (create_invoiced, "invoice"), (create_refunded, "refunded")],
 )
 def test_not_everything_is_paid(
     live: Sandbox, make: Callable[[Sandbox], dict[str, Any]], ending: str
 ) -> None:
-    """An authorization, an invoice and a refund say what they are, with the facts."""
+    """An authorization, an invoice and a refund have their own result pages with the order's facts."""
     order = make(live)
     payer = Payer(live)
     url = f"{live.url}/pay/{live.project['project_id']}/{order['id']}/result/"
@@ -121,7 +122,7 @@ def test_not_everything_is_paid(
 def test_the_result_says_whether_the_shop_was_notified(
     watched: Sandbox, shop: Shop, status: int, said: bool, shown: str
 ) -> None:
-    """And what it answered; of webhooks that it refuses, nobody says that they came."""
+    """The page shows the shop's responses and claims a notification only if they succeeded."""
     shop.answer = lambda received: status
     order = watched.pay(watched.place(card()))
     assert watched.get("/control/wait/?idle=1").status_code == 200
@@ -131,7 +132,7 @@ def test_the_result_says_whether_the_shop_was_notified(
 
 
 def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer) -> None:
-    """With a link to it."""
+    """A tab with a replaced attempt links to the current one."""
     order = sandbox.place(payment_methods=["wallet-web", "credit-card"])
     first = payer.press(payer.open(order_page(order)), "wallet-web")
     payer.press(payer.open(order_page(order)), "credit-card")
@@ -143,7 +144,7 @@ def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer)
 
 
 def test_the_way_back_is_recorded(live: Sandbox) -> None:
-    """On the page of a transfer, too; without a return_url there is none."""
+    """A return to the shop is recorded; without a return_url the link is missing."""
     order = live.place(by("bank-transfer"), return_url="http://shop.example/thanks")
     payer = Payer(live)
     page = payer.open(payment_page(order))
@@ -158,7 +159,7 @@ def test_the_way_back_is_recorded(live: Sandbox) -> None:
 
 
 def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
-    """Another order speaks its own customer's language."""
+    """A language that was chosen for one order does not apply to another order."""
     payer = Payer(live)
     first = live.place(by("wallet-web"), customer={"locale": "de"})
     second = live.place(by("wallet-web"), customer={"locale": "nl"})
@@ -168,19 +169,19 @@ def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
 
 
 def test_a_used_code_leads_to_the_payment_under_way(sandbox: Sandbox, payer: Payer) -> None:
-    """Until it has ended."""
-    asked = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
-    code = asked["qr_url"].removesuffix(".png") + "/"
+    """A used code leads to its payment until that has ended."""
+    request = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
+    code = request["qr_url"].removesuffix(".png") + "/"
     bank = payer.press(payer.open(code), "")
     page = payer.open(code)
-    (there,) = {link for link in page.links if link.startswith("/pay/")}
-    assert there in bank.url
+    (payment_path,) = {link for link in page.links if link.startswith("/pay/")}
+    assert payment_path in bank.url
     payer.press(bank, "pay")
     assert "go-there" not in payer.open(code).ids
 
 
 def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
-    """So that tabs and the history tell them apart."""
+    """Tabs and the browser's history can distinguish the pages by their titles."""
     payer = Payer(live)
     titles = set()
     for method in (None, "credit-card", "wallet-web", "bank-transfer", "pay-later-a", "wallet-qr"):
@@ -192,14 +193,14 @@ def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
 
 
 def test_the_ribbon_says_when_it_is(sandbox: Sandbox, payer: Payer) -> None:
-    """Sandbox time, and whether it runs."""
+    """The ribbon shows the sandbox time and whether the clock is frozen."""
     page = payer.open(payment_page(sandbox.place(card())))
     assert page.ids["sandbox-time"] == "1 Mar, 12:00"
     assert "frozen" in page.ids["ribbon"]
 
 
 def test_a_refusal_says_why(sandbox: Sandbox) -> None:
-    """For a wrong host, with the option that allows it."""
+    """The error page for a wrong host names the option that allows it."""
     order = sandbox.place(card())
     page = f"http://{payment_page(order)}"
     answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"}, timeout=5)
@@ -209,6 +210,6 @@ def test_a_refusal_says_why(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("method", ["wallet-qr", "bank-transfer"])
 def test_a_waiting_page_goes_on_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
-    """It asks the browser to load it again."""
+    """Without scripts the browser reloads the page at intervals."""
     text = payer.open(payment_page(sandbox.place(by(method)))).answer.text
     assert '<noscript><meta http-equiv="refresh"' in text
