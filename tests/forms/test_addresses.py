@@ -15,7 +15,7 @@ HOSTS = st.one_of(NASTY, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HOSTS, NASTY)
-def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
+def test_accepted_addresses_suit_the_http_client(host: str, rest: str) -> None:
     """The HTTP client accepts every address that the sandbox accepts."""
     url = f"http://{host}/{rest}"
     if url_problem(url) is None:
@@ -37,6 +37,6 @@ def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
         ("http://1.2.3.256/", "host name"),
     ],
 )
-def test_what_is_refused_says_why(url: str, problem: str) -> None:
+def test_refused_addresses_have_a_reason(url: str, problem: str) -> None:
     """The message names the problem in words that a developer can act on."""
     assert problem in str(url_problem(url))

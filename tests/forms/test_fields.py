@@ -41,7 +41,7 @@ def test_only_integers_are_whole_numbers(value: Any) -> None:
     assert load(SampleForm(), {"cents": 12}) == ({"cents": 12}, [])
 
 
-def test_bounds_of_whole_numbers_are_told() -> None:
+def test_bounds_of_whole_numbers_are_in_the_message() -> None:
     """The message names both bounds, whichever was violated."""
     assert (
         load_messages({"whole": 0})
@@ -64,17 +64,17 @@ def test_durations_keep_their_spelling(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["30M", "PT", "P", "-PT5M", "PT30M ", "pt30m?", "", 60, None])
-def test_what_is_no_duration_is_refused(value: Any) -> None:
+def test_malformed_durations_are_refused(value: Any) -> None:
     """A malformed or negative duration is refused."""
     assert load_messages({"period": value}).keys() == {"period"}
 
 
-def test_a_duration_of_nothing_is_refused_unless_it_means_at_once() -> None:
+def test_a_duration_of_zero_is_refused_unless_the_field_allows_it() -> None:
     """A time limit of zero is refused; a pause of zero is accepted."""
     assert load_messages({"period": "PT0S", "pause": "PT0S"}) == {"period": "must be longer than zero"}
 
 
-def test_a_misspelled_word_is_told_with_the_nearest_one() -> None:
+def test_a_misspelled_word_gets_a_suggestion() -> None:
     """The violation lists all allowed words and suggests the nearest."""
     _, (violation,) = load(SampleForm(), {"word": "befor"})
     assert violation == Violation(
@@ -82,7 +82,7 @@ def test_a_misspelled_word_is_told_with_the_nearest_one() -> None:
     )
 
 
-def test_violations_at_every_depth_come_at_once() -> None:
+def test_violations_at_every_depth_are_reported_together() -> None:
     """All violations are reported with their paths, and valid fields are still read."""
     data = {"whole": "1", "flag": True, "lines": [{"amount": 1.5}, {"name": "Hat", "amount": 5}, {"name": 7}]}
     read, violations = load(SampleForm(), data)
@@ -95,7 +95,7 @@ def test_violations_at_every_depth_come_at_once() -> None:
     assert read["flag"] is True
 
 
-def test_a_wrong_length_is_told_beside_wrong_items() -> None:
+def test_a_wrong_length_is_reported_with_invalid_items() -> None:
     """A list that is too long is reported together with its invalid items."""
     assert load_messages({"lines": [{"name": "a"}, {}, {"name": "b"}, {"name": "c"}]}) == {
         "lines[1].name": "is required",
@@ -103,7 +103,7 @@ def test_a_wrong_length_is_told_beside_wrong_items() -> None:
     }
 
 
-def test_only_so_many_violations_are_told() -> None:
+def test_the_number_of_violations_is_limited() -> None:
     """Reading of a list stops at its hundredth invalid item."""
 
     class ManyForm(Form):
@@ -128,12 +128,12 @@ def test_unknown_keys_are_found_at_every_depth() -> None:
 
 
 @pytest.mark.parametrize("data", [[], None, "EUR", 5, True])
-def test_what_is_no_object_is_refused_as_such(data: Any) -> None:
+def test_data_other_than_an_object_is_refused(data: Any) -> None:
     """The violation has an empty path."""
     assert load_messages(data) == {"": "must be an object"}
 
 
-def test_a_list_that_is_too_long_says_so_first() -> None:
+def test_the_length_of_a_list_is_reported_first() -> None:
     """The violation about the length comes before those of the items."""
 
     class ShortForm(Form):

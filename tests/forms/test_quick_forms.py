@@ -100,7 +100,9 @@ BODIES = [
 @pytest.mark.parametrize(("form", "bodies"), BODIES, ids=lambda part: type(part).__name__)
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(choice=st.data())
-def test_both_ways_agree(form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject) -> None:
+def test_quick_parser_and_marshmallow_agree(
+    form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject
+) -> None:
     """The quick parser accepts exactly the valid bodies without unknown keys, and never changes a value."""
     body = choice.draw(bodies)
     values, violations = load(form, body)
@@ -138,7 +140,7 @@ class DefaultsForm(Form):
     renamed = Text(data_key="name")
 
 
-def test_what_the_quick_way_does_not_know_is_left_to_marshmallow() -> None:
+def test_forms_with_unknown_hooks_are_left_to_marshmallow() -> None:
     """The quick parser refuses a form with an unknown hook."""
     assert parse_quickly(HookedForm(), {"name": "x"}) is None
     assert load(HookedForm(), {"name": "x"}) == ({"name": "X"}, [])

@@ -51,8 +51,8 @@ def fill_decisions(project: Project, count: int) -> int:
 
 def fill_actions(project: Project, count: int) -> int:
     """Add customers' actions."""
-    taken = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
-    project.epoch.journal.add([taken] * count)
+    action = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
+    project.epoch.journal.add([action] * count)
     return len(list(project.epoch.journal.actions()))
 
 
@@ -179,30 +179,30 @@ def limit_of(subject: str) -> int:
 
 
 @pytest.mark.parametrize("subject", FILLS)
-def test_no_more_is_kept_than_the_table_says(subject: str) -> None:
+def test_stores_are_limited_as_the_table_says(subject: str) -> None:
     """Each store holds exactly as many entries as the table of limits says."""
     assert FILLS[subject](made_project(NOON), limit_of(subject) + EXCESS) == limit_of(subject)
 
 
-def test_long_fields_are_cut(watched: Sandbox, shop: Shop) -> None:
+def test_long_fields_are_truncated(watched: Sandbox, shop: Shop) -> None:
     """Long fields of the journal and long responses of receivers are truncated."""
     shop.says = b"y" * (limit_of("A receiver's response") + EXCESS)
     watched.place(by("bank-transfer"), description="x" * (limit_of("A body in the journal") + EXCESS))
-    long = "z" * (limit_of("A path, query or order ID in the journal") + EXCESS)
+    long_text = "z" * (limit_of("A path, query or order ID in the journal") + EXCESS)
     header = "h" * (limit_of("A header in the journal") + EXCESS)
     many = {f"X-{number}": header for number in range(10)}
-    watched.get(f"/v1/orders/{long}/?{long}", headers=many)
+    watched.get(f"/v1/orders/{long_text}/?{long_text}", headers=many)
     watched.settle()
     body, path = watched.get("/control/journal/").json()["items"]
     assert len(body["request"]) == len(body["response"]) == limit_of("A body in the journal")
-    cut = limit_of("A path, query or order ID in the journal")
-    assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (cut, cut, cut)
+    length = limit_of("A path, query or order ID in the journal")
+    assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (length, length, length)
     assert len(path["headers"]["request"]["X-0"]) == limit_of("A header in the journal")
     (attempt,) = watched.webhooks()[0]["attempts"]
     assert len(attempt["response"]["body"]) == limit_of("A receiver's response")
 
 
-def test_no_key_is_kept_with_the_headers(watched: Sandbox) -> None:
+def test_the_journal_omits_credentials_from_headers(watched: Sandbox) -> None:
     """The journal omits headers with credentials and has the others."""
     watched.get(
         "/v1/orders/x/", headers={"X-Shop": "1", "Cookie": "a=b", "Proxy-Authorization": "Basic eA=="}
@@ -213,7 +213,7 @@ def test_no_key_is_kept_with_the_headers(watched: Sandbox) -> None:
     assert not headers.keys() & {"Authorization", "Cookie", "Proxy-Authorization"}
 
 
-def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
+def test_the_response_cache_is_limited(sandbox: Sandbox) -> None:
     """The answer cache holds the orders that were shown last, up to its limit."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None

@@ -284,7 +284,7 @@ def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Itera
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_no_secret_of_a_call_stays(flood: Flood) -> None:
+def test_no_secret_of_a_call_leaks(flood: Flood) -> None:
     """A secret in any field, name, body, query, path or header of a call appears in no output."""
     for rule, method, facts in flood.routes():
         if facts.reads is not None:
@@ -293,7 +293,7 @@ def test_no_secret_of_a_call_stays(flood: Flood) -> None:
     flood.sandbox.settle()
     flood.search_everywhere(repeated=False)
     assert flood.leaks == []
-    assert flood.sent > 1000, "something was tried"
+    assert flood.sent > 1000, "too few requests"
 
 
 @pytest.mark.rule("CTL-29")
@@ -304,11 +304,11 @@ def test_no_secret_of_a_form_stays(flood: Flood) -> None:
     flood.sandbox.settle()
     flood.search_everywhere(repeated=False)
     assert flood.leaks == []
-    assert flood.sent > 200, "something was tried"
+    assert flood.sent > 200, "too few requests"
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_what_is_repeated_is_repeated_nowhere_else(flood: Flood) -> None:
+def test_repeated_texts_are_masked_in_records(flood: Flood) -> None:
     """Orders, QR requests and settings repeat the merchant's texts; other records mask them."""
     for rule, method, facts in flood.routes():
         if facts.reads is not None:
@@ -320,7 +320,7 @@ def test_what_is_repeated_is_repeated_nowhere_else(flood: Flood) -> None:
 
 
 @pytest.mark.rule("CTL-29", "CTL-10")
-def test_no_secret_of_a_snapshot_stays(flood: Flood) -> None:
+def test_no_secret_of_a_snapshot_leaks(flood: Flood) -> None:
     """A restored snapshot leaks no secret from any text but the merchant's own texts and addresses."""
     own = re.compile(
         r"\.(sent|client|order_lines|lines|description|merchant_order_id|dynamic_descriptor|url|return_url"
@@ -344,7 +344,7 @@ def test_no_secret_of_a_snapshot_stays(flood: Flood) -> None:
     assert restored > 10, "some snapshots were accepted"
 
 
-def test_whatever_is_repeated_is_a_field() -> None:
+def test_every_exception_is_needed() -> None:
     """Each exception in ``REPEATED`` matches a field, and each in ``NOT_CALLED`` a route."""
     with make_server() as server:
         fields = [

@@ -106,7 +106,7 @@ def test_every_query_parameter_is_described() -> None:
     assert "completed" in found["/control/wait/", "status"]["enum"]
 
 
-def test_it_says_where_the_server_is() -> None:
+def test_the_description_has_the_public_url() -> None:
     """The description has the public URL, so tools can call the server."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:
         whole = requests.get(f"{server.local_url}/openapi.json", timeout=10).json()
@@ -139,7 +139,7 @@ def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
             found = found[key]
 
 
-def test_what_has_no_body_is_described() -> None:
+def test_responses_without_json_are_described() -> None:
     """Redirects of pages and unchanged orders (304) are described."""
     paths = description()["paths"]
     assert "304" in paths["/v1/orders/{order_id}/"]["get"]["responses"]
@@ -198,7 +198,7 @@ def with_another_key(example: Any) -> Iterator[Any]:
         yield from ([wrong] for wrong in with_another_key(example[0]))
 
 
-def test_a_clock_that_is_misspelled_is_named(server: Server) -> None:
+def test_a_misspelled_clock_gets_a_suggestion(server: Server) -> None:
     """A misspelled ``clock`` is reported with the correct key, although only new projects have it."""
     answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
     (found,) = answer.json()["error"]["violations"]
@@ -213,7 +213,7 @@ REFUSALS_WITHOUT_EXAMPLE = {  # needs two concurrent clients, a control token or
 }  # fmt: skip
 
 
-def test_refusals_are_those_of_real_calls() -> None:
+def test_refusals_have_recorded_examples() -> None:
     """Each refusal that a call's facts declare has a recorded example."""
     missing = set()
     for method, path, operation in operations():

@@ -49,7 +49,7 @@ def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
     assert len(begin) < 2000
 
 
-def test_an_unknown_page_names_those_that_there_are(server: Server) -> None:
+def test_an_unknown_page_lists_the_existing_ones(server: Server) -> None:
     """The JSON error lists the existing pages."""
     answer = requests.get(f"{server.url}/docs/nope.md", timeout=10)
     assert answer.status_code == 404

@@ -157,7 +157,7 @@ REFUSED_CALLS = [
 
 
 @pytest.mark.parametrize(("call", "rule", "possible"), REFUSED_CALLS)
-def test_a_refusal_names_rule_and_ways_out(
+def test_a_refusal_names_rule_and_possible_calls(
     sandbox: Sandbox, call: Callable[[Sandbox], requests.Response], rule: str, possible: str
 ) -> None:
     """The header names the calls that the order's state allows, with their limits."""
@@ -168,7 +168,7 @@ def test_a_refusal_names_rule_and_ways_out(
     assert choice.startswith(possible), choice
 
 
-def test_each_way_out_is_one(sandbox: Sandbox) -> None:
+def test_possible_calls_succeed(sandbox: Sandbox) -> None:
     """The calls that the header names succeed, up to the last cent."""
     order, path = authorized(sandbox)
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
@@ -178,7 +178,7 @@ def test_each_way_out_is_one(sandbox: Sandbox) -> None:
     assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201
 
 
-def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
+def test_a_stale_etag_gets_the_current_one(sandbox: Sandbox) -> None:
     """The header ends with the current ETag."""
     order = sandbox.place(card())
     answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
@@ -187,7 +187,7 @@ def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
     assert header(answer)[1].endswith(f"its ETag is {etag}")
 
 
-def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
+def test_wrong_keys_and_paths_are_explained(sandbox: Sandbox) -> None:
     """Wrong keys and unknown orders, paths and methods are explained; unknown versions are not."""
     bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", timeout=10)
     assert header(bare)[0].startswith("AUTH-01 ")
@@ -202,7 +202,7 @@ def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
     assert "Sandbox-Explain" not in old.headers
 
 
-def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
+def test_a_fault_is_explained_as_a_fault(sandbox: Sandbox) -> None:
     """A fault is named as such, and a late refusal by the service names its own rule."""
     faults = [
         {"when": {"nth": 1}, "then": {"status": 503}},
@@ -214,7 +214,7 @@ def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
     assert header(sandbox.create(amount=0))[0].startswith("SET-11 ")
 
 
-def test_what_was_answered_well_explains_nothing(sandbox: Sandbox) -> None:
+def test_successful_calls_have_no_explanation(sandbox: Sandbox) -> None:
     """Successful calls and refusals by the control API have no such header."""
     assert "Sandbox-Explain" not in sandbox.create().headers
     assert "Sandbox-Explain" not in sandbox.put("/control/faults/", {"x": 1}).headers

@@ -57,7 +57,7 @@ def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> Non
     assert seen == ["outer", "inner", f"view {name}", f"inner {status}", f"outer {status}"]
 
 
-def test_a_middleware_that_refuses_keeps_the_call_from_what_is_within() -> None:
+def test_a_refusing_middleware_ends_the_call() -> None:
     """Only the outer middlewares see a refusal, and the view is not called."""
     seen: list[str] = []
     answer = make_app_with_face(seen, refuse_call).test_client().get("/own/fine/")
@@ -83,7 +83,7 @@ AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template
 READS_CALLER = {"projects", "rehearsal"}
 
 
-def test_nothing_looks_up_the_call() -> None:
+def test_no_module_looks_up_the_current_call() -> None:
     """The call is always an argument; only edits and rehearsals look up the caller of their thread."""
     package = Path(payment_sandbox.__file__).parent
     for path in package.rglob("*.py"):

@@ -31,7 +31,7 @@ def patterns() -> Iterator[Pattern[Any]]:
     yield from (found for found in gc.get_objects() if isinstance(found, Pattern))
 
 
-def test_patterns_take_time_that_grows_with_the_text_only() -> None:
+def test_patterns_take_linear_time() -> None:
     """No pattern backtracks on long repetitions that end with a mismatch."""
     pieces = [
         " ",
@@ -92,7 +92,7 @@ def test_a_header_may_be_long(sandbox: Sandbox) -> None:
         assert expect_quick(refused).status_code == 431
 
 
-def test_a_key_that_comes_twice_is_found_soon(sandbox: Sandbox) -> None:
+def test_a_duplicate_key_is_found_quickly(sandbox: Sandbox) -> None:
     """A duplicate among 19,000 keys is reported quickly."""
     pairs = ", ".join(f'"{number}": 1' for number in [*range(VALUES), VALUES - 1])
     answer = requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=JSON, timeout=60)
@@ -135,14 +135,14 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
     ],
     ids=["wrong transactions", "unknown methods", "unknown in the list", "unknown keys"],
 )
-def test_violations_are_counted_before_the_work(sandbox: Sandbox, body: dict[str, Any]) -> None:
+def test_validation_stops_at_the_hundredth_violation(sandbox: Sandbox, body: dict[str, Any]) -> None:
     """Validation stops after the hundredth violation."""
     expect_quick(sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
     found = sandbox.patch("/control/project/", {f"unknown{number}": 1 for number in range(VALUES)})
     assert len(violations(expect_quick(found))) == 100
 
 
-def test_the_journal_keeps_a_part_of_what_is_long(sandbox: Sandbox) -> None:
+def test_the_journal_truncates_long_paths(sandbox: Sandbox) -> None:
     """The journal truncates long paths and queries."""
     sandbox.get(f"/v1/orders/{'x' * 8000}/?{'y' * 4000}")
     (entry,) = sandbox.get("/control/journal/").json()["items"]
@@ -160,7 +160,7 @@ def test_the_journal_keeps_a_part_of_what_is_long(sandbox: Sandbox) -> None:
     ],
     ids=["commas in a text", "escapes", "just enough", "numbers", "objects"],
 )
-def test_values_are_counted_and_not_what_looks_like_them(
+def test_values_are_counted_but_not_punctuation_in_texts(
     sandbox: Sandbox, extra: dict[str, Any], is_accepted: bool
 ) -> None:
     """A body may have 20,000 values; commas and brackets in texts do not count."""

@@ -72,12 +72,12 @@ WRITTEN = "tests/howto/test_docs_complete.py::test"
 TESTS = (
     f"{DESCRIBED}_every_json_answer_has_a_real_shape",
     f"{DESCRIBED}_every_call_has_an_example_that_fits_its_shape",
-    f"{DESCRIBED}_refusals_are_those_of_real_calls",
+    f"{DESCRIBED}_refusals_have_recorded_examples",
     f"{WRITTEN}_every_route_is_mentioned",
     f"{WRITTEN}_every_control_call_is_explained_by_hand",
 )
 NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_shape"
-NO_REFUSALS = "test_description.py::test_refusals_are_those_of_real_calls"
+NO_REFUSALS = "test_description.py::test_refusals_have_recorded_examples"
 NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
 PAGE = "web/docs/pages/time.md"
 
@@ -98,7 +98,7 @@ def import_module(checkout: ChangedCheckout) -> None:
     )
 
 
-def test_a_module_that_nobody_imports_has_no_routes(checkout: ChangedCheckout) -> None:
+def test_a_module_that_is_not_imported_has_no_routes(checkout: ChangedCheckout) -> None:
     """A module that is not imported adds no route, as the documentation says."""
     assert checkout.run(MISSING_PROGRAM) == "404\n"
 

@@ -94,7 +94,7 @@ def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) ->
     assert [reference() for reference in (previous_epoch, before_the_move, restored)] == [None, None, None]
 
 
-def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -> None:
+def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -> None:
     """A disconnected client leaves no watcher, text for watchers, waiting call or deferred webhook."""
     sandbox = Sandbox(own_server, webhook_url=shop.url)
     project = project_of(sandbox)
@@ -121,7 +121,7 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
     assert project.relay._offered == {}
 
 
-def test_a_request_that_fails_on_its_end_holds_nothing_back(
+def test_a_request_that_fails_late_still_sends_its_webhook(
     own_server: Server, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request that fails after creating its order still sends the webhook, and the project becomes idle."""

@@ -26,7 +26,7 @@ def test_a_picture_is_as_wide_as_its_place() -> None:
     assert set(re.findall(r'font-size="(\d+)"', page)) == {"12", "13"}
 
 
-def test_only_success_looks_like_it() -> None:
+def test_only_successful_statuses_look_successful() -> None:
     """A failed order is red; a cancelled or expired order is grey."""
     look_by_status = {
         status: draw_sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
@@ -47,7 +47,7 @@ def read_story(sandbox: Sandbox, order: dict[str, Any]) -> str:
     return Dashboard(sandbox).open(f"orders/{order['id']}/").ids["story"]
 
 
-def test_webhooks_that_come_again_say_so(watched: Sandbox, shop: Shop) -> None:
+def test_repeated_webhooks_are_marked(watched: Sandbox, shop: Shop) -> None:
     """Retries and duplicates are marked."""
     shop.answer = lambda received: 500 if len(shop.received) == 1 else 204
     order = watched.acted(watched.place(card()), "customer visit")
@@ -62,7 +62,7 @@ def test_webhooks_that_come_again_say_so(watched: Sandbox, shop: Shop) -> None:
     assert steps.count("webhook, attempt 1: processing · a copy") == 1
 
 
-def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
+def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:
     """A step names its cause: an action by hand, a scenario rule, a fault or a webhook rule."""
     by_hand = watched.acted(watched.place(card()), "customer pay")
     assert "pays · by hand" in read_story(watched, by_hand)

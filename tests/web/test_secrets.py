@@ -134,7 +134,7 @@ def expect_none(shown: dict[str, str], *secrets: str) -> None:
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize(("content_type", "body"), CODES)
-def test_a_cvc_stays_nowhere(records: ProjectOutputs, content_type: str, body: str) -> None:
+def test_a_cvc_is_in_no_record(records: ProjectOutputs, content_type: str, body: str) -> None:
     """No record has a CVC, whatever the format, the name and the nesting."""
     answer = records.sandbox.post("/v1/orders/", data=body.encode(), headers={"Content-Type": content_type})
     url = f"{records.sandbox.url}/v1/orders/?{body[:500]}"
@@ -175,7 +175,7 @@ REFUSED: Final[dict[str, Send]] = {
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("send", REFUSED.values(), ids=REFUSED)
-def test_a_card_number_stays_nowhere(records: ProjectOutputs, shop: Shop, send: Send) -> None:
+def test_a_card_number_is_in_no_record(records: ProjectOutputs, shop: Shop, send: Send) -> None:
     """No response and no record has a card number, however its digits are separated."""
     for number in NUMBERS:
         answer = send(records.sandbox, number, shop)
@@ -193,7 +193,7 @@ FREE: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("fields", FREE.values(), ids=FREE)
-def test_free_text_is_repeated_but_not_kept_elsewhere(
+def test_free_text_is_repeated_in_orders_only(
     records: ProjectOutputs, fields: Callable[[str], dict[str, Any]]
 ) -> None:
     """Orders repeat the merchant's text; the journal and all other records mask it."""
@@ -205,7 +205,7 @@ def test_free_text_is_repeated_but_not_kept_elsewhere(
 
 
 @pytest.mark.rule("CTL-29")
-def test_an_api_key_stays_nowhere(records: ProjectOutputs, shop: Shop) -> None:
+def test_an_api_key_is_in_no_record(records: ProjectOutputs, shop: Shop) -> None:
     """No record has an API key from a path, query, body or a receiver's response."""
     key, sandbox = records.sandbox.key, records.sandbox
     answers = [
@@ -220,7 +220,7 @@ def test_an_api_key_stays_nowhere(records: ProjectOutputs, shop: Shop) -> None:
     expect_none({**shown, **records.collect(with_orders=True)}, key)
 
 
-def test_what_is_no_secret_stays_as_it_is(sandbox: Sandbox) -> None:
+def test_other_data_is_not_masked(sandbox: Sandbox) -> None:
     """Identifiers, times, amounts, account numbers and words about codes are not masked."""
     body = {
         "merchant_order_id": "2026112212345678",
@@ -232,7 +232,7 @@ def test_what_is_no_secret_stays_as_it_is(sandbox: Sandbox) -> None:
     assert {key: entry["request"][key] for key in body} == body
 
 
-def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
+def test_a_compressed_body_is_not_recorded(sandbox: Sandbox) -> None:
     """The journal omits a compressed body, which is refused unread."""
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     assert sandbox.post("/v1/orders/", data=b"\x1f\x8b123", headers=headers).status_code == 415
@@ -241,7 +241,7 @@ def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-29")
-def test_the_address_of_a_webhook_under_way_is_masked(records: ProjectOutputs, shop: Shop) -> None:
+def test_the_address_of_a_pending_webhook_is_masked(records: ProjectOutputs, shop: Shop) -> None:
     """The response to an advance masks the address of a pending webhook, which is called unmasked."""
     key, answered = records.sandbox.key, Event()
     shop.answer = lambda received: 200 if answered.wait(3) else 500
@@ -257,7 +257,7 @@ def test_the_address_of_a_webhook_under_way_is_masked(records: ProjectOutputs, s
 
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize("place", ["header", "path", "query", "body"])
-def test_no_part_of_a_secret_is_left_where_a_text_is_cut(records: ProjectOutputs, place: str) -> None:
+def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, place: str) -> None:
     """Secrets are masked before long texts are truncated."""
     sandbox = records.sandbox
     for length in (HEADER_VALUE_MAX, PATH_LENGTH_MAX, JOURNAL_BODY_BYTES):
@@ -302,7 +302,7 @@ def test_a_webhook_that_is_sent_with_another_body_is_masked(records: ProjectOutp
 
 
 @pytest.mark.rule("CTL-29")
-def test_a_long_body_of_a_webhook_is_cut(records: ProjectOutputs) -> None:
+def test_a_long_body_of_a_webhook_is_truncated(records: ProjectOutputs) -> None:
     """Only 4 KiB of a resent body are stored."""
     records.sandbox.place(by("bank-transfer"))
     records.sandbox.settle()
@@ -341,7 +341,7 @@ CONFIGURED: Final[dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]]] =
 
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize(("method", "path", "body"), CONFIGURED.values(), ids=CONFIGURED)
-def test_a_configuration_with_a_secret_is_refused(
+def test_settings_with_a_secret_are_refused(
     records: ProjectOutputs, method: str, path: str, body: Callable[[str], dict[str, Any]]
 ) -> None:
     """Settings are stored and shown unmasked, so secrets are refused; the error names only the field."""
@@ -353,7 +353,7 @@ def test_a_configuration_with_a_secret_is_refused(
     assert records.sandbox.call(method, path, body("something-else")).status_code == 200
 
 
-def test_a_key_that_is_a_word_refuses_no_configuration(tmp_path: Path) -> None:
+def test_a_key_that_is_a_common_word_is_no_secret(tmp_path: Path) -> None:
     """A chosen key that is a common word, such as shop, may appear in names."""
     with make_server() as server:
         server.registry.create({"name": "shop"}, api_key="shop")

@@ -43,7 +43,7 @@ def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: st
 
 @pytest.mark.rule("SET-02", "A02")
 @pytest.mark.parametrize("password", ["", "anything"])
-def test_the_password_is_not_looked_at(sandbox: Sandbox, password: str) -> None:
+def test_the_password_is_ignored(sandbox: Sandbox, password: str) -> None:
     """The key is the user name, and the password is ignored."""
     assert sandbox.get("/control/clock/", auth=(sandbox.key, password)).status_code == 200
 
@@ -90,7 +90,7 @@ def test_other_paths_do_not_exist(sandbox: Sandbox, path: str) -> None:
         ("POST", "/health/"),
     ],
 )
-def test_a_wrong_method_is_told_the_right_ones(sandbox: Sandbox, method: str, path: str) -> None:
+def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, method: str, path: str) -> None:
     """The Allow header lists the right methods, and there is no reply to a CORS preflight."""
     answer = sandbox.call(method, path)
     refused(answer, 405, "MethodNotAllowed")
@@ -165,7 +165,7 @@ RAW = [
 
 @pytest.mark.rule("SET-03")
 @pytest.mark.parametrize(("raw", "status"), RAW)
-def test_what_is_no_http_is_answered_in_the_same_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
+def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
     """The HTTP server answers malformed requests with the same error shape and closes the connection."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:

@@ -22,7 +22,7 @@ def test_a_frozen_clock_stands(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-12")
-def test_putting_the_clock_forward_does_what_is_due(watched: Sandbox, shop: Shop) -> None:
+def test_setting_the_clock_forward_runs_due_events(watched: Sandbox, shop: Shop) -> None:
     """Due events happen at their own times, and first webhook attempts are made."""
     order = watched.place(card())
     watched.patch("/control/clock/", {"now": "2026-03-01T13:00:00Z"})
@@ -74,7 +74,7 @@ def test_a_wrong_change_of_clock_is_refused(sandbox: Sandbox, body: dict[str, An
     assert set(violations(sandbox.patch("/control/clock/", body))) == paths
 
 
-def test_what_is_due_now_happens_without_an_advance(watched: Sandbox, shop: Shop) -> None:
+def test_immediate_events_need_no_advance(watched: Sandbox, shop: Shop) -> None:
     """A customer who pays immediately does so after the response, even on a frozen clock."""
     paid = Event()
     shop.tell(paid, after=2)

@@ -46,7 +46,7 @@ def test_enabled_methods_count_if_they_are_chosen(sandbox: Sandbox) -> None:
     assert (coverage["percent"], coverage["is_chosen"]) == (0, True)
 
 
-def test_the_dashboard_links_what_was_met(sandbox: Sandbox) -> None:
+def test_the_dashboard_links_covered_cells(sandbox: Sandbox) -> None:
     """A covered cell links to its newest order or request; others have no link."""
     browser = Dashboard(sandbox)
     assert "There are no orders yet" in browser.open("coverage/").text
@@ -72,7 +72,7 @@ def read_cell(sandbox: Sandbox, row: str, what: str) -> dict[str, Any]:
     return {name: cell[name] for name in ("met_by", "count", "wrong", "by_hand")}
 
 
-def test_what_the_shop_answered_wrongly_does_not_count(watched: Sandbox, shop: Shop) -> None:
+def test_a_case_with_a_mistake_is_not_covered(watched: Sandbox, shop: Shop) -> None:
     """A case with a mistake is not covered until the shop handles it correctly; it links to its order."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
@@ -107,7 +107,7 @@ def test_a_refusal_counts_unless_it_is_the_mistake(sandbox: Sandbox) -> None:
     assert read_cell(sandbox, "refusals", "SET-49")["count"] == 1
 
 
-def test_what_a_person_played_stands_apart(sandbox: Sandbox) -> None:
+def test_actions_by_hand_are_listed_separately(sandbox: Sandbox) -> None:
     """Orders and refunds made by hand are listed separately."""
     paid = sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)

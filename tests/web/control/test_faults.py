@@ -33,7 +33,7 @@ def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-23")
-def test_a_fault_after_the_work_loses_the_answer_only(sandbox: Sandbox) -> None:
+def test_a_fault_after_handling_loses_only_the_response(sandbox: Sandbox) -> None:
     """The capture succeeds although its response says that it failed."""
     order = sandbox.authorized()
     faults(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
@@ -87,7 +87,7 @@ def test_requests_can_be_limited(sandbox: Sandbox) -> None:
     assert sandbox.create().status_code == 201
 
 
-def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
+def test_faults_can_be_read_and_deleted(sandbox: Sandbox) -> None:
     """Faults are read as they were set; a reset deletes them."""
     document = {"faults": [{"then": {"status": 500}}], "webhooks": [{"then": {"drop": True}}]}
     assert sandbox.put("/control/faults/", document).json() == document
@@ -134,7 +134,7 @@ def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict
     assert len(shop.received) == 1
 
 
-def test_the_journal_does_not_claim_what_never_came(sandbox: Sandbox) -> None:
+def test_the_journal_has_no_status_for_unhandled_requests(sandbox: Sandbox) -> None:
     """An unhandled request without a response has no status; a handled one has the lost status."""
     faults = [
         {"when": {"nth": 1}, "then": {"reset": True}},
@@ -152,6 +152,6 @@ def test_the_journal_does_not_claim_what_never_came(sandbox: Sandbox) -> None:
     "then",
     [{"reset": False}, {"truncate": True, "phase": "after"}, {"rate_limit": "1/PT1S", "phase": "before"}],
 )
-def test_a_fault_that_would_do_nothing_is_refused(sandbox: Sandbox, then: dict[str, Any]) -> None:
+def test_a_fault_without_effect_is_refused(sandbox: Sandbox, then: dict[str, Any]) -> None:
     """A disabled effect, or a phase that the effect does not have, is refused."""
     assert sandbox.put("/control/faults/", {"faults": [{"then": then}]}).status_code == 400

@@ -18,11 +18,11 @@ def set_webhook_rule(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> Non
 
 def read_rules(sandbox: Sandbox) -> list[dict[str, Any]]:
     """Return the active rules for webhooks."""
-    found: list[dict[str, Any]] = sandbox.get("/control/faults/").json()["webhooks"]
-    return found
+    webhook_rules: list[dict[str, Any]] = sandbox.get("/control/faults/").json()["webhooks"]
+    return webhook_rules
 
 
-def test_only_the_webhooks_of_this_order_come_twice(watched: Sandbox, shop: Shop) -> None:
+def test_only_the_webhooks_of_this_order_are_duplicated(watched: Sandbox, shop: Shop) -> None:
     """The rule is deleted once the order is paid and its webhooks are acknowledged."""
     order, other = watched.place(card()), watched.place(card())
     set_webhook_rule(watched, TWICE, order_id=order["id"])

@@ -39,7 +39,7 @@ def test_orders_are_listed_newest_first(sandbox: Sandbox) -> None:
     assert rows[0]["payment_method"] is None
 
 
-def test_webhooks_are_summed_up(watched: Sandbox, shop: Any) -> None:
+def test_webhooks_are_counted_by_state(watched: Sandbox, shop: Any) -> None:
     """A row counts the order's webhooks by state."""
     watched.pay(watched.place(card()))
     watched.settle()
@@ -110,7 +110,7 @@ def test_an_overview_says_what_is_possible(sandbox: Sandbox) -> None:
     ]
 
 
-def test_every_possible_action_can_be_done(sandbox: Sandbox) -> None:
+def test_every_listed_action_succeeds(sandbox: Sandbox) -> None:
     """Listed actions succeed, and other actions are refused."""
     order = sandbox.place(amount=500)
     possible = read_overview(sandbox, order)["actions"]
@@ -141,7 +141,7 @@ def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
     assert read_overview(watched, other)["agenda"][0]["order_id"] == other["id"]
 
 
-def test_looking_leaves_no_trace(sandbox: Sandbox) -> None:
+def test_reading_has_no_side_effects(sandbox: Sandbox) -> None:
     """Reading adds no journal entry, triggers no fault and changes nothing."""
     order = sandbox.place(card())
     sandbox.put("/control/faults/", {"faults": [{"when": {"nth": 1}, "then": {"status": 503}}]})

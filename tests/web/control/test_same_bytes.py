@@ -318,7 +318,7 @@ def differences(one: PlayRecord, other: PlayRecord) -> list[str]:
     return [f"{a[0]}: {b[0]}" for a, b in zip(one.calls, other.calls, strict=True) if a != b]
 
 
-def test_over_http(shop: Shop, tmp_path: Path) -> None:
+def test_same_bytes_over_http(shop: Shop, tmp_path: Path) -> None:
     """Two servers, one with a state file, give the same bytes; another seed gives other identifiers."""
     first, second, other = (
         record_play(shop),
@@ -332,10 +332,10 @@ def test_over_http(shop: Shop, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"in_process": True}, {"waits": False}], ids=["in-process", "before-response"]
+    "options", [{"in_process": True}, {"waits": False}], ids=["in-process", "before-response"]
 )
-def test_without_sockets_and_without_waiting(shop: Shop, how: dict[str, Any]) -> None:
+def test_same_bytes_in_process_and_before_responses(shop: Shop, options: dict[str, Any]) -> None:
     """Calls in process, and webhooks before the response, need no wait for webhooks."""
-    first, second = record_play(shop, **how), record_play(shop, **how)
+    first, second = record_play(shop, **options), record_play(shop, **options)
     assert differences(first, second) == []
     assert first.webhooks == second.webhooks

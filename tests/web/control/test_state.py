@@ -49,7 +49,7 @@ def continue_project(sandbox: Sandbox) -> str:
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_restored_project_goes_on_byte_for_byte(project: Callable[..., Sandbox], shop: Shop) -> None:
+def test_a_restored_project_continues_byte_for_byte(project: Callable[..., Sandbox], shop: Shop) -> None:
     """Agenda, pending webhooks, vault and random state are restored under the receiver's IDs and key."""
     shop.answer = lambda received: 500
     original, receiver = project(webhook_url=shop.url), project(mode="live")
@@ -64,7 +64,7 @@ def test_a_restored_project_goes_on_byte_for_byte(project: Callable[..., Sandbox
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_snapshot_can_be_gone_back_to(sandbox: Sandbox) -> None:
+def test_a_snapshot_can_be_restored_repeatedly(sandbox: Sandbox) -> None:
     """A snapshot can be restored repeatedly, which deletes later orders."""
     order = sandbox.place(card())
     state = sandbox.get("/control/state/").json()
@@ -88,17 +88,17 @@ def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..
     def decisions(sandbox: Sandbox) -> list[Any]:
         return [sandbox.get(f"/control/orders/{order['id']}/").json()["decisions"] for order in orders]
 
-    taken = decisions(original)
-    assert [decision["rule"] for (decision,) in taken] == [None, 0, None]
-    assert taken[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
+    expected = decisions(original)
+    assert [decision["rule"] for (decision,) in expected] == [None, 0, None]
+    assert expected[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
     for _ in range(2):
         assert receiver.put("/control/state/", original.get("/control/state/").json()).status_code == 200
-        assert decisions(receiver) == taken
+        assert decisions(receiver) == expected
         original = receiver
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_webhook_owed_at_once_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
+def test_a_due_webhook_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
     """A webhook without attempts is sent after the restore."""
     watched.place(by("bank-transfer"))
     watched.settle()
@@ -226,7 +226,7 @@ def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path:
 
 
 @pytest.mark.parametrize("body", ["[]", "5", "null", '"state"'])
-def test_what_is_no_snapshot_at_all_is_refused(sandbox: Sandbox, body: str) -> None:
+def test_data_other_than_a_snapshot_is_refused(sandbox: Sandbox, body: str) -> None:
     """Any JSON value but an object is refused."""
     answer = sandbox.put("/control/state/", data=body, headers={"Content-Type": "application/json"})
     assert list(violations(answer)) == ["state"]
@@ -242,7 +242,7 @@ def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
     assert sandbox.put("/control/scenario/", data=json.dumps(state)).status_code == 413
 
 
-def test_a_project_with_a_past_repeats_no_etag(sandbox: Sandbox) -> None:
+def test_a_restored_project_repeats_no_etag(sandbox: Sandbox) -> None:
     """Different futures of one snapshot have different ETags."""
     order = sandbox.place()
     path = f"/v1/orders/{order['id']}/"

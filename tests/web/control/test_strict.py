@@ -40,7 +40,7 @@ def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: st
     assert sandbox.get("/control/state/").json() == before
 
 
-def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
+def test_the_nearest_known_word_is_suggested(sandbox: Sandbox) -> None:
     """Misspelled keys and values get the most similar known word."""
     (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
     assert (key["nearest"], key["allowed"]) == ("state", ["before", "limit", "order_id", "state", "summary"])
@@ -49,7 +49,7 @@ def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), BODILESS)
-def test_a_body_where_none_is_taken_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
+def test_an_unexpected_body_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
     """A body with keys is refused; an empty object is accepted."""
     path = path.replace("{delivery_id}", "x")
     order = sandbox.place(card())

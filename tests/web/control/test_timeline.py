@@ -25,7 +25,7 @@ def summarize(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [(item["from"], item["to"], item["label"].partition(" · ")[0]) for item in items]
 
 
-def test_it_tells_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
+def test_the_timeline_of_a_card_payment(watched: Sandbox, shop: Shop) -> None:
     """The timeline of a card payment has the request, customer, bank, statuses and webhooks."""
 
     def read_order(received: Received) -> int:
@@ -104,7 +104,7 @@ def test_a_status_names_its_cause(
     assert cause_of(read_timeline(sandbox, order), status)["kind"] == cause
 
 
-def test_retries_are_told_with_their_answers(watched: Sandbox, shop: Shop) -> None:
+def test_retries_are_listed_with_their_responses(watched: Sandbox, shop: Shop) -> None:
     """Failed attempts are marked, and each retry has the previous attempt as its cause."""
     shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
     order = watched.acted(watched.place(card()), "customer visit")
@@ -129,7 +129,7 @@ def test_a_refusal_names_its_rule(sandbox: Sandbox) -> None:
     assert (response["label"], response["rule"], response["failed"]) == ("409 SET-49", "SET-49", True)
 
 
-def test_it_is_of_one_order_with_its_refunds(watched: Sandbox) -> None:
+def test_the_timeline_can_be_limited_to_one_order(watched: Sandbox) -> None:
     """The timeline covers one order with its refunds, all orders or the newest entries."""
     order, other = watched.pay(watched.place(card())), watched.place(card())
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5}).json()
@@ -141,7 +141,7 @@ def test_it_is_of_one_order_with_its_refunds(watched: Sandbox) -> None:
     refused(watched.get("/control/timeline/", params={"order_id": NOBODY}), 404, "NotFound")
 
 
-def test_a_report_has_it_as_text_with_the_findings(watched: Sandbox) -> None:
+def test_a_report_has_the_timeline_and_the_findings(watched: Sandbox) -> None:
     """The report covers one order with its refunds or all orders, with findings."""
     order, other = watched.pay(watched.place(card())), watched.place(card())
     refused_refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 9999}).json()
@@ -157,7 +157,7 @@ def test_a_report_has_it_as_text_with_the_findings(watched: Sandbox) -> None:
     refused(watched.get("/control/report/", params={"order_id": NOBODY}), 404, "NotFound")
 
 
-def test_a_reset_forgets(sandbox: Sandbox) -> None:
+def test_a_reset_deletes_the_timeline(sandbox: Sandbox) -> None:
     """A reset deletes the timeline and the actions."""
     sandbox.place(card())
     sandbox.post("/control/reset/")

@@ -39,7 +39,7 @@ def test_a_wait_ends_when_its_condition_holds(watched: Sandbox, shop: Shop) -> N
 
 
 @pytest.mark.rule("CTL-26")
-def test_a_wait_in_vain_says_what_is_true(watched: Sandbox, shop: Shop) -> None:
+def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Shop) -> None:
     """A wait times out with 408 and the current values, after the requested time instead of the default."""
     order = watched.place(card())
     answer = watched.get(f"/control/wait/?order_id={order['id']}&status=completed&timeout=0.05")
@@ -131,7 +131,7 @@ def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
     refused(watched.post("/control/webhooks/nothing/redeliver/"), 404, "NotFound")
 
 
-def test_a_handler_can_ask_for_its_webhook_again(watched: Sandbox, shop: Shop) -> None:
+def test_a_handler_can_redeliver_its_own_webhook(watched: Sandbox, shop: Shop) -> None:
     """A webhook handler can redeliver its own webhook without a deadlock."""
 
     def redeliver_once(received: Received) -> int:
@@ -145,7 +145,7 @@ def test_a_handler_can_ask_for_its_webhook_again(watched: Sandbox, shop: Shop) -
     assert len(shop.received) == 2
 
 
-def test_a_stream_goes_on_where_it_was_lost(sandbox: Sandbox) -> None:
+def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:
     """A stream resumes after the number in Last-Event-ID or in the query."""
     order = sandbox.place(card())
     sandbox.pay(order)
@@ -164,7 +164,7 @@ def test_a_stream_goes_on_where_it_was_lost(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("after", [5, 10_000])
-def test_a_stream_says_what_it_cannot_repeat(sandbox: Sandbox, after: int) -> None:
+def test_a_stream_reports_missed_events(sandbox: Sandbox, after: int) -> None:
     """The stream reports missed events, if the number is too old or from another server."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None

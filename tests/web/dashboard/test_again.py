@@ -46,7 +46,9 @@ def create_paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
         ("expires", "expired", ["200"]),
     ],
 )
-def test_an_order_again(watched: Sandbox, shop: Shop, name: str, status: str, results: list[str]) -> None:
+def test_an_order_can_be_replayed(
+    watched: Sandbox, shop: Shop, name: str, status: str, results: list[str]
+) -> None:
     """The copy has the same fields and one variation, which applies only to the copy."""
     order = create_paid(watched, merchant_order_id="shop-1")
     browser = Dashboard(watched)
@@ -75,7 +77,7 @@ def test_the_original_does_not_expire_with_its_copy(watched: Sandbox, name: str)
     assert watched.read(open_order)["status"] == "new"
 
 
-def test_captured_in_parts(watched: Sandbox) -> None:
+def test_a_replayed_authorization_is_captured_in_parts(watched: Sandbox) -> None:
     """A replayed authorization is captured twice by hand."""
     order = watched.authorized(amount=1001)
     browser = Dashboard(watched)
@@ -88,7 +90,7 @@ def test_captured_in_parts(watched: Sandbox) -> None:
     assert "captured-in-parts" not in str(browser.open(f"orders/{create_paid(watched)['id']}/").forms)
 
 
-def test_faults_that_are_set_stay(watched: Sandbox) -> None:
+def test_existing_faults_are_unchanged(watched: Sandbox) -> None:
     """Faults that were already set remain unchanged after the replay."""
     rules = [{"when": {"status": "error"}, "then": {"answer": 500}}]
     watched.put("/control/faults/", {"webhooks": rules})
@@ -98,7 +100,7 @@ def test_faults_that_are_set_stay(watched: Sandbox) -> None:
     assert watched.get("/control/faults/").json()["webhooks"] == rules
 
 
-def test_a_test_order_again(watched: Sandbox) -> None:
+def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
     """On the copy the customer chooses the same payment method."""
     browser = Dashboard(watched)
     page = browser.open("orders/")
@@ -113,7 +115,7 @@ def test_a_test_order_again(watched: Sandbox) -> None:
     assert copy["description"] == "Two pairs of wool socks"
 
 
-def test_see_it_fail(watched: Sandbox) -> None:
+def test_the_verdict_offers_a_variation(watched: Sandbox) -> None:
     """The verdict offers the variation that shows the mistake."""
     order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
@@ -134,7 +136,7 @@ def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched:
         assert "see-it-fail" not in page.ids
 
 
-def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
+def test_impossible_variations_are_not_offered(sandbox: Sandbox) -> None:
     """An unknown variation changes nothing; without a webhook address, none about webhooks is offered."""
     order = create_paid(sandbox)
     browser = Dashboard(sandbox)
@@ -146,7 +148,7 @@ def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
     assert read_newest(sandbox)["id"] == order["id"]
 
 
-def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
+def test_equal_orders_have_no_differences(watched: Sandbox, shop: Shop) -> None:
     """Equal orders have no differing rows, although the durations of responses differ."""
     orders = [create_paid(watched) for _ in range(2)]
     browser = Dashboard(watched)
@@ -168,7 +170,7 @@ def test_an_id_is_no_difference(watched: Sandbox, shop: Shop) -> None:
     assert "apart" not in page.ids
 
 
-def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
+def test_missing_reads_are_shown(watched: Sandbox, shop: Shop) -> None:
     """Each answered webhook shows a missing read until the shop reads the current status."""
     order = create_paid(watched)
     browser = Dashboard(watched)
@@ -186,7 +188,7 @@ def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
     assert 'class="row missing"' not in browser.open(f"orders/{order['id']}/").answer.text
 
 
-def test_calls_are_told_in_words(watched: Sandbox) -> None:
+def test_calls_are_described_in_words(watched: Sandbox) -> None:
     """The history describes each call in words, with its amount."""
     order = watched.authorized()
     attempt = watched.read(order)["transactions"][0]["id"]

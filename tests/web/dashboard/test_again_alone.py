@@ -17,7 +17,7 @@ from tests.web.dashboard.test_again import create_paid, read_newest
 NO_FAULTS: dict[str, Any] = {"faults": [], "webhooks": []}
 
 
-def test_a_webhook_of_another_order_comes_once_meanwhile(watched: Sandbox, shop: Shop) -> None:
+def test_webhooks_of_other_orders_are_not_duplicated(watched: Sandbox, shop: Shop) -> None:
     """Another order's webhook is sent once while the copy's webhooks are sent twice."""
     order = create_paid(watched)
     (webhook, _) = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"]
@@ -41,7 +41,7 @@ def test_a_webhook_of_another_order_comes_once_meanwhile(watched: Sandbox, shop:
     assert watched.get("/control/faults/").json() == NO_FAULTS
 
 
-def test_the_fault_waits_for_webhooks_that_wait(watched: Sandbox, shop: Shop) -> None:
+def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
     """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
     order = create_paid(watched)
     watched.patch("/control/project/", {"forward_to": shop.url})

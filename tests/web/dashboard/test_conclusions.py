@@ -31,7 +31,7 @@ def replay(watched: Sandbox, order: Order, name: str = "webhook-twice") -> Page:
     return browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
 
 
-def test_a_mistake_that_is_made_again(watched: Sandbox, shop: Shop) -> None:
+def test_a_repeated_mistake(watched: Sandbox, shop: Shop) -> None:
     """The conclusion is red and names the problem, and both sides are red."""
     page = replay(watched, create_twice_refunded(watched, shop))
     assert page.ids["conclusion"] == f"Failed again: y{FINDING[1:]}."
@@ -39,7 +39,7 @@ def test_a_mistake_that_is_made_again(watched: Sandbox, shop: Shop) -> None:
     assert page.answer.text.count('class="side failed"') == 4
 
 
-def test_a_shop_that_was_mended(watched: Sandbox, shop: Shop) -> None:
+def test_a_corrected_mistake(watched: Sandbox, shop: Shop) -> None:
     """The conclusion is green, and the original is still red."""
     order, refunded = create_twice_refunded(watched, shop), set[str]()
 
@@ -61,7 +61,7 @@ def test_a_shop_that_was_mended(watched: Sandbox, shop: Shop) -> None:
     assert page.answer.text.count('class="side failed"') == page.answer.text.count('class="side ok"') == 2
 
 
-def test_a_mistake_that_comes_for_the_first_time(watched: Sandbox, shop: Shop) -> None:
+def test_a_mistake_of_the_copy_only(watched: Sandbox, shop: Shop) -> None:
     """The original has no mistake, because its webhooks were sent once."""
     handling(watched, shop, lambda own, order_id: own.read(order_id))
     order = watched.acted(watched.place(card(), amount=2450), "customer pay")
@@ -85,7 +85,7 @@ def test_a_mistake_that_comes_for_the_first_time(watched: Sandbox, shop: Shop) -
         ("slow-shop", "Undecided: not all webhooks have arrived."),
     ],
 )
-def test_a_right_shop(watched: Sandbox, shop: Shop, name: str, conclusion: str) -> None:
+def test_a_shop_without_mistakes(watched: Sandbox, shop: Shop, name: str, conclusion: str) -> None:
     """A shop without mistakes is confirmed for both orders, but not before it could react."""
     handling(watched, shop, lambda own, order_id: own.read(order_id))
     order = watched.acted(watched.place(card(), amount=2450), "customer pay")
@@ -93,7 +93,7 @@ def test_a_right_shop(watched: Sandbox, shop: Shop, name: str, conclusion: str) 
     assert replay(watched, order, name).ids["conclusion"] == conclusion
 
 
-def test_an_undecided_one_is_decided_a_day_later(watched: Sandbox, shop: Shop) -> None:
+def test_an_undecided_comparison_is_decided_later(watched: Sandbox, shop: Shop) -> None:
     """After two days the reopened page shows the decision."""
     handling(watched, shop, lambda own, order_id: own.read(order_id))
     order = watched.acted(watched.place(card(), amount=2450), "customer pay")

@@ -148,7 +148,7 @@ def test_a_copied_test_fails_where_the_outcome_differs(sandbox: Sandbox, tmp_pat
     assert "1 failed" in suite(tmp_path, wrong).stdout
 
 
-def test_a_copied_test_does_not_depend_on_when_one_looks(sandbox: Sandbox) -> None:
+def test_a_copied_test_does_not_depend_on_the_current_time(sandbox: Sandbox) -> None:
     """The copied test ends with the order's last event."""
     order = paid_later(sandbox)
     test = read_block(sandbox, order, "test-code")
@@ -175,7 +175,7 @@ def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["curl", "test-code"])
-def test_an_order_that_no_request_made_has_none(sandbox: Sandbox, name: str) -> None:
+def test_an_order_of_a_qr_code_has_no_copies(sandbox: Sandbox, name: str) -> None:
     """An order of a QR code has no command and no test."""
     request = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
     order = sandbox.post(f"/control/bankqr/{request['id']}/scan/").json()

@@ -28,7 +28,7 @@ def count_orders(dashboard: Dashboard, **headers: str) -> int:
     return answer.text.count('data-testid="order-')
 
 
-def test_pages_that_renew_themselves_share(crowd: Dashboard) -> None:
+def test_automatic_reloads_share_pages(crowd: Dashboard) -> None:
     """Automatic reloads share a rendering; a newly opened page is fresh."""
     crowd.sandbox.place()
     assert count_orders(crowd, **RELOAD_HEADERS) == 1
@@ -38,7 +38,7 @@ def test_pages_that_renew_themselves_share(crowd: Dashboard) -> None:
     assert count_orders(crowd, Cookie="sandbox_dashboard=other", **RELOAD_HEADERS) == 2, "another browser"
 
 
-def test_no_page_of_before_a_reset_is_shared(crowd: Dashboard) -> None:
+def test_a_reset_discards_shared_pages(crowd: Dashboard) -> None:
     """A reset discards the shared pages."""
     crowd.sandbox.place()
     assert count_orders(crowd, **RELOAD_HEADERS) == 1
@@ -57,7 +57,7 @@ def test_few_pages_are_shared(crowd: Dashboard) -> None:
     assert next(reversed(pages)).endswith(f" {PAGES_MAX + 4}")
 
 
-def test_a_page_or_two_are_always_fresh(sandbox: Sandbox) -> None:
+def test_few_watchers_get_fresh_pages(sandbox: Sandbox) -> None:
     """With few watchers each page is rendered anew."""
     dashboard = Dashboard(sandbox)
     for count in (1, 2, 3):
@@ -65,7 +65,7 @@ def test_a_page_or_two_are_always_fresh(sandbox: Sandbox) -> None:
         assert count_orders(dashboard, **RELOAD_HEADERS) == count
 
 
-def test_a_crowd_is_renewed_less_often(crowd: Dashboard, sandbox: Sandbox) -> None:
+def test_many_watchers_get_events_in_batches(crowd: Dashboard, sandbox: Sandbox) -> None:
     """With many watchers events come in batches, for pages in larger ones than for programs."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None

@@ -34,7 +34,7 @@ def test_orders_are_counted(sandbox: Sandbox) -> None:
     assert "Orders 3" in " ".join(Dashboard(sandbox).open("orders/").text.split())
 
 
-def test_the_way_back_to_the_newest_orders(sandbox: Sandbox) -> None:
+def test_older_pages_link_to_the_newest_orders(sandbox: Sandbox) -> None:
     """An older page of the list links to the newest orders."""
     orders = [sandbox.place(card()) for _ in range(2)]
     assert "newest" in Dashboard(sandbox).open(f"orders/?before={orders[1]['id']}").ids
@@ -42,7 +42,7 @@ def test_the_way_back_to_the_newest_orders(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "statuses"),
     [
         ("", ["201", "404", "409"]),
         ("status=4xx", ["404", "409"]),
@@ -54,7 +54,7 @@ def test_the_way_back_to_the_newest_orders(sandbox: Sandbox) -> None:
         ("status=4xx&method=POST", ["409"]),
     ],
 )
-def test_the_journal_is_filtered(sandbox: Sandbox, query: str, shown: list[str]) -> None:
+def test_the_journal_is_filtered(sandbox: Sandbox, query: str, statuses: list[str]) -> None:
     """The journal can be filtered by status, method and text."""
     order = sandbox.place(card())
     attempt = order["transactions"][0]["id"]
@@ -62,8 +62,8 @@ def test_the_journal_is_filtered(sandbox: Sandbox, query: str, shown: list[str])
     sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
     page = Dashboard(sandbox).open(f"journal/?{query}")
     rows = page.answer.text
-    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == shown
-    assert ("no-match" in page.ids) == (not shown)
+    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == statuses
+    assert ("no-match" in page.ids) == (not statuses)
 
 
 def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
@@ -80,7 +80,7 @@ def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
     assert not any(link.endswith("/orders/nobody/") for link in page.links), "there is no such order"
 
 
-def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> None:
+def test_webhooks_show_their_progress(watched: Sandbox, shop: Shop) -> None:
     """The list and the webhook's page show its progress; a button advances to the next attempt."""
     shop.answer = lambda received: 500
     shop.says = b'{"error": "no such order"}'

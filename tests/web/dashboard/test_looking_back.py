@@ -71,8 +71,11 @@ def test_a_payment_and_what_the_shop_believed(sandbox: Sandbox) -> None:
     sandbox.read(order)
     texts = list(moments(sandbox, order))
     assert changes("received" in money(text) for text in texts) == [False, True]
-    believed = ["was" if "≠" in text else "any" if "received nothing" in text else "knew" for text in texts]
-    assert changes(iter(believed)) == ["any", "knew", "was", "knew"]
+    believed = [
+        "outdated" if "≠" in text else "nothing" if "received nothing" in text else "current"
+        for text in texts
+    ]
+    assert changes(iter(believed)) == ["nothing", "current", "outdated", "current"]
 
 
 def test_a_delayed_capture(sandbox: Sandbox) -> None:
@@ -107,7 +110,7 @@ def test_two_attempts(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("at", ["0", "-1", "99999", "9" * 5000, "x", "１", ""])
-def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
+def test_an_invalid_moment_shows_the_present(sandbox: Sandbox, at: str) -> None:
     """An invalid moment shows the present state."""
     order = sandbox.place(card())
     page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={at}").answer.text
@@ -115,7 +118,7 @@ def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
     assert " later" not in page.partition('id="picture"')[2].partition('data-testid="story"')[0]
 
 
-def test_whoever_acts_sees_what_came_of_it(sandbox: Sandbox) -> None:
+def test_an_action_leads_to_the_present(sandbox: Sandbox) -> None:
     """After an action the page shows the present state and keeps the filters."""
     order = sandbox.authorized(expiration_period="P7D")
     browser = Dashboard(sandbox)

@@ -21,7 +21,7 @@ LOSSES: Final[dict[str, dict[str, Any]]] = {"lost (fault)": LOST, "200 (fault)":
 
 def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
     """Create a paid order whose webhooks have these effects."""
-    sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": each} for each in effects]})
+    sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": effect} for effect in effects]})
     order = sandbox.place(card(), merchant_order_id="S-1001")
     paid = sandbox.acted(order, "customer pay")
     sandbox.settle()
@@ -56,11 +56,11 @@ def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watche
     """The state follows the contract; ``lost``, the attempt and the filter show the loss."""
     paid(watched, LOST, status="processing")
     lost, delivered = watched.webhooks()
-    assert [(each["state"], each["lost"]) for each in (lost, delivered)] == [
+    assert [(webhook["state"], webhook["lost"]) for webhook in (lost, delivered)] == [
         ("delivered", True),
         ("delivered", False),
     ]
-    assert [each["attempts"][0]["fault"] for each in (lost, delivered)] == ["lost (fault)", None]
+    assert [webhook["attempts"][0]["fault"] for webhook in (lost, delivered)] == ["lost (fault)", None]
     assert watched.webhooks(state="lost") == [lost]
     assert watched.webhooks(state="delivered") == [lost, delivered]
     watched.put("/control/faults/", {})
@@ -76,13 +76,13 @@ def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, loss: str) -> No
     page = browser.open(f"orders/{order['id']}/")
     assert page.answer.text.count('class="cross"') == 2
     assert page.answer.text.count('<g class="row lost">') == 2
-    assert page.ids["story"].count("Your shop → Service") == 1, "it has created the order"
+    assert page.ids["story"].count("Your shop → Service") == 1, "the creation of the order"
     assert f"completed · {loss}" in page.ids["told"]
     mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd", timeout=10).text
     assert f"service-xshop: webhook, attempt 1: completed · {loss}" in mermaid
 
 
-def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
+def test_the_page_says_that_the_shop_received_nothing(watched: Sandbox) -> None:
     """The page says that the shop received nothing, marks the difference and shows no success."""
     browser = Dashboard(watched)
     page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
@@ -97,7 +97,7 @@ def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     watched.put("/control/faults/", {"webhooks": [{"then": LOST}]})
     browser = Dashboard(watched)
     page = browser.open("webhooks/")
-    (form,) = (each for each in page.forms if each.action.endswith("/webhooks/test/"))
+    (form,) = (form for form in page.forms if form.action.endswith("/webhooks/test/"))
     notice = browser.send(form, {}, page).ids["notice"]
     assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
@@ -122,7 +122,7 @@ def test_coverage_does_not_count_it_as_delivered(watched: Sandbox) -> None:
     assert {cell["what"]: cell["count"] for cell in cells}["delivered"] == 0
 
 
-def test_the_commands_say_it(watched: Sandbox) -> None:
+def test_the_commands_show_lost_webhooks(watched: Sandbox) -> None:
     """The commands for webhooks, one order and all orders show the loss."""
     order = paid(watched, LOST)
     environment = {"SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
@@ -133,19 +133,19 @@ def test_the_commands_say_it(watched: Sandbox) -> None:
     assert "0 of 2" in run("orders", **environment).stdout
 
 
-def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> None:
+def test_events_and_reports_show_lost_webhooks(watched: Sandbox) -> None:
     """The event of the attempt and the timeline in the report show the loss."""
     order = paid(watched, LOST)
     report = SandboxClient(watched.url, watched.key).report()
     assert report.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
     project = watched.server.registry.find(watched.key)
     assert project is not None
-    events = [each for each in project.events.events_after(0) if each.kind == "webhook"]
-    assert [each.data["fault"] for each in events] == ["lost (fault)"] * 2
-    assert all(each.data["label"].endswith("lost (fault)") for each in events)
+    events = [event for event in project.events.events_after(0) if event.kind == "webhook"]
+    assert [event.data["fault"] for event in events] == ["lost (fault)"] * 2
+    assert all(event.data["label"].endswith("lost (fault)") for event in events)
 
 
-def test_tries_that_a_fault_ended_fold(watched: Sandbox) -> None:
+def test_retries_ended_by_a_fault_are_one_row(watched: Sandbox) -> None:
     """Retries of both webhooks that all timed out are one row."""
     order = paid(watched, {"timeout": True})
     watched.advance("PT30M")

@@ -12,7 +12,7 @@ from tests.support.driver import Sandbox, card
     "text",
     ["€1.05", "1,05", "1.05", "lukasz", "Łukasz", "LUKASZ", "soren"],
 )
-def test_an_order_is_found_as_people_write_it(sandbox: Sandbox, text: str) -> None:
+def test_an_order_is_found_under_common_spellings(sandbox: Sandbox, text: str) -> None:
     """Amounts may have a point, comma or currency sign, and names may lack accents and strokes."""
     customer = {"first_name": "Łukasz", "last_name": "Søren", "email_address": "l@example.com"}
     match = sandbox.place(card(), amount=105, customer=customer)
@@ -49,8 +49,8 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     """A refund is shown with its amount and its order's number."""
     order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
     nameless = watched.pay(watched.place(card()))
-    for each in (order, nameless):
-        watched.post(f"/v1/orders/{each['id']}/refunds/", {"amount": 500})
+    for refunded in (order, nameless):
+        watched.post(f"/v1/orders/{refunded['id']}/refunds/", {"amount": 500})
     watched.settle()
     (refund,) = watched.get(f"/control/orders/{order['id']}/").json()["refunds"]
     watched.read(refund["id"])
@@ -58,7 +58,7 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     webhooks = browser.open("webhooks/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in webhooks
     assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
-    (webhook, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
+    webhook = watched.webhooks(order_id=refund["id"])[0]
     assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{webhook['id']}/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
     page = browser.open(f"orders/{order['id']}/")
@@ -141,7 +141,7 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
         ("klarna", "There is no method named Klarna"),
     ],
 )
-def test_the_documentation_says_what_there_is_not(sandbox: Sandbox, words: str, answer: str) -> None:
+def test_the_documentation_explains_missing_features(sandbox: Sandbox, words: str, answer: str) -> None:
     """A search for a missing feature explains its absence and links to the alternative."""
     browser = Dashboard(sandbox)
     page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}, timeout=10).text
@@ -153,7 +153,7 @@ def test_the_documentation_says_what_there_is_not(sandbox: Sandbox, words: str, 
     assert not anchor or f'id="{anchor}"' in shown.text
 
 
-def test_the_documentation_answers_nothing_unasked(sandbox: Sandbox) -> None:
+def test_other_searches_get_no_explanation(sandbox: Sandbox) -> None:
     """A search for similar words shows no such explanation."""
     page = Dashboard(sandbox).http.get(f"{sandbox.url}/docs/search/?q=refund", timeout=10).text
     assert "There is no method" not in page

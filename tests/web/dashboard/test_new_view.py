@@ -1,4 +1,4 @@
-"""A new view of the dashboard needs an entry in ``VIEW_TITLES``, a route, a template and a documented sentence."""
+"""A new view of the dashboard needs an entry in ``VIEW_TITLES``, a route, a template and documentation."""
 
 from pathlib import Path
 

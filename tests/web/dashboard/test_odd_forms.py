@@ -41,7 +41,7 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
 
 
 @pytest.mark.parametrize("back", ["//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"])
-def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
+def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
     """An invalid return path leads to the list of orders."""
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
@@ -58,7 +58,7 @@ def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
     assert page.status_code == 200
 
 
-def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
+def test_actions_by_hand_are_published(sandbox: Sandbox) -> None:
     """Actions by hand are published as events, so other windows update."""
     order = sandbox.authorized()
     project = sandbox.server.registry.find(sandbox.key)

@@ -64,7 +64,7 @@ def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
     order_id = page.url.rstrip("/").rpartition("/")[2]
     assert order_id in paying
     assert "creates a test order" in page.text
-    assert sandbox.get("/control/journal/?count=1").json() == {"count": 0}, "it is no request of the shop"
+    assert sandbox.get("/control/journal/?count=1").json() == {"count": 0}, "the shop made no request"
     assert sandbox.read(order_id)["status"] == "new"
 
 
@@ -94,10 +94,12 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
 
 def test_orders_are_sorted(sandbox: Sandbox) -> None:
     """Orders can be sorted by age or amount across pages."""
-    made = [sandbox.place(by("bank-transfer"), amount=1000 + number * 7 % 60)["id"] for number in range(53)]
-    by_amount = sorted(made[::-1], key=lambda order_id: -sandbox.read(order_id)["amount"])
+    ids_by_age = [
+        sandbox.place(by("bank-transfer"), amount=1000 + number * 7 % 60)["id"] for number in range(53)
+    ]
+    by_amount = sorted(ids_by_age[::-1], key=lambda order_id: -sandbox.read(order_id)["amount"])
     browser = Dashboard(sandbox)
-    for sort, expected in (("", made[::-1]), ("oldest", made), ("amount", by_amount)):
+    for sort, expected in (("", ids_by_age[::-1]), ("oldest", ids_by_age), ("amount", by_amount)):
         page = browser.open(f"orders/?sort={sort}")
         older = next(link for link in page.links if f"before={expected[49]}" in link)
         rows = [*list_order_ids(page), *list_order_ids(browser.open(f"{sandbox.url}{older}"))]
@@ -162,8 +164,8 @@ def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
     browser.press(page, "merchant capture", amount="5,50")
-    taken = sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"]
-    assert {"action": "capture", "amount_max": 1450} in taken
+    possible = sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"]
+    assert {"action": "capture", "amount_max": 1450} in possible
     for wrong in ("5.505", "five", "-1", "99999999999999999", "٣"):
         refused = browser.press(page, "merchant capture", amount=wrong)
         assert "ust be an amount in euros" in refused.ids["why-refused"]
@@ -171,10 +173,10 @@ def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
     assert too_much.ids["why-refused"].startswith("€14.51 is too much: €14.50 are left to capture")
     form, _ = browser.button(too_much, "merchant capture")
     assert form.fields["amount"] == "14,51"
-    assert sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"] == taken
+    assert sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"] == possible
 
 
-def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
+def test_an_order_shows_its_history(watched: Sandbox, shop: Shop) -> None:
     """The page has the diagram, its text and the webhooks, with links to headers and bodies."""
     shop.answer = lambda received: 503
     shop.says = b"database is locked"
@@ -194,13 +196,13 @@ def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None
     assert "No webhook was sent" not in page.text
 
 
-def test_nobody_told_is_said(sandbox: Sandbox) -> None:
+def test_a_missing_webhook_address_is_shown(sandbox: Sandbox) -> None:
     """The page says that no webhook was sent, because there is no address."""
     order = sandbox.pay(sandbox.place(card()))
     assert "nobody-told" in Dashboard(sandbox).open(f"orders/{order['id']}/").ids
 
 
-def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
+def test_an_order_can_be_downloaded(sandbox: Sandbox) -> None:
     """SVG, Mermaid and evidence can be downloaded without a key."""
     order = sandbox.pay(sandbox.place(card(), description="4012888888881881"))
     browser = Dashboard(sandbox)
@@ -208,7 +210,7 @@ def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
     svg = browser.http.get(f"{browser.base}{place}picture.svg", timeout=5)
     assert svg.headers["Content-Type"].startswith("image/svg+xml")
     assert "POST /v1/orders/" in svg.text
-    assert "<a " not in svg.text, "a file cannot lead anywhere"
+    assert "<a " not in svg.text, "a file has no links"
     mermaid = browser.http.get(f"{browser.base}{place}picture.mmd", timeout=5).text
     assert mermaid.startswith("sequenceDiagram\n")
     assert "    shop->>service: POST /v1/orders/" in mermaid
@@ -218,7 +220,7 @@ def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
     assert sandbox.key not in json.dumps(evidence)
 
 
-def test_what_is_not_there_is_a_page(sandbox: Sandbox) -> None:
+def test_unknown_records_have_an_error_page(sandbox: Sandbox) -> None:
     """An unknown order, request or webhook has an error page with status 404."""
     browser = Dashboard(sandbox)
     for path in (f"orders/{NOBODY}/", "requests/request-9/", "webhooks/none/"):

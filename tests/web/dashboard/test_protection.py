@@ -46,7 +46,7 @@ def sign_in(server: Server, secret: str, **headers: str) -> tuple[requests.Sessi
     return session, answer
 
 
-def test_nobody_gets_in_without_a_key(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+def test_every_page_requires_a_key(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
     """Every page asks for sign-in and does not reveal whether the project exists."""
     session = browser()
     for path in (
@@ -118,7 +118,9 @@ def test_a_forged_cookie_opens_nothing(
 @pytest.mark.parametrize(
     "address", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/v1/orders/", "javascript:x"]
 )
-def test_nobody_is_led_elsewhere(guarded: Server, two_projects: list[tuple[str, str]], address: str) -> None:
+def test_redirects_stay_within_the_dashboard(
+    guarded: Server, two_projects: list[tuple[str, str]], address: str
+) -> None:
     """After sign-in the browser is redirected within the dashboard only."""
     data = {"secret": two_projects[0][1], "next": address}
     answer = browser().post(
@@ -158,7 +160,7 @@ def test_a_token_of_another_project_is_refused(project: object, sandbox: Sandbox
     assert answer.status_code == 403
 
 
-def test_a_form_leads_back_to_us_only(sandbox: Sandbox) -> None:
+def test_a_form_redirects_within_the_dashboard(sandbox: Sandbox) -> None:
     """A form's ``back`` field cannot redirect to another site."""
     dashboard = Dashboard(sandbox)
     page = dashboard.open()

@@ -214,9 +214,7 @@ def run_modules(tmp_path: Path, modules: dict[str, str]) -> dict[str, str]:
     return {name: "".join(report) for name, report in reports_by_name.items()}
 
 
-def test_it_fails_with_the_wrong_shop_and_passes_with_the_right_one(
-    told: Sandbox, shop: Shop, tmp_path: Path
-) -> None:
+def test_a_copied_test_fails_for_the_wrong_shop_only(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
     """The copied test works unchanged with the developer's fixture, and its report names the mistake."""
     modules: dict[str, str] = {}
     for number, (story, _, wrong, right) in enumerate(REPRODUCED):
@@ -246,7 +244,7 @@ def test_a_wrong_call_of_the_shop_is_replaced(told: Sandbox, shop: Shop, tmp_pat
         assert not reports[f"right_{number}"], story.__name__
 
 
-def test_it_does_not_depend_on_when_one_looks(told: Sandbox, shop: Shop) -> None:
+def test_the_copied_test_does_not_depend_on_the_current_time(told: Sandbox, shop: Shop) -> None:
     """The copied test is the same forty days later."""
     code = play_story(told, shop, redelivers_by_hand)
     assert code.count("advance('PT1H')") == 1
@@ -270,7 +268,7 @@ def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path
 @pytest.mark.parametrize(
     "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, advised.has_no_address]
 )
-def test_what_a_test_cannot_repeat_is_not_offered(told: Sandbox, shop: Shop, story: Story) -> None:
+def test_irreproducible_mistakes_offer_no_test(told: Sandbox, shop: Shop, story: Story) -> None:
     """Mistakes that a test cannot reproduce offer none, such as concurrent clicks or a missing address."""
     story(told, shop)
     browser = Dashboard(told)

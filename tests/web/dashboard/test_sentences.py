@@ -67,7 +67,7 @@ def token_of_another_server() -> str:
         ),
     ],
 )
-def test_a_wrong_form_is_told_from_an_old_one(sandbox: Sandbox, token: str, message: str) -> None:
+def test_a_foreign_form_is_distinguished_from_an_old_one(sandbox: Sandbox, token: str, message: str) -> None:
     """A foreign form's message does not mention a restart."""
     browser = Dashboard(sandbox)
     page = browser.open("settings/")
@@ -113,7 +113,7 @@ def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str
     assert "remark" not in browser.open(path.partition("?")[0]).ids
 
 
-def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
+def test_a_refusal_is_shown_once(sandbox: Sandbox) -> None:
     """The message is shown beside its field or, without one, above the page."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
@@ -155,7 +155,7 @@ def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
     assert Dashboard(sandbox).open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
 
 
-def test_whoever_stops_a_move_is_told_what_it_did(watched: Sandbox) -> None:
+def test_a_stopped_move_reports_its_result(watched: Sandbox) -> None:
     """A stopped clock move is reported as requested, not as a failure."""
     project = project_of(watched)
     now = project.now()

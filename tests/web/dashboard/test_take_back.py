@@ -16,7 +16,7 @@ from tests.support.shop import Shop
 DAY = "P1D"
 
 
-def test_a_move_is_taken_back(watched: Sandbox, shop: Shop) -> None:
+def test_a_move_is_undone(watched: Sandbox, shop: Shop) -> None:
     """Orders, agenda, clock and journal are restored, and the same move has the same effects again."""
     order = watched.pay(watched.place(card()))
     open_order = watched.place(card())
@@ -76,7 +76,7 @@ PROJECT = "/control/project/"
 
 
 @pytest.mark.parametrize(("_", "change", "loss"), LOSSES, ids=[name for name, _, _ in LOSSES])
-def test_a_move_stays_if_something_would_be_lost(
+def test_a_move_is_not_undone_if_changes_would_be_lost(
     sandbox: Sandbox, _: str, change: Callable[[Sandbox, dict[str, Any]], Any], loss: str
 ) -> None:
     """The refusal names the loss, and repeated attempts change nothing."""
@@ -111,7 +111,7 @@ def test_what_a_shop_does_during_a_move_is_not_lost(watched: Sandbox, shop: Shop
     assert watched.get("/control/orders/").json()["items"][1:]
 
 
-def test_a_customer_of_a_scenario_is_the_work_of_the_clock(sandbox: Sandbox) -> None:
+def test_actions_of_a_scenario_are_undone(sandbox: Sandbox) -> None:
     """A scenario's actions during a move are undone with it, even after a refused move."""
     sandbox.scenario({"then": {"customer": "pays", "after": "PT20M"}})
     order = sandbox.place(card())
@@ -134,7 +134,7 @@ def test_many_losses_are_counted(sandbox: Sandbox) -> None:
     assert "would discard: 5 earlier changes, order " in page.ids["notice"]
 
 
-def test_a_form_of_a_code_still_makes_one_order(sandbox: Sandbox) -> None:
+def test_a_form_of_a_code_still_creates_one_order(sandbox: Sandbox) -> None:
     """A form sent before the move and again after its undo creates one order."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
@@ -146,7 +146,7 @@ def test_a_form_of_a_code_still_makes_one_order(sandbox: Sandbox) -> None:
     assert scan(project, request["id"], None, None, "form-1").id == scanned.id
 
 
-def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:
+def test_only_the_last_move_can_be_undone_once(sandbox: Sandbox) -> None:
     """Only the last move can be undone, only once, and not after a reset."""
     browser = Dashboard(sandbox)
     moved = browser.press(browser.open("orders/"), DAY)
@@ -160,7 +160,7 @@ def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:
     assert "reset" in refused.ids["notice"]
 
 
-def test_a_move_is_taken_back_in_the_state_file(tmp_path: Path) -> None:
+def test_a_move_is_undone_in_the_state_file(tmp_path: Path) -> None:
     """A restart does not redo the move, and the earlier journal is restored."""
     path = tmp_path / "state.db"
     with make_server(state=path, clock="frozen@2026-03-01T12:00:00Z") as server:

@@ -17,7 +17,7 @@ from tests.support.shop import Received, Shop
 from tests.web.dashboard.test_again import read_newest
 
 
-def test_a_webhook_is_sent_again_otherwise(watched: Sandbox, shop: Shop) -> None:
+def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
     """A webhook can be resent to another address or with another body, now or later."""
     shop.answer = lambda received: 500 if received.body.get("event") == "status_changed" else 204
     watched.acted(watched.place(card()), "customer visit")
@@ -45,7 +45,7 @@ def test_a_webhook_is_sent_again_otherwise(watched: Sandbox, shop: Shop) -> None
     assert watched.call("GET", "/control/state/").status_code == 200
 
 
-def test_what_is_sent_again_later_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
+def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
     """A deferred resend is on the agenda and in snapshots; an invalid address is refused."""
     watched.pay(watched.place(card()))
     watched.settle()
@@ -99,7 +99,7 @@ def common_facts(order: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def test_only_what_can_be_played_is_offered(sandbox: Sandbox) -> None:
+def test_only_possible_recipes_are_offered(sandbox: Sandbox) -> None:
     """A bank transfer is offered in live mode only."""
     browser = Dashboard(sandbox)
     page = browser.open()
@@ -139,7 +139,7 @@ def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
     assert "had already stopped" in browser.send(form, {}, meanwhile).ids["notice"]
 
 
-def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
+def test_a_long_history_can_be_shown_in_full(sandbox: Sandbox) -> None:
     """The line that counts omitted entries links to the full list."""
     order = sandbox.place(card())
     for number in range(ROWS_MAX):
@@ -152,7 +152,7 @@ def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
     assert "whole" not in whole.ids
 
 
-def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop: Shop) -> None:
+def test_changed_resends_do_not_count(watched: Sandbox, shop: Shop) -> None:
     """A changed resend has attempt number 0 and does not affect review, coverage or state."""
     order = watched.place(card())
     watched.pay(order)
@@ -174,7 +174,7 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     assert "resent with changes" in browser.open(f"orders/{order['id']}/").text
 
 
-def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop) -> None:
+def test_a_masked_address_is_called_unmasked(sandbox: Sandbox, shop: Shop) -> None:
     """A masked, unchanged address is called unmasked, and a refused form keeps its values."""
     url = f"{shop.url}?verification_code=ab12"
     sandbox.pay(sandbox.place(card(), webhook_url=url))
@@ -192,7 +192,7 @@ def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop)
     assert next(form for form in refused.forms if "url" in form.fields).fields["url"] == "nowhere"
 
 
-def test_the_form_shows_where_an_untouched_webhook_goes(watched: Sandbox, shop: Shop) -> None:
+def test_the_form_shows_the_forwarding_address(watched: Sandbox, shop: Shop) -> None:
     """The form shows the forwarding address; the webhook's own address can be entered."""
     watched.pay(watched.place(card()))
     watched.settle()
@@ -207,7 +207,7 @@ def test_the_form_shows_where_an_untouched_webhook_goes(watched: Sandbox, shop: 
     assert shop.received[-1].body["order_id"] == webhook["order_id"]
 
 
-def test_a_webhook_that_made_room_is_not_sent_again(watched: Sandbox) -> None:
+def test_a_dropped_webhook_is_not_resent(watched: Sandbox) -> None:
     """A deferred resend of a dropped webhook does not prevent a restore and is not sent."""
     watched.pay(watched.place(card()))
     watched.settle()

@@ -126,8 +126,8 @@ def test_a_fault_is_named_above_the_picture(
     """The mistake is shown above the diagram with its reason, amounts and advice."""
     order = fault(watched, shop)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    said = page.ids.get("verdict", "") + page.ids.get("hint", "")
-    assert normalize(words) in normalize(said)
+    text = page.ids.get("verdict", "") + page.ids.get("hint", "")
+    assert normalize(words) in normalize(text)
     assert page.answer.text.index(
         'data-testid="verdict"' if "verdict" in page.ids else 'data-testid="hint"'
     ) < (page.answer.text.index('id="picture"'))
@@ -138,14 +138,14 @@ def normalize(text: str) -> str:
     return " ".join(text.replace(".", ". ").lower().split())
 
 
-def test_both_orders_of_a_basket_say_so(watched: Sandbox) -> None:
+def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
     """Both orders with the same number show the mistake."""
     orders = [watched.place(card(), merchant_order_id=number) for number in ("shop-1", "shop-1", "shop-2")]
     has_verdict = ["verdict" in Dashboard(watched).open(f"orders/{order['id']}/").ids for order in orders]
     assert has_verdict == [True, True, False]
 
 
-def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
+def test_correct_handling_is_confirmed(watched: Sandbox, shop: Shop) -> None:
     """Correct handling is confirmed in one line, without marks or counts."""
 
     def read_order(received: Any) -> int:
@@ -197,7 +197,7 @@ def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
     assert browser.open("orders/").answer.text.count('data-testid="marked"') == 3
 
 
-def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None:
+def test_equal_retries_are_one_row(watched: Sandbox, shop: Shop) -> None:
     """Equal retries are one row in the diagram but separate in the list below."""
     shop.answer = lambda received: 500
     order = watched.place(card())
@@ -212,7 +212,7 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     assert page.ids["told"].count("webhook, attempt") == 10
 
 
-def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
+def test_the_bar_shows_coming_events_and_faults(sandbox: Sandbox) -> None:
     """The bar shows the next event, the offset from real time and active faults."""
     browser = Dashboard(sandbox)
     page = browser.open("journal/")
@@ -320,7 +320,7 @@ def test_three_cards_below_the_slider(watched: Sandbox) -> None:
     assert "≠" not in page.ids["believed"]
 
 
-def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
+def test_a_corrected_mistake_has_no_mark(sandbox: Sandbox) -> None:
     """A corrected mistake is shown with its correction and without a mark."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
@@ -333,7 +333,7 @@ def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
     assert "see-it-fail" not in page.ids
 
 
-def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> None:
+def test_a_long_history_delays_no_page(watched: Sandbox, shop: Shop) -> None:
     """A page is first shown without the review's marks; its first reload has them."""
     order = trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):
@@ -349,7 +349,7 @@ def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> N
     assert "did not read the order" in page.ids["verdict"]
 
 
-def test_a_long_history_is_reviewed_when_the_page_is_renewed(watched: Sandbox, shop: Shop) -> None:
+def test_a_long_history_is_reviewed_at_a_reload(watched: Sandbox, shop: Shop) -> None:
     """The review runs at a reload or at the request of a user without scripts."""
     trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):

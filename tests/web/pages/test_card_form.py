@@ -128,7 +128,7 @@ def test_a_card_is_good_to_the_end_of_its_month(live: Sandbox, payer: Payer) -> 
     assert live.status(order) == ("completed", "completed")
 
 
-def test_a_number_that_was_typed_is_kept_nowhere(live: Sandbox, payer: Payer, caplog: Any) -> None:
+def test_a_typed_card_number_is_not_stored(live: Sandbox, payer: Payer, caplog: Any) -> None:
     """Typed card numbers and CVCs are neither stored nor logged."""
     order = placed(live, "credit-card")
     non_test_number = "4242424242424242"

@@ -42,7 +42,7 @@ def test_the_customer_s_locale_chooses_the_language(live: Sandbox, locale: str) 
         ("*;q=0.1, ;;x", "en-GB"),
     ],
 )
-def test_else_the_browser_chooses(live: Sandbox, accepts: str, language: str) -> None:
+def test_the_browser_chooses_without_a_locale(live: Sandbox, accepts: str, language: str) -> None:
     """Without a locale the browser's preference decides, and English is the fallback."""
     order = live.place(by("wallet-web"))
     assert Payer(live, language=accepts).open(payment_page(order)).language == language
@@ -81,7 +81,7 @@ def test_no_phrase_is_missing() -> None:
             assert sorted(re.findall(r"\{[a-z]*\}", text)) == placeholders[key], (tag, key)
 
 
-def test_every_phrase_is_said_somewhere() -> None:
+def test_every_phrase_is_used() -> None:
     """Each phrase is used, and each used phrase exists."""
     import re
     from pathlib import Path
@@ -116,7 +116,7 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
         ("fr-BE", -1, "aujourd'hui 11:00"),
     ],
 )
-def test_times_are_said_as_people_say_them(tag: str, hours: int, text: str) -> None:
+def test_times_are_relative_to_now(tag: str, hours: int, text: str) -> None:
     """Near times name the day, and future times have a duration."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == text

@@ -35,7 +35,7 @@ def test_a_second_visit_by_a_call_changes_nothing(sandbox: Sandbox) -> None:
     assert sandbox.act(order, "customer visit").headers["ETag"] == first
 
 
-def test_an_update_to_what_is_already_so_changes_nothing(sandbox: Sandbox) -> None:
+def test_an_update_without_changes_keeps_the_etag(sandbox: Sandbox) -> None:
     """An update with the order's current values keeps the ETag."""
     order = sandbox.place(card(), description="socks")
     before = read_etag(sandbox, order)

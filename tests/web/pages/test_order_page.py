@@ -84,7 +84,7 @@ ENDED: list[tuple[str, Callable[[Sandbox, dict[str, Any]], Any]]] = [
 
 
 @pytest.mark.parametrize(("result", "end"), ENDED)
-def test_an_order_that_has_ended_has_a_page_that_says_so(
+def test_the_page_of_an_ended_order_shows_its_result(
     live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
 ) -> None:
     """An expired, cancelled or paid order shows its result and offers no method."""
@@ -101,7 +101,7 @@ def test_an_order_that_has_ended_has_a_page_that_says_so(
     assert live.read(order) == before
 
 
-def test_an_order_with_an_attempt_leads_on_to_it(live: Sandbox, payer: Payer) -> None:
+def test_the_page_of_an_order_continues_to_its_attempt(live: Sandbox, payer: Payer) -> None:
     """The order's page continues to the current attempt."""
     order = placed(live, "wallet-web")
     assert "pay" in payer.open(order_page(order)).buttons
@@ -117,7 +117,7 @@ def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
 
 @pytest.mark.rule("GEN-06")
 @pytest.mark.parametrize(("result", "end"), ENDED)
-def test_the_page_of_an_order_that_has_ended_leads_to_the_shop(
+def test_the_page_of_an_ended_order_redirects_to_the_shop(
     live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
 ) -> None:
     """If there is a return_url, the page redirects to it, and the journal records the return."""

@@ -22,12 +22,12 @@ def payer(sandbox: Sandbox) -> Payer:
 
 @pytest.mark.parametrize("method", WITH_PAGE)
 @pytest.mark.parametrize("end", ["pay", "fail", "cancel", "expire"])
-def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, end: str) -> None:
+def test_each_outcome_gives_the_status_on_its_button(live: Sandbox, method: str, end: str) -> None:
     """On every method's page, each outcome gives the order the status that its button names."""
     payer, order = Payer(live), placed(live, method)
     page = payer.open(payment_page(order))
-    said = re.search(r"order: ([a-z]+)", page.ids[f"sandbox-{end}"])
-    assert said is not None
+    named = re.search(r"order: ([a-z]+)", page.ids[f"sandbox-{end}"])
+    assert named is not None
     panel = page.forms[-1]
     payer.http.post(
         panel.action,
@@ -36,17 +36,17 @@ def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, 
         allow_redirects=False,
         timeout=10,
     )
-    assert live.read(order)["status"] == said[1]
+    assert live.read(order)["status"] == named[1]
 
 
-def test_an_authorization_is_called_one(sandbox: Sandbox, payer: Payer) -> None:
+def test_an_authorization_is_named_on_its_button(sandbox: Sandbox, payer: Payer) -> None:
     """The button names an authorization and the status that the settings give it."""
     order = sandbox.place(card(capture_mode="manual"))
     for status in ("completed", "accepted"):
         sandbox.settings(authorized_status=status)
-        said = payer.open(payment_page(order)).ids["sandbox-pay"]
-        assert said.startswith("Authorized")
-        assert said.endswith(f"order: {status}")
+        label = payer.open(payment_page(order)).ids["sandbox-pay"]
+        assert label.startswith("Authorized")
+        assert label.endswith(f"order: {status}")
 
 
 def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
@@ -100,7 +100,7 @@ def create_refunded(live: Sandbox) -> dict[str, Any]:
     ("make", "ending"),
     [(create_authorized, "authorized"), (create_invoiced, "invoice"), (create_refunded, "refunded")],
 )
-def test_not_everything_is_paid(
+def test_results_other_than_payments_are_named(
     live: Sandbox, make: Callable[[Sandbox], dict[str, Any]], ending: str
 ) -> None:
     """An authorization, an invoice and a refund have their own result pages with the order's facts."""
@@ -131,7 +131,7 @@ def test_the_result_says_whether_the_shop_was_notified(
     assert (ENGLISH.say("paid_text") in page.text) is said
 
 
-def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer) -> None:
+def test_an_outdated_tab_links_to_the_current_attempt(sandbox: Sandbox, payer: Payer) -> None:
     """A tab with a replaced attempt links to the current one."""
     order = sandbox.place(payment_methods=["wallet-web", "credit-card"])
     first = payer.press(payer.open(order_page(order)), "wallet-web")
@@ -143,7 +143,7 @@ def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer)
     assert any(newest in link for link in page.links)
 
 
-def test_the_way_back_is_recorded(live: Sandbox) -> None:
+def test_a_return_to_the_shop_is_recorded(live: Sandbox) -> None:
     """A return to the shop is recorded; without a return_url the link is missing."""
     order = live.place(by("bank-transfer"), return_url="http://shop.example/thanks")
     payer = Payer(live)
@@ -192,7 +192,7 @@ def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
     assert len(titles) == 6
 
 
-def test_the_ribbon_says_when_it_is(sandbox: Sandbox, payer: Payer) -> None:
+def test_the_ribbon_shows_sandbox_time(sandbox: Sandbox, payer: Payer) -> None:
     """The ribbon shows the sandbox time and whether the clock is frozen."""
     page = payer.open(payment_page(sandbox.place(card())))
     assert page.ids["sandbox-time"] == "1 Mar, 12:00"
@@ -209,7 +209,7 @@ def test_a_refusal_says_why(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("method", ["wallet-qr", "bank-transfer"])
-def test_a_waiting_page_goes_on_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
+def test_a_waiting_page_reloads_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
     """Without scripts the browser reloads the page at intervals."""
     text = payer.open(payment_page(sandbox.place(by(method)))).answer.text
     assert '<noscript><meta http-equiv="refresh"' in text

@@ -40,7 +40,7 @@ def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
     assert returned["order_id"] == order["id"]
 
 
-def test_a_screening_that_takes_its_time_has_a_page(live: Sandbox, payer: Payer) -> None:
+def test_a_slow_screening_has_a_page(live: Sandbox, payer: Payer) -> None:
     """Once a slow screening has approved, the customer confirms on its page."""
     live.scenario({"then": {"screening": "needs-time", "after": "P1D"}})
     hosted = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
@@ -67,7 +67,7 @@ def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) ->
 
 
 @pytest.mark.rule("FLOW-03")
-def test_a_scanned_payment_without_return_url_ends_on_our_page(live: Sandbox, payer: Payer) -> None:
+def test_a_scanned_payment_without_return_url_ends_on_the_result_page(live: Sandbox, payer: Payer) -> None:
     """The app shows the sandbox's result page (FLOW-03)."""
     order = live.place(by("wallet-qr"))
     page = payer.press(payer.open(f"{payment_page(order)}scan/"), "pay")
@@ -98,7 +98,7 @@ def test_the_bank_of_a_redirect_is_named(live: Sandbox, payer: Payer) -> None:
     assert "Belgian" in payer.open(payment_page(live.place(by("bank-redirect-be")))).text
 
 
-def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, payer: Payer) -> None:
+def test_the_page_shows_a_pending_screening(live: Sandbox, payer: Payer) -> None:
     """The page shows a pending screening; after a refusal the customer can choose another method."""
     live.scenario({"times": 1, "then": {"screening": "needs-time", "then": "declined", "after": "P1D"}})
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
@@ -121,9 +121,7 @@ def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, paye
         ("wallet-apple", "authorization=PAN_ONLY"),
     ],
 )
-def test_a_step_that_a_payment_does_not_have_is_not_there(
-    live: Sandbox, payer: Payer, method: str, query: str
-) -> None:
+def test_steps_of_other_payments_are_refused(live: Sandbox, payer: Payer, method: str, query: str) -> None:
     """A payment's page neither shows nor accepts steps of other payments."""
     order = placed(live, method)
     page = payer.open(payment_page(order))

@@ -53,7 +53,7 @@ def test_without_a_return_url_a_page_of_ours_says_how_it_ended(
     assert payer.arrived is None
 
 
-def test_an_expired_payment_leads_back_too(live: Sandbox, payer: Payer) -> None:
+def test_an_expired_payment_redirects_to_the_shop(live: Sandbox, payer: Payer) -> None:
     """The page of an expired payment redirects to the shop."""
     order = placed(live, "wallet-web")
     live.advance("PT30M")
@@ -62,7 +62,7 @@ def test_an_expired_payment_leads_back_too(live: Sandbox, payer: Payer) -> None:
     assert live.status(order) == ("expired", "expired")
 
 
-def test_who_walks_away_changes_nothing(live: Sandbox, payer: Payer) -> None:
+def test_leaving_the_page_changes_nothing(live: Sandbox, payer: Payer) -> None:
     """The page that a leaving customer sees says how long the payment stays open and links back."""
     order = placed(live, "wallet-web")
     page = payer.open(payment_page(order))

@@ -45,7 +45,7 @@ def test_a_page_of_another_site_cannot_post(live: Sandbox, payer: Payer) -> None
 
 
 @pytest.mark.parametrize("action", ["credit", "approve", "visit", "settle", "", "nonsense"])
-def test_a_button_that_is_not_there_does_nothing(live: Sandbox, payer: Payer, action: str) -> None:
+def test_an_action_without_a_button_is_ignored(live: Sandbox, payer: Payer, action: str) -> None:
     """A posted action without a button is ignored."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
@@ -56,7 +56,7 @@ def test_a_button_that_is_not_there_does_nothing(live: Sandbox, payer: Payer, ac
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}{0.__class__}"
 
 
-def test_everything_from_outside_is_escaped(live: Sandbox) -> None:
+def test_foreign_text_is_escaped(live: Sandbox) -> None:
     """Pages escape descriptions, names, lines, URLs and the payer's input."""
     live.settings(name=HOSTILE)
     line = {**LINES[0], "name": HOSTILE, "amount": 1000, "quantity": 1}

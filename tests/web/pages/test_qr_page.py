@@ -121,7 +121,7 @@ def test_a_code_that_is_used_or_expired_says_so(sandbox: Sandbox, payer: Payer) 
     assert "qr-expired" in go_to_bank(payer, late).ids
 
 
-def test_a_post_without_the_form_s_token_makes_nothing(sandbox: Sandbox, payer: Payer) -> None:
+def test_a_post_without_the_form_s_token_creates_no_order(sandbox: Sandbox, payer: Payer) -> None:
     """A post with a wrong token shows the page again and creates no order."""
     page = go_to_bank(payer, open_new_code(sandbox, payer), token="x.y")
     assert "continue" in page.ids

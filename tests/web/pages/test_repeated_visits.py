@@ -37,7 +37,7 @@ def test_a_double_click_chooses_once(live: Sandbox, payer: Payer) -> None:
 
 
 @pytest.mark.parametrize("late", ["pay", "cancel", "fail"])
-def test_a_second_tab_sees_how_it_stands(live: Sandbox, payer: Payer, late: str) -> None:
+def test_a_second_tab_cannot_change_a_completed_payment(live: Sandbox, payer: Payer, late: str) -> None:
     """A second tab cannot change a completed payment."""
     order = placed(live, "wallet-web")
     first, second = payer.open(payment_page(order)), payer.open(payment_page(order))
@@ -56,14 +56,14 @@ def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> Non
     assert live.status(order) == ("expired", "expired")
 
 
-def test_looking_is_no_visit(live: Sandbox) -> None:
+def test_a_head_request_is_no_visit(live: Sandbox) -> None:
     """A HEAD request, as sent for link previews, changes no status."""
     order = placed(live, "wallet-web")
     assert requests.head(f"http://{payment_page(order)}", timeout=5).status_code == 200
     assert live.status(order) == ("new", "new")
 
 
-def test_looking_at_a_code_s_address_is_no_visit_either(live: Sandbox) -> None:
+def test_a_head_request_to_a_code_is_no_visit(live: Sandbox) -> None:
     """A HEAD request to a code's URL changes no status."""
     order = placed(live, "wallet-qr")
     requests.head(f"http://{payment_page(order)}scan/", timeout=5)

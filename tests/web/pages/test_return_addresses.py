@@ -43,9 +43,7 @@ def test_a_host_that_browsers_cannot_find_is_refused(sandbox: Sandbox, url: str)
 
 
 @pytest.mark.parametrize("url", RIGHT_URLS)
-def test_the_customer_comes_back_to_an_address_that_was_accepted(
-    live: Sandbox, payer: Payer, url: str
-) -> None:
+def test_customers_return_to_accepted_addresses(live: Sandbox, payer: Payer, url: str) -> None:
     """The customer arrives at the URL with the order's ID added."""
     order = placed(live, "wallet-web", return_url=url)
     payer.press(entered(payer, order), "pay")
