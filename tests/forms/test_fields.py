@@ -120,8 +120,8 @@ def test_the_number_of_violations_is_limited() -> None:
 def test_unknown_keys_are_found_at_every_depth() -> None:
     """Each unknown key comes with the most similar known key."""
     data = {"flagg": True, "lines": [{"name": "a"}, {"name": "b", "ammount": 5}]}
-    found = [key.violation() for key in unknown_keys(SampleForm(), data)]
-    assert [(violation.path, violation.nearest) for violation in found] == [
+    unknown = [key.violation() for key in unknown_keys(SampleForm(), data)]
+    assert [(violation.path, violation.nearest) for violation in unknown] == [
         ("flagg", "flag"),
         ("lines[1].ammount", "amount"),
     ]

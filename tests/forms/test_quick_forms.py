@@ -63,21 +63,21 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 def field_values(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
     """Generate values that the field probably accepts; with ``is_wild``, often invalid ones."""
     if isinstance(field, Choice):
-        found: st.SearchStrategy[Any] = st.sampled_from(field.choices)
+        valid: st.SearchStrategy[Any] = st.sampled_from(field.choices)
     elif isinstance(field, Items):
-        found = st.lists(
+        valid = st.lists(
             field_values(field.inner, is_wild=is_wild), min_size=field.least, max_size=field.most or 2
         )
     elif isinstance(field, FormPart):
-        found = form_bodies(field.schema, is_wild=is_wild)
+        valid = form_bodies(field.schema, is_wild=is_wild)
     elif isinstance(field, Anything) and isinstance(field.value_field, FormPart):
         names = st.sampled_from(["ORD-03", "ValidationError", "NotFound"])
-        found = st.dictionaries(names, field_values(field.value_field, is_wild=is_wild), max_size=2)
+        valid = st.dictionaries(names, field_values(field.value_field, is_wild=is_wild), max_size=2)
     elif isinstance(field, Text) and field.validators:
-        found = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
+        valid = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
     else:
-        found = SAMPLES[type(field)]
-    return st.one_of(found, found, found, found, ODD) if is_wild else found
+        valid = SAMPLES[type(field)]
+    return st.one_of(valid, valid, valid, valid, ODD) if is_wild else valid
 
 
 def form_bodies(form: Any, *, is_wild: bool) -> st.SearchStrategy[dict[str, Any]]:

@@ -117,7 +117,7 @@ def fill_long_event(project: Project, count: int) -> int:
     (event,) = project.events.events_after(before)
     assert event.data == {"name": TOO_LONG_REMARK, "aliases": TOO_LONG_REMARK, "mode": "live"}
     project.events.publish("settings", name="x" * (count - EXCESS))
-    return max(len(found.data["name"]) for found in project.events.events_after(before))
+    return max(len(event.data["name"]) for event in project.events.events_after(before))
 
 
 def fill_scan_forms(project: Project, count: int) -> int:
@@ -174,8 +174,8 @@ FILLS: dict[str, Fill] = {
 
 def limit_of(subject: str) -> int:
     """Return the limit of a subject from the table that users read."""
-    (found,) = [limit.maximum for limit in LIMITS if limit.subject == subject]
-    return found
+    (maximum,) = [limit.maximum for limit in LIMITS if limit.subject == subject]
+    return maximum
 
 
 @pytest.mark.parametrize("subject", FILLS)

@@ -93,17 +93,17 @@ def test_every_call_has_an_example_that_fits_its_shape() -> None:
 
 def test_every_query_parameter_is_described() -> None:
     """Each query parameter has a description, and its allowed values where they are limited."""
-    found = {}
+    schemas = {}
     for method, path, operation in operations():
         for parameter in operation["parameters"]:
             if parameter["in"] == "query":
                 assert parameter["description"], (method, path, parameter)
-                found[path, parameter["name"]] = parameter["schema"]
-    assert found["/v1/orders/{order_id}/", "fields[]"]["items"]["enum"] == [
+                schemas[path, parameter["name"]] = parameter["schema"]
+    assert schemas["/v1/orders/{order_id}/", "fields[]"]["items"]["enum"] == [
         "order_line_details",
         "amount_details",
     ]
-    assert "completed" in found["/control/wait/", "status"]["enum"]
+    assert "completed" in schemas["/control/wait/", "status"]["enum"]
 
 
 def test_the_description_has_the_public_url() -> None:
@@ -133,10 +133,10 @@ def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
             yield from references(inner)
 
     for reference in set(references(document)):
-        found = document
+        node = document
         for key in reference.removeprefix("#/").split("/"):
-            assert key in found, reference
-            found = found[key]
+            assert key in node, reference
+            node = node[key]
 
 
 def test_responses_without_json_are_described() -> None:
@@ -171,7 +171,7 @@ def strict_operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "operation"), list(strict_operations()), ids=lambda found: str(found)[:60]
+    ("method", "path", "operation"), list(strict_operations()), ids=lambda value: str(value)[:60]
 )
 def test_unknown_keys_are_described_as_they_are_treated(
     sandbox: Sandbox, method: str, path: str, operation: dict[str, Any]
@@ -201,8 +201,8 @@ def with_another_key(example: Any) -> Iterator[Any]:
 def test_a_misspelled_clock_gets_a_suggestion(server: Server) -> None:
     """A misspelled ``clock`` is reported with the correct key, although only new projects have it."""
     answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
-    (found,) = answer.json()["error"]["violations"]
-    assert (found["path"], found["nearest"]) == ("clok", "clock")
+    (violation,) = answer.json()["error"]["violations"]
+    assert (violation["path"], violation["nearest"]) == ("clok", "clock")
 
 
 REFUSALS_WITHOUT_EXAMPLE = {  # needs two concurrent clients, a control token or a year of payments

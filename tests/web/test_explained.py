@@ -231,13 +231,13 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
 
 def paths(form: Form, before: str = "") -> list[str]:
     """Return every path that a form can refuse."""
-    found = []
+    collected = []
     for name, field in form.load_fields.items():
-        found.append(f"{before}{name}")
+        collected.append(f"{before}{name}")
         inner = field.inner if isinstance(field, fields.List) else field
         if isinstance(inner, fields.Nested) and isinstance(inner.schema, Form):
-            found += paths(inner.schema, f"{before}{name}.")
-    return found
+            collected += paths(inner.schema, f"{before}{name}.")
+    return collected
 
 
 APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()

@@ -28,7 +28,7 @@ def patterns() -> Iterator[Pattern[Any]]:
         if not module.name.endswith("__main__"):
             import_module(module.name)
     gc.unfreeze()  # a server may have frozen them, which hides them from the collector
-    yield from (found for found in gc.get_objects() if isinstance(found, Pattern))
+    yield from (value for value in gc.get_objects() if isinstance(value, Pattern))
 
 
 def test_patterns_take_linear_time() -> None:
@@ -50,9 +50,9 @@ def test_patterns_take_linear_time() -> None:
         "a.",
         "[.,",
     ]
-    found = list(patterns())
-    assert len(found) > 8
-    for pattern in found:
+    all_patterns = list(patterns())
+    assert len(all_patterns) > 8
+    for pattern in all_patterns:
         for piece in pieces:
             text: Any = (piece * LENGTH)[:LENGTH] + "!"
             hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
@@ -138,8 +138,8 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
 def test_validation_stops_at_the_hundredth_violation(sandbox: Sandbox, body: dict[str, Any]) -> None:
     """Validation stops after the hundredth violation."""
     expect_quick(sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
-    found = sandbox.patch("/control/project/", {f"unknown{number}": 1 for number in range(VALUES)})
-    assert len(violations(expect_quick(found))) == 100
+    response = sandbox.patch("/control/project/", {f"unknown{number}": 1 for number in range(VALUES)})
+    assert len(violations(expect_quick(response))) == 100
 
 
 def test_the_journal_truncates_long_paths(sandbox: Sandbox) -> None:

@@ -18,8 +18,8 @@ def send(sandbox: Sandbox, body: bytes, **headers: str) -> requests.Response:
 
 def count(sandbox: Sandbox) -> int:
     """Count the requests for orders that were answered with 201."""
-    found: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
-    return found
+    number: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
+    return number
 
 
 @pytest.mark.rule("SET-08", "SET-03")
@@ -98,17 +98,17 @@ WRONG: dict[str, Any] = {
 def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     """Each violation has its path and, if there is a list, the allowed values."""
     error = refused(sandbox.post("/v1/orders/", WRONG), 400, "ValidationError")
-    assert {found["path"] for found in error["violations"]} == set(WRONG)
+    assert {violation["path"] for violation in error["violations"]} == set(WRONG)
     assert {"path": "currency", "message": "must be a string"} in error["violations"]
     error = refused(sandbox.create({"payment_method": "cash"}, currency="USD"), 400, "ValidationError")
-    allowed = {found["path"]: found["allowed"] for found in error["violations"]}
+    allowed = {violation["path"]: violation["allowed"] for violation in error["violations"]}
     assert allowed["currency"] == ["EUR"]
     assert "credit-card" in allowed["transactions[0].payment_method"]
     assert "currency" in error["value"]
     error = refused(
         sandbox.create({"payment_method": "cash"}, amount="5", currency=...), 400, "ValidationError"
     )
-    paths = {found["path"] for found in error["violations"]}
+    paths = {violation["path"] for violation in error["violations"]}
     assert paths == {"amount", "currency", "transactions[0].payment_method"}
 
 
@@ -119,7 +119,7 @@ def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str, value: Any) 
     answer = sandbox.create(**{path: value})
     if answer.status_code != 201:
         error = refused(answer, 400, "ValidationError")
-        assert all(found["path"].startswith(path) for found in error["violations"])
+        assert all(violation["path"].startswith(path) for violation in error["violations"])
 
 
 @pytest.mark.rule("SET-09")

@@ -39,8 +39,8 @@ def test_a_clock_can_run_at_a_rate(watched: Sandbox, shop: Shop) -> None:
     running = watched.patch("/control/clock/", {"mode": "running", "rate": 86_400}).json()
     assert (running["mode"], running["rate"]) == ("running", 86_400)
     assert delivered.wait(5)
-    found = watched.read(order)
-    assert (found["status"], found["modified"]) == ("expired", "2026-03-01T12:30:00.000000+00:00")
+    expired = watched.read(order)
+    assert (expired["status"], expired["modified"]) == ("expired", "2026-03-01T12:30:00.000000+00:00")
     frozen = watched.patch("/control/clock/", {"mode": "frozen"}).json()
     assert frozen["now"] > "2026-03-01T12:30"
     assert watched.now() == frozen["now"]

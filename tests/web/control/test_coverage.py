@@ -24,10 +24,10 @@ def test_each_cell_names_its_orders(sandbox: Sandbox) -> None:
     sandbox.acted(declined, "customer fail")
     sandbox.post(f"/v1/orders/{declined['id']}/refunds/", {"amount": 5})
     (refused,) = sandbox.get("/control/journal/?status=409").json()["items"]
-    found = read_cells(sandbox)
-    assert found["credit-card"] == {"paid": [second["id"], paid["id"]]}
-    assert found["wallet-web"] == {"declined": [declined["id"]]}
-    assert found["refusals"] == {"SET-49": [refused["id"]]}
+    covered = read_cells(sandbox)
+    assert covered["credit-card"] == {"paid": [second["id"], paid["id"]]}
+    assert covered["wallet-web"] == {"declined": [declined["id"]]}
+    assert covered["refusals"] == {"SET-49": [refused["id"]]}
     coverage = sandbox.get("/control/coverage/").json()
     count = sum(len(row["cells"]) for row in coverage["items"] if row["group"] == "method")
     assert coverage["percent"] == round(100 * 2 / count, 1)

@@ -28,8 +28,8 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
     assert items[1]["request"] is None
 
     def count(query: str) -> int:
-        found: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
-        return found
+        number: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
+        return number
 
     assert [count("method=GET"), count("path=/v1/orders"), count("status=400")] == [2, 2, 1]
     assert count(f"order_id={order['id']}") == 2

@@ -16,8 +16,8 @@ def list_orders(sandbox: Sandbox, **query: Any) -> list[dict[str, Any]]:
 
 def read_overview(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
     """Return the details of an order."""
-    found: dict[str, Any] = sandbox.get(f"/control/orders/{order['id']}/").json()
-    return found
+    overview: dict[str, Any] = sandbox.get(f"/control/orders/{order['id']}/").json()
+    return overview
 
 
 def test_orders_are_listed_newest_first(sandbox: Sandbox) -> None:
@@ -52,7 +52,7 @@ def test_webhooks_are_counted_by_state(watched: Sandbox, shop: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ({"status": "completed"}, ["paid"]),
         ({"status": "expired"}, []),
@@ -66,7 +66,7 @@ def test_webhooks_are_counted_by_state(watched: Sandbox, shop: Any) -> None:
         ({"status": "new", "limit": 1}, ["hosted"]),
     ],
 )
-def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], found: list[str]) -> None:
+def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], expected: list[str]) -> None:
     """The list can be filtered by status, method and text."""
     sandbox.pay(sandbox.place(card(), merchant_order_id="paid"))
     sandbox.place(
@@ -76,7 +76,7 @@ def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], found: list[s
         customer={"email_address": "ann@example.com"},
     )
     sandbox.place(merchant_order_id="hosted")
-    assert [row["merchant_order_id"] for row in list_orders(sandbox, **query)] == found
+    assert [row["merchant_order_id"] for row in list_orders(sandbox, **query)] == expected
 
 
 def test_pages_follow_each_other(sandbox: Sandbox) -> None:
@@ -128,15 +128,15 @@ def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
     order = watched.pay(watched.place(card()))
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
     watched.settle()
-    found = read_overview(watched, order)
-    assert found["order"] == watched.read(order)
-    assert [decision["scenario"] for decision in found["decisions"]] == ["of-the-test"]
-    assert [(row["id"], row["actions"]["processor"]) for row in found["refunds"]] == [
+    overview = read_overview(watched, order)
+    assert overview["order"] == watched.read(order)
+    assert [decision["scenario"] for decision in overview["decisions"]] == ["of-the-test"]
+    assert [(row["id"], row["actions"]["processor"]) for row in overview["refunds"]] == [
         (refund["id"], ["settle", "fail"])
     ]
-    assert [(due["kind"], due["order_id"]) for due in found["agenda"]] == [("action", refund["id"])]
-    assert {webhook["order_id"] for webhook in found["webhooks"]} == {order["id"], refund["id"]}
-    (page,) = found["pages"]
+    assert [(due["kind"], due["order_id"]) for due in overview["agenda"]] == [("action", refund["id"])]
+    assert {webhook["order_id"] for webhook in overview["webhooks"]} == {order["id"], refund["id"]}
+    (page,) = overview["pages"]
     assert order["id"] in page
     assert read_overview(watched, other)["agenda"][0]["order_id"] == other["id"]
 
@@ -158,9 +158,9 @@ def test_rules_are_counted(sandbox: Sandbox) -> None:
     rule = {"when": {"amount": 5}, "then": {"customer": "pays"}}
     sandbox.scenario({"when": {"amount": 4}, "then": {"customer": "fails"}}, rule)
     sandbox.place(card(), amount=5)
-    found = sandbox.get("/control/scenarios/of-the-test/").json()
-    assert [(rule["rule"], rule["uses"]) for rule in found["rules"]] == [(0, 0), (1, 1)]
-    assert (found["is_active"], found["rules"][1]["then"]) == (True, {"customer": "pays"})
+    scenario = sandbox.get("/control/scenarios/of-the-test/").json()
+    assert [(rule["rule"], rule["uses"]) for rule in scenario["rules"]] == [(0, 0), (1, 1)]
+    assert (scenario["is_active"], scenario["rules"][1]["then"]) == (True, {"customer": "pays"})
     ready = sandbox.get("/control/scenarios/second-try-works/").json()
     assert (ready["is_active"], {rule["uses"] for rule in ready["rules"]}) == (False, {0})
     refused(sandbox.get("/control/scenarios/no-such/"), 404, "NotFound")

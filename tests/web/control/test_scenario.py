@@ -78,7 +78,7 @@ def test_a_wrong_scenario_is_refused_whole(sandbox: Sandbox, document: Any, path
 
 def test_a_misspelled_key_gets_a_hint(sandbox: Sandbox) -> None:
     """The message suggests the most similar key."""
-    found = violations(
+    messages = violations(
         sandbox.put("/control/scenario/", {"name": "x", "rules": [{"then": {"custmer": "pays"}}]})
     )
-    assert "did you mean 'customer'?" in found["rules[0].then.custmer"]
+    assert "did you mean 'customer'?" in messages["rules[0].then.custmer"]

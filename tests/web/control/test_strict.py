@@ -54,7 +54,9 @@ def test_an_unexpected_body_is_refused(sandbox: Sandbox, method: str, path: str)
     path = path.replace("{delivery_id}", "x")
     order = sandbox.place(card())
     answer = sandbox.call(method, path, {"keep": "orders"})
-    assert [found["path"] for found in refused(answer, 400, "ValidationError")["violations"]] == ["keep"]
+    assert [violation["path"] for violation in refused(answer, 400, "ValidationError")["violations"]] == [
+        "keep"
+    ]
     assert sandbox.read(order)["status"] == "new"
     assert sandbox.call(method, path, {}).status_code in (200, 404)
 

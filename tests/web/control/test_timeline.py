@@ -82,8 +82,8 @@ def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> No
 def cause_of(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
     """Return the entry that caused a status."""
     (status_entry,) = [item for item in items if item["kind"] == "status" and item["label"] == status]
-    (found,) = [item for item in items if item["id"] == status_entry["cause"]]
-    return found
+    (cause,) = [item for item in items if item["id"] == status_entry["cause"]]
+    return cause
 
 
 @pytest.mark.parametrize(

@@ -101,16 +101,16 @@ def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
         order = watched.place(card())
         watched.pay(order)
         watched.advance("PT1M")
-        found: list[tuple[str, dict[str, Any]]] = []
-        while not found or found[-1][0] != "clock":
-            found.append(next(stream))
-    statuses = [(data["before"], data["after"]) for kind, data in found if kind == "status"]
+        events: list[tuple[str, dict[str, Any]]] = []
+        while not events or events[-1][0] != "clock":
+            events.append(next(stream))
+    statuses = [(data["before"], data["after"]) for kind, data in events if kind == "status"]
     assert statuses == [(None, "new"), ("new", "processing"), ("processing", "completed")]
-    requests_seen = [data for kind, data in found if kind == "request"]
+    requests_seen = [data for kind, data in events if kind == "request"]
     created = {"method": "POST", "path": "/v1/orders/", "status": 201, "order_id": order["id"], "rule": None}
     assert created.items() <= requests_seen[0].items()
-    assert [data["state"] for kind, data in found if kind == "webhook"] == ["delivered", "delivered"]
-    assert all(data.get("order_id", order["id"]) == order["id"] for _, data in found)
+    assert [data["state"] for kind, data in events if kind == "webhook"] == ["delivered", "delivered"]
+    assert all(data.get("order_id", order["id"]) == order["id"] for _, data in events)
 
 
 @pytest.mark.rule("CTL-22")

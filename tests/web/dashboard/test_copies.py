@@ -21,9 +21,9 @@ from tests.support.suites import passed, suite
 def read_block(sandbox: Sandbox, order: dict[str, Any], name: str) -> str:
     """Return the text of a block on the page of an order."""
     page = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
-    found = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', page, re.DOTALL)
-    assert found is not None
-    return unescape(found[1])
+    block = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', page, re.DOTALL)
+    assert block is not None
+    return unescape(block[1])
 
 
 def paid_later(sandbox: Sandbox) -> dict[str, Any]:

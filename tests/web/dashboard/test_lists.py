@@ -18,12 +18,12 @@ from tests.support.shop import Shop
 @pytest.mark.parametrize("text", ["12.95", "zoe", "ZOË", "shop-1", "completed"])
 def test_orders_are_found(sandbox: Sandbox, text: str) -> None:
     """Orders are found by amount, number, status and name, without accents or capitals."""
-    found = sandbox.pay(
+    match = sandbox.pay(
         sandbox.place(card(), amount=1295, merchant_order_id="shop-1", customer={"first_name": "Zoë"})
     )
     other = sandbox.place(card(), amount=2000)
     page = Dashboard(sandbox).open(f"orders/?text={text}")
-    assert f"order-{found['id']}" in page.ids
+    assert f"order-{match['id']}" in page.ids
     assert f"order-{other['id']}" not in page.ids
 
 

@@ -19,10 +19,10 @@ def moments(sandbox: Sandbox, order: dict[str, Any]) -> Iterator[str]:
     """Return the part of an order's page about each moment, in order."""
     for number in count(1):
         page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={number}").answer.text
-        found = MOMENT.search(page)
-        if found is None:
+        moment = MOMENT.search(page)
+        if moment is None:
             return
-        yield found[0]
+        yield moment[0]
 
 
 def money(text: str) -> dict[str, str]:

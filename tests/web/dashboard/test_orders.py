@@ -85,9 +85,13 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
         "shop-2",
     ]
     assert "shop-3" not in page.ids["orders"]
-    for query, found in (("text=PAID", "paid"), ("status=completed", "paid"), ("method=credit-card", "paid")):
+    for query, expected in (
+        ("text=PAID", "paid"),
+        ("status=completed", "paid"),
+        ("method=credit-card", "paid"),
+    ):
         page = browser.open(f"orders/?{query}")
-        assert found in page.ids["orders"]
+        assert expected in page.ids["orders"]
         assert "shop-50" not in page.ids["orders"]
     assert "no-match" in browser.open("orders/?text=nothing").ids
 

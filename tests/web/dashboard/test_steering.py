@@ -167,12 +167,16 @@ def test_settings_are_changed(sandbox: Sandbox) -> None:
     assert sandbox.get("/control/project/").json()["settings"] == before
     changes = {"name": "Kousen", "mode": "live", "aliases": '{"mine": "wallet-web"}', "absolute_urls": "1"}
     browser.send(form, {**changes, "payment_methods": ["credit-card", "wallet-web"]}, page)
-    found = sandbox.get("/control/project/").json()["settings"]
-    assert (found["name"], found["mode"], found["aliases"]) == ("Kousen", "live", {"mine": "wallet-web"})
-    assert (found["absolute_urls"], found["payment_methods"]) == (True, ["credit-card", "wallet-web"])
+    settings = sandbox.get("/control/project/").json()["settings"]
+    assert (settings["name"], settings["mode"], settings["aliases"]) == (
+        "Kousen",
+        "live",
+        {"mine": "wallet-web"},
+    )
+    assert (settings["absolute_urls"], settings["payment_methods"]) == (True, ["credit-card", "wallet-web"])
     wrong = browser.send(form, {"webhook_url": "ftp://x", "name": "Other"}, page, 400)
     assert "error-webhook_url" in wrong.ids
-    assert sandbox.get("/control/project/").json()["settings"] == found
+    assert sandbox.get("/control/project/").json()["settings"] == settings
 
 
 def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:

@@ -79,8 +79,8 @@ def test_the_tester_chooses_what_the_bank_answers(
     step = payer.press(payer.open(payment_page(order)), "pay", card="challenge-configurable")
     assert {"pay", "fail", "unavailable", "cancel"} <= step.buttons
     payer.press(step, answer)
-    found = live.read(order)["transactions"][0]
-    assert (found["status"], found.get("reason")) == (status, reason)
+    attempt = live.read(order)["transactions"][0]
+    assert (attempt["status"], attempt.get("reason")) == (status, reason)
 
 
 WRONG_CARDS = [

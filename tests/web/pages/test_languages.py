@@ -74,9 +74,9 @@ def test_no_phrase_is_missing() -> None:
     english = phrases(DEFAULT_TAG)
     placeholders = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
     for tag in ("nl", "nl-BE", "de", "fr-BE"):
-        found = phrases(tag)
-        assert found.keys() == english.keys()
-        for key, text in found.items():
+        translated = phrases(tag)
+        assert translated.keys() == english.keys()
+        for key, text in translated.items():
             assert text.strip(), (tag, key)
             assert sorted(re.findall(r"\{[a-z]*\}", text)) == placeholders[key], (tag, key)
 

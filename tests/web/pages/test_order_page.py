@@ -72,8 +72,8 @@ def test_after_a_failed_attempt_another_can_be_chosen(
     assert live.read(order)["status"] == "processing"
     payer.press(payer.press(page, "credit-card"), "pay")
     assert payer.arrived is not None
-    found = live.read(order)
-    assert (found["status"], len(found["transactions"])) == ("completed", 2)
+    final = live.read(order)
+    assert (final["status"], len(final["transactions"])) == ("completed", 2)
 
 
 ENDED: list[tuple[str, Callable[[Sandbox, dict[str, Any]], Any]]] = [

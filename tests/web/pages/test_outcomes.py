@@ -115,20 +115,20 @@ def test_results_other_than_payments_are_named(
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "shown"),
+    ("status", "is_notified", "counts"),
     [(204, True, "2 / 2"), (500, False, "0 / 2: HTTP 500")],
     ids=["takes", "refuses"],
 )
 def test_the_result_says_whether_the_shop_was_notified(
-    watched: Sandbox, shop: Shop, status: int, said: bool, shown: str
+    watched: Sandbox, shop: Shop, status: int, is_notified: bool, counts: str
 ) -> None:
     """The page shows the shop's responses and claims a notification only if they succeeded."""
     shop.answer = lambda received: status
     order = watched.pay(watched.place(card()))
     assert watched.get("/control/wait/?idle=1").status_code == 200
     page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
-    assert page.ids["webhooks"] == shown
-    assert (ENGLISH.say("paid_text") in page.text) is said
+    assert page.ids["webhooks"] == counts
+    assert (ENGLISH.say("paid_text") in page.text) is is_notified
 
 
 def test_an_outdated_tab_links_to_the_current_attempt(sandbox: Sandbox, payer: Payer) -> None:
@@ -152,7 +152,10 @@ def test_a_return_to_the_shop_is_recorded(live: Sandbox) -> None:
     payer.open(f"{live.url}{back}")
     assert payer.arrived is not None
     assert payer.arrived.startswith("http://shop.example/thanks?order_id=")
-    assert [taken["action"] for taken in live.get("/control/actions/").json()["items"]] == ["visit", "return"]
+    assert [action["action"] for action in live.get("/control/actions/").json()["items"]] == [
+        "visit",
+        "return",
+    ]
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
     assert live.http.get(url, allow_redirects=False, timeout=5).status_code == 404

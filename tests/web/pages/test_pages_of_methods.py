@@ -45,8 +45,8 @@ def test_a_slow_screening_has_a_page(live: Sandbox, payer: Payer) -> None:
     live.scenario({"then": {"screening": "needs-time", "after": "P1D"}})
     hosted = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
     page = payer.press(payer.open(order_page(hosted)), "pay-later-a")
-    found = live.read(hosted)["transactions"][-1]
-    assert found["status"] == "pending"
+    attempt = live.read(hosted)["transactions"][-1]
+    assert attempt["status"] == "pending"
     live.acted(hosted, "screening approve")
     page = payer.open(payment_page(live.read(hosted)))
     payer.press(page, "pay")

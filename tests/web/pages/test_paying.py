@@ -105,10 +105,10 @@ def test_four_routes_lead_to_one_event_log(
             if "code" in page.ids and button == "pay":
                 page = payer.open(f"{payment_page(order)}scan/")
             payer.press(page, button)
-        found = sandbox.read(order)
+        final = sandbox.read(order)
         return (
-            found["status"],
-            [{**attempt, "reason": None} for attempt in found["transactions"]],
+            final["status"],
+            [{**attempt, "reason": None} for attempt in final["transactions"]],
             sorted(webhook["order_id"] for webhook in sandbox.webhooks()),
         )
 
