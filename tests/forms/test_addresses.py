@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from payment_sandbox.forms.addresses import URL_LENGTH_MAX, url_problem
 
-NASTY = st.text(
+HOSTILE_TEXTS = st.text(
     st.sampled_from("ab0189.-_~%:/?#[]@!$&'()*+,;=<>\"{}|^`․。．①ß☃é\u00ad\u200d٣İxn"), max_size=12
 )
-HOSTS = st.one_of(NASTY, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
+HOSTS = st.one_of(HOSTILE_TEXTS, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(HOSTS, NASTY)
+@given(HOSTS, HOSTILE_TEXTS)
 def test_accepted_addresses_suit_the_http_client(host: str, rest: str) -> None:
     """The HTTP client accepts every address that the sandbox accepts."""
     url = f"http://{host}/{rest}"

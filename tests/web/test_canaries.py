@@ -89,7 +89,7 @@ class Leak(NamedTuple):
     secrets: list[str]
 
 
-class Flood:
+class CanaryClient:
     """A client that sends canaries to a server and searches all its outputs for them."""
 
     def __init__(
@@ -270,12 +270,12 @@ def is_repeated(where: str) -> bool:
 
 
 @pytest.fixture
-def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Flood]:
+def canary_client(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[CanaryClient]:
     """A server of its own, with one project that has a record of every kind."""
     state = tmp_path / "state" / "state.db"
     state.parent.mkdir()
     with caplog.at_level(logging.INFO), make_server(state=state) as server:
-        client = Flood(server, Sandbox(server, webhook_url=shop.url), state, caplog)
+        client = CanaryClient(server, Sandbox(server, webhook_url=shop.url), state, caplog)
         with client.project.events.watching():
             client.prepare(shop)
             yield client
@@ -284,63 +284,65 @@ def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Itera
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_no_secret_of_a_call_leaks(flood: Flood) -> None:
+def test_no_secret_of_a_call_leaks(canary_client: CanaryClient) -> None:
     """A secret in any field, name, body, query, path or header of a call appears in no output."""
-    for rule, method, facts in flood.routes():
+    for rule, method, facts in canary_client.routes():
         if facts.reads is not None:
-            flood.fill_fields(rule, method, facts, repeated=False)
-        flood.fill_other_parts(rule, method, facts)
-    flood.sandbox.settle()
-    flood.search_everywhere(repeated=False)
-    assert flood.leaks == []
-    assert flood.sent > 1000, "too few requests"
+            canary_client.fill_fields(rule, method, facts, repeated=False)
+        canary_client.fill_other_parts(rule, method, facts)
+    canary_client.sandbox.settle()
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
+    assert canary_client.sent > 1000, "too few requests"
 
 
 @pytest.mark.rule("CTL-29")
-def test_no_secret_of_a_form_stays(flood: Flood) -> None:
+def test_no_secret_of_a_form_leaks(canary_client: CanaryClient) -> None:
     """A secret in any form field of the dashboard and the payment pages appears in no output."""
-    flood.fill_forms()
-    flood.fill_forms(order_id=flood.ids["other_id"])
-    flood.sandbox.settle()
-    flood.search_everywhere(repeated=False)
-    assert flood.leaks == []
-    assert flood.sent > 200, "too few requests"
+    canary_client.fill_forms()
+    canary_client.fill_forms(order_id=canary_client.ids["other_id"])
+    canary_client.sandbox.settle()
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
+    assert canary_client.sent > 200, "too few requests"
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_repeated_texts_are_masked_in_records(flood: Flood) -> None:
+def test_repeated_texts_are_masked_in_records(canary_client: CanaryClient) -> None:
     """Orders, QR requests and settings repeat the merchant's texts; other records mask them."""
-    for rule, method, facts in flood.routes():
+    for rule, method, facts in canary_client.routes():
         if facts.reads is not None:
-            flood.fill_fields(rule, method, facts, repeated=True)
-    flood.sandbox.settle()
-    flood.leaks.clear()
-    flood.search_everywhere(repeated=True)
-    assert flood.leaks == []
+            canary_client.fill_fields(rule, method, facts, repeated=True)
+    canary_client.sandbox.settle()
+    canary_client.leaks.clear()
+    canary_client.search_everywhere(repeated=True)
+    assert canary_client.leaks == []
 
 
 @pytest.mark.rule("CTL-29", "CTL-10")
-def test_no_secret_of_a_snapshot_leaks(flood: Flood) -> None:
+def test_no_secret_of_a_snapshot_leaks(canary_client: CanaryClient) -> None:
     """A restored snapshot leaks no secret from any text but the merchant's own texts and addresses."""
     own = re.compile(
         r"\.(sent|client|order_lines|lines|description|merchant_order_id|dynamic_descriptor|url|return_url"
         r"|webhook_url|forward_to)\b(?!.*request)"
     )
-    flood.sandbox.post(f"/control/webhooks/{flood.ids['delivery_id']}/redeliver/")
-    document = flood.sandbox.get("/control/state/").json()
+    canary_client.sandbox.post(f"/control/webhooks/{canary_client.ids['delivery_id']}/redeliver/")
+    document = canary_client.sandbox.get("/control/state/").json()
     patterns: Mapping[str, tuple[str | int, ...]] = {
         re.sub(r"\.\d+", "[]", "".join(f".{step}" for step in path)): path for path in leaves(document)
     }
     tried = {pattern: path for pattern, path in patterns.items() if not own.search(pattern)}
     restored = 0
     for pattern, path in tried.items():
-        for name, value in flood.values.items():
-            answer = flood.send(
+        for name, value in canary_client.values.items():
+            answer = canary_client.send(
                 f"{pattern}: {name}", "PUT", "/control/state/", json=replaced(document, path, value)
             )
             restored += answer.ok
-            flood.search_text(f"{pattern}: {name}, then the state", flood.sandbox.get("/control/state/").text)
-    assert flood.leaks == []
+            canary_client.search_text(
+                f"{pattern}: {name}, then the state", canary_client.sandbox.get("/control/state/").text
+            )
+    assert canary_client.leaks == []
     assert restored > 10, "some snapshots were accepted"
 
 

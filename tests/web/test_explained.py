@@ -19,7 +19,7 @@ from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, 
 from tests.support.projects import made_registry
 
 
-def header(answer: requests.Response) -> tuple[str, str]:
+def read_explanation(answer: requests.Response) -> tuple[str, str]:
     """Return the rules and the possible calls."""
     rules, _, possible = answer.headers["Sandbox-Explain"].partition("; possible now: ")
     return rules, possible
@@ -51,7 +51,7 @@ def test_a_wrong_order_names_rule_and_choice(
     """The header names the rule and the allowed values, and the journal has the same rule."""
     answer = sandbox.create(**fields)
     assert answer.status_code == 400
-    rules, choice = header(answer)
+    rules, choice = read_explanation(answer)
     assert rules.startswith(f"{rule} {rule_texts()[rule]}")
     assert possible in choice
     (entry,) = sandbox.get("/control/journal/").json()["items"]
@@ -60,7 +60,7 @@ def test_a_wrong_order_names_rule_and_choice(
 
 def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
     """The header names each rule once, in the order of the violations."""
-    rules, _ = header(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
+    rules, _ = read_explanation(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
     assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
 
 
@@ -163,7 +163,7 @@ def test_a_refusal_names_rule_and_possible_calls(
     """The header names the calls that the order's state allows, with their limits."""
     answer = call(sandbox)
     assert answer.status_code == 409, answer.text
-    rules, choice = header(answer)
+    rules, choice = read_explanation(answer)
     assert rules == f"{rule} {rule_texts()[rule]}"
     assert choice.startswith(possible), choice
 
@@ -174,7 +174,7 @@ def test_possible_calls_succeed(sandbox: Sandbox) -> None:
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL}).status_code == 200
     answer = sandbox.delete(f"/v1/orders/{order['id']}/")
-    assert header(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
+    assert read_explanation(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
     assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201
 
 
@@ -183,21 +183,23 @@ def test_a_stale_etag_gets_the_current_one(sandbox: Sandbox) -> None:
     order = sandbox.place(card())
     answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
     etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
-    assert header(answer)[0].startswith("SET-33 ")
-    assert header(answer)[1].endswith(f"its ETag is {etag}")
+    assert read_explanation(answer)[0].startswith("SET-33 ")
+    assert read_explanation(answer)[1].endswith(f"its ETag is {etag}")
 
 
 def test_wrong_keys_and_paths_are_explained(sandbox: Sandbox) -> None:
     """Wrong keys and unknown orders, paths and methods are explained; unknown versions are not."""
     bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", timeout=10)
-    assert header(bare)[0].startswith("AUTH-01 ")
+    assert read_explanation(bare)[0].startswith("AUTH-01 ")
     other = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", auth=("nobody", ""), timeout=10)
-    assert header(other)[0].startswith("AUTH-02 ")
-    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
+    assert read_explanation(other)[0].startswith("AUTH-02 ")
+    assert read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
     order = sandbox.place()
-    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
-    assert header(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
-    assert header(sandbox.patch("/v1/orders/"))[1] == "POST"
+    assert (
+        read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
+    )
+    assert read_explanation(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
+    assert read_explanation(sandbox.patch("/v1/orders/"))[1] == "POST"
     old = requests.get(f"{sandbox.url}/v2/orders/", auth=(sandbox.key, ""), timeout=10)
     assert "Sandbox-Explain" not in old.headers
 
@@ -210,8 +212,8 @@ def test_a_fault_is_explained_as_a_fault(sandbox: Sandbox) -> None:
         {"when": {"nth": 3}, "then": {"rate_limit": "1/PT1S"}},
     ]
     sandbox.put("/control/faults/", {"faults": faults})
-    assert header(sandbox.create())[0].startswith("CTL-23 ")
-    assert header(sandbox.create(amount=0))[0].startswith("SET-11 ")
+    assert read_explanation(sandbox.create())[0].startswith("CTL-23 ")
+    assert read_explanation(sandbox.create(amount=0))[0].startswith("SET-11 ")
 
 
 def test_successful_calls_have_no_explanation(sandbox: Sandbox) -> None:
@@ -274,7 +276,9 @@ def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> N
     lines = [{"merchant_order_line_id": "one", "quantity": 1}]
     sandbox.take(order, "captures/orderlines", {"order_lines": lines})
     answer = sandbox.take(order, "captures/amount", {"amount": 1})
-    assert header(answer)[1].startswith("capture in full (500), void by amount up to 500, refund up to 500")
+    assert read_explanation(answer)[1].startswith(
+        "capture in full (500), void by amount up to 500, refund up to 500"
+    )
     assert sandbox.take(order, "captures").status_code == 200
 
 
@@ -282,7 +286,7 @@ def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) 
     """An invalid body is explained together with the order's state, which also refuses the call."""
     order = sandbox.place(card(capture_mode="manual"))
     answer = sandbox.take(order, "captures/amount", {"amount": 0})
-    assert header(answer)[1].startswith("fix amount; cancel, update")
+    assert read_explanation(answer)[1].startswith("fix amount; cancel, update")
 
 
 def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:

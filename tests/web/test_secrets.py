@@ -95,19 +95,19 @@ class ProjectOutputs(NamedTuple):
 
     def collect(self, *, with_orders: bool = False) -> dict[str, str]:
         """Return all records by name; snapshots and state files repeat orders unmasked."""
-        shown = {path: self.sandbox.get(path).text for path in CONTROL}
+        outputs = {path: self.sandbox.get(path).text for path in CONTROL}
         dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
         for view in VIEW_TITLES.keys() - {"orders"}:  # which shows orders as they were sent
-            shown[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
-        shown["events"] = self.watch.text()
+            outputs[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
+        outputs["events"] = self.watch.text()
         formatter = MaskedFormatter()
-        shown["log"] = "\n".join(map(formatter.format, self.log.records))
+        outputs["log"] = "\n".join(map(formatter.format, self.log.records))
         if with_orders:
-            shown["snapshot"] = self.sandbox.get("/control/state/").text
-            shown["state file"] = b"".join(path.read_bytes() for path in self.state.parent.iterdir()).decode(
-                errors="replace"
-            )
-        return shown
+            outputs["snapshot"] = self.sandbox.get("/control/state/").text
+            outputs["state file"] = b"".join(
+                path.read_bytes() for path in self.state.parent.iterdir()
+            ).decode(errors="replace")
+        return outputs
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def records(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Ite
         sandbox.http.close()
 
 
-def expect_none(shown: dict[str, str], *secrets: str) -> None:
+def expect_none(outputs: dict[str, str], *secrets: str) -> None:
     """Expect that none of the texts contains one of the secrets, even with separators between its digits."""
-    for name, text in shown.items():
+    for name, text in outputs.items():
         for secret in secrets:
             assert secret not in text, name
         digits = "".join(letter for letter in text if letter.isalnum())
@@ -216,8 +216,8 @@ def test_an_api_key_is_in_no_record(records: ProjectOutputs, shop: Shop) -> None
         sandbox.patch("/control/project/", {"mode": key}),
         repeat_in_response(sandbox, "1", shop),
     ]
-    shown = {"answers": "".join(answer.text + str(answer.headers) for answer in answers)}
-    expect_none({**shown, **records.collect(with_orders=True)}, key)
+    outputs = {"answers": "".join(answer.text + str(answer.headers) for answer in answers)}
+    expect_none({**outputs, **records.collect(with_orders=True)}, key)
 
 
 def test_other_data_is_not_masked(sandbox: Sandbox) -> None:
@@ -271,10 +271,10 @@ def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, 
                     sandbox.create(card(), description=text)
                 elif length == PATH_LENGTH_MAX:
                     sandbox.get("/v1/orders/" + (f"{text}/" if place == "path" else f"?{text}"))
-    shown = sandbox.get("/control/journal/").text
-    assert "aaaa" in shown
-    assert PAN[:10] not in shown
-    assert sandbox.key[:10] not in shown
+    outputs = sandbox.get("/control/journal/").text
+    assert "aaaa" in outputs
+    assert PAN[:10] not in outputs
+    assert sandbox.key[:10] not in outputs
 
 
 def resend(sandbox: Sandbox, **form: str) -> requests.Response:

@@ -12,7 +12,7 @@ from tests.support.shop import Shop
 from tests.support.wire import NOTICES_SHORT_BODIES
 
 
-def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+def set_fault(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
     """Set one fault for the matching requests."""
     answer = sandbox.put("/control/faults/", {"faults": [{"when": when, "then": then}]})
     assert answer.status_code == 200, answer.text
@@ -21,7 +21,7 @@ def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
 @pytest.mark.rule("CTL-23")
 def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
     """Only the second matching request is refused; the final slash is ignored."""
-    faults(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
+    set_fault(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
     order = sandbox.place(card())
     for _ in range(3):
         sandbox.read(order)
@@ -36,7 +36,7 @@ def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
 def test_a_fault_after_handling_loses_only_the_response(sandbox: Sandbox) -> None:
     """The capture succeeds although its response says that it failed."""
     order = sandbox.authorized()
-    faults(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
+    set_fault(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
     assert sandbox.take(order, "captures").status_code == 500
     sandbox.delete("/control/faults/")
     assert sandbox.read(order, "amount_details")["amount_details"]["captured"] == 2000
@@ -45,7 +45,7 @@ def test_a_fault_after_handling_loses_only_the_response(sandbox: Sandbox) -> Non
 @pytest.mark.rule("CTL-24")
 def test_an_answer_can_be_late(sandbox: Sandbox) -> None:
     """A fault with a latency delays the response in real time; the request succeeds."""
-    faults(sandbox, {"latency": 0.2})
+    set_fault(sandbox, {"latency": 0.2})
     started = perf_counter()
     assert sandbox.create(card()).status_code == 201
     assert 0.2 <= perf_counter() - started < 2
@@ -55,7 +55,7 @@ def test_an_answer_can_be_late(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("then", [{"reset": True}, {"hang": 0.1}])
 def test_a_connection_can_break_before_the_work(sandbox: Sandbox, then: dict[str, Any]) -> None:
     """The connection ends without a response, and no order is created."""
-    faults(sandbox, then, nth=1)
+    set_fault(sandbox, then, nth=1)
     with pytest.raises(requests.ConnectionError):
         sandbox.create(card())
     assert sandbox.agenda() == []
@@ -65,7 +65,7 @@ def test_a_connection_can_break_before_the_work(sandbox: Sandbox, then: dict[str
 @pytest.mark.rule("CTL-24")
 def test_an_answer_can_be_cut_off(sandbox: Sandbox) -> None:
     """Half of the response arrives, and the order exists."""
-    faults(sandbox, {"truncate": True}, nth=1)
+    set_fault(sandbox, {"truncate": True}, nth=1)
     raised, match = (
         (requests.exceptions.ChunkedEncodingError, "IncompleteRead")
         if NOTICES_SHORT_BODIES
@@ -79,7 +79,7 @@ def test_an_answer_can_be_cut_off(sandbox: Sandbox) -> None:
 @pytest.mark.rule("CTL-24")
 def test_requests_can_be_limited(sandbox: Sandbox) -> None:
     """The rate limit counts in sandbox time and ends when the clock has advanced."""
-    faults(sandbox, {"rate_limit": "2/PT1M"}, method="POST")
+    set_fault(sandbox, {"rate_limit": "2/PT1M"}, method="POST")
     assert [sandbox.create().status_code for _ in range(3)] == [201, 201, 429]
     assert refused(sandbox.create(), 429, "RateLimited")
     assert sandbox.create().headers["Retry-After"]
@@ -127,7 +127,7 @@ def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], pa
 )
 def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict[str, Any]) -> None:
     """The webhook is sent even if the response is lost, and the clock can advance."""
-    faults(watched, then, nth=1)
+    set_fault(watched, then, nth=1)
     with contextlib.suppress(requests.RequestException):
         watched.create(by("bank-transfer"))
     watched.settle()
@@ -135,7 +135,7 @@ def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict
 
 
 def test_the_journal_has_no_status_for_unhandled_requests(sandbox: Sandbox) -> None:
-    """An unhandled request without a response has no status; a handled one has the lost status."""
+    """An unhandled request has no status; one whose response was lost has that response's."""
     faults = [
         {"when": {"nth": 1}, "then": {"reset": True}},
         {"when": {"nth": 2}, "then": {"reset": True, "phase": "after"}},

@@ -41,7 +41,7 @@ def test_a_reset_discards_late_results(watched: Sandbox, shop: Shop) -> None:
     watched.place(by("bank-transfer"))
     assert arrived.wait(4)
     watched.post("/control/reset/")
-    watched.place(by("bank-transfer"))  # the same seed: the same ids as before the reset
+    watched.place(by("bank-transfer"))  # the same seed gives the same IDs as before the reset
     released.set()
     watched.settle()
     (delivery,) = watched.webhooks()

@@ -335,7 +335,7 @@ def test_same_bytes_over_http(shop: Shop, tmp_path: Path) -> None:
     "options", [{"in_process": True}, {"waits": False}], ids=["in-process", "before-response"]
 )
 def test_same_bytes_in_process_and_before_responses(shop: Shop, options: dict[str, Any]) -> None:
-    """Calls in process, and webhooks before the response, need no wait for webhooks."""
+    """Calls give the same bytes in process, and if webhooks precede responses."""
     first, second = record_play(shop, **options), record_play(shop, **options)
     assert differences(first, second) == []
     assert first.webhooks == second.webhooks

@@ -36,7 +36,7 @@ def continue_project(sandbox: Sandbox) -> str:
     """Continue the project and return the resulting responses without the project's IDs."""
     token = sandbox.get("/control/state/").json()["credentials"][0]["vault_token"]
     answers = [sandbox.create(details(recurring_type="recurring", vault_token=token))]
-    sandbox.settle()  # else an attempt could end before or during the advance
+    sandbox.settle()  # otherwise an attempt could end either before or during the advance
     answers.append(sandbox.post("/control/clock/advance/", {"by": "P8D"}))
     answers.append(sandbox.create(by("bank-transfer"), by="x"))
     sandbox.settle()

@@ -195,8 +195,8 @@ def test_calls_are_described_in_words(watched: Sandbox) -> None:
     base = f"/v1/orders/{order['id']}/"
     watched.post(f"{base}transactions/{attempt}/captures/amount/", {"amount": 500, "description": "x"})
     watched.post(f"{base}refunds/", {"amount": 100})
-    for odd in (10**4000, -(10**4000), True, "x", None, [1]):
-        watched.post(f"{base}refunds/", {"amount": odd})
+    for invalid_amount in (10**4000, -(10**4000), True, "x", None, [1]):
+        watched.post(f"{base}refunds/", {"amount": invalid_amount})
     history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
     for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
         assert words in history

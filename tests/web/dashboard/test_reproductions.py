@@ -100,7 +100,7 @@ def redelivers_by_hand(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.post(f"/control/webhooks/{newest['id']}/redeliver/")
 
 
-def captures_again(sandbox: Sandbox, shop: Shop) -> None:
+def captures_repeatedly(sandbox: Sandbox, shop: Shop) -> None:
     """Capture three times after all webhooks are answered, so no webhook explains the calls."""
     handling(sandbox, shop, shops.reads)
     order = shops.pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
@@ -110,7 +110,7 @@ def captures_again(sandbox: Sandbox, shop: Shop) -> None:
 
 
 REPRODUCED: Final[list[tuple[Story, str, ShopParts, ShopParts]]] = [
-    # what happened, the mistake, the wrong shop, and the right one
+    # story, mistake, wrong shop, right shop
     (shops.refunds_for_each_copy, "HOOK-10: Your shop refunded €5.00 four times", REFUNDS, REFUNDS_ONCE),
     (redelivers_by_hand, "HOOK-10: Your shop refunded €5.00 twice", REFUNDS, REFUNDS_ONCE),
     (shops.captures_everything_for_each_copy, "SET-47: Your shop captured", CAPTURES, CAPTURES_ONCE),
@@ -142,7 +142,7 @@ REPRODUCED: Final[list[tuple[Story, str, ShopParts, ShopParts]]] = [
     ),
 ]
 BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
-    # what happened, the mistake, and what a developer puts in place of the shop's wrong call
+    # story, mistake, the shop's wrong call, the developer's replacement
     (advised.misspells, "SET-12: The service does not know", "'custommer'", "'customer'"),
     (
         shops.captures_a_part_at_the_wrong_call,
@@ -169,7 +169,12 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
         "    sandbox.client.wait",
         "    sandbox.session.post(orders + order_id + '/refunds/')\n    sandbox.client.wait",
     ),
-    (captures_again, "SET-47: Your shop captured three times", "# Call your own code", "return\n    # Call"),
+    (
+        captures_repeatedly,
+        "SET-47: Your shop captured three times",
+        "# Call your own code",
+        "return\n    # Call",
+    ),
     (
         advised.polls,
         "HOOK-02: Your shop read the order at least",
@@ -269,7 +274,7 @@ def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path
     "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, advised.has_no_address]
 )
 def test_irreproducible_mistakes_offer_no_test(told: Sandbox, shop: Shop, story: Story) -> None:
-    """Mistakes that a test cannot reproduce offer none, such as concurrent clicks or a missing address."""
+    """Mistakes that depend on concurrency, another order or a missing address offer no test."""
     story(told, shop)
     browser = Dashboard(told)
     for row in told.get("/control/orders/").json()["items"]:

@@ -1,4 +1,4 @@
-"""The dashboard resends webhooks with changes, creates orders in a state, and stops clock moves."""
+"""The dashboard resends webhooks with changes, creates orders from recipes, and stops clock moves."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event

@@ -97,14 +97,14 @@ def create_refunded(live: Sandbox) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("make", "ending"),
+    ("create_order", "ending"),
     [(create_authorized, "authorized"), (create_invoiced, "invoice"), (create_refunded, "refunded")],
 )
 def test_results_other_than_payments_are_named(
-    live: Sandbox, make: Callable[[Sandbox], dict[str, Any]], ending: str
+    live: Sandbox, create_order: Callable[[Sandbox], dict[str, Any]], ending: str
 ) -> None:
     """An authorization, an invoice and a refund have their own result pages with the order's facts."""
-    order = make(live)
+    order = create_order(live)
     payer = Payer(live)
     url = f"{live.url}/pay/{live.project['project_id']}/{order['id']}/result/"
     page = payer.open(url)
