@@ -216,7 +216,7 @@ def run_modules(tmp_path: Path, modules: dict[str, str]) -> dict[str, str]:
     reports_by_name = {
         name: [report for report in reports if f"test_{name}.py:" in report] for name in modules
     }
-    return {name: "".join(report) for name, report in reports_by_name.items()}
+    return {name: "".join(texts) for name, texts in reports_by_name.items()}
 
 
 def test_a_copied_test_fails_for_the_wrong_shop_only(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
