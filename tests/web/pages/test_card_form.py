@@ -34,7 +34,7 @@ def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, n
 
 @pytest.mark.rule("CARD-06", "CARD-07", "CARD-08")
 @pytest.mark.parametrize(
-    ("name", "is_asked"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
+    ("name", "has_step"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
 )
 def test_the_cards_with_a_challenge_have_a_step_for_it(
     live: Sandbox, payer: Payer, name: str, has_step: bool
