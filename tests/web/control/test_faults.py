@@ -20,7 +20,7 @@ def set_fault(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
 
 @pytest.mark.rule("CTL-23")
 def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
-    """Only the second matching request is refused; the final slash is ignored."""
+    """Only the second matching request is refused; a trailing slash makes no difference."""
     set_fault(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
     order = sandbox.place(card())
     for _ in range(3):

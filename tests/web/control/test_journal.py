@@ -9,7 +9,7 @@ from tests.support.driver import NOBODY, START, Sandbox, card, refused
 
 @pytest.mark.rule("CTL-25")
 def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
-    """Filters are method, path, status and order; the final slash is ignored."""
+    """Filters are method, path, status and order; a trailing slash makes no difference."""
     order = sandbox.place(card())
     sandbox.read(order)
     sandbox.create(amount=0)

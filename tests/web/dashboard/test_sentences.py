@@ -141,7 +141,7 @@ def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
     }
     fields = {name.removeprefix("setting-") for name in page.ids if name.startswith("setting-")}
     assert examples.keys() == {*fields, *examples}
-    assert "Delete the project when unused for (empty: never)" in page.text
+    assert "Delete the project when unused for (leave empty for never)" in page.text
     form = next(form for form in page.forms if "name-sent" in form.fields)
     assert browser.send(form, examples, page).ids["notice"] == "Saved."
     settings: dict[str, Any] = sandbox.get("/control/project/").json()["settings"]
