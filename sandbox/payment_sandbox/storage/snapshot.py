@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import GeneratorType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import load, unknown_keys
@@ -320,12 +321,12 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    parts: dict[str, Any] = {
-        name: map(encode, value) if type(value) is tuple else encode(value)
-        for name, value in vars(replace(snapshot, settings=settings)).items()
+    values = vars(replace(snapshot, settings=settings))
+    decisions = _attempt_decisions(journal, snapshot.orders)
+    return {
+        name: map(encode, value) if type(value) in (tuple, GeneratorType) else encode(value)
+        for name, value in {**values, "decisions": decisions}.items()
     }
-    parts["decisions"] = map(encode, _attempt_decisions(journal, snapshot.orders))
-    return parts
 
 
 def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> Iterator[AttemptDecision]:
