@@ -23,7 +23,7 @@ def write_state_file(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def write_text(path: Path) -> None:
+def write_plain_text(path: Path) -> None:
     """Write some text."""
     path.write_text("orders: all of them\n" * 50)
 
@@ -136,7 +136,7 @@ WRONG = [
     (insert_wrong_deleted_keys, "is damaged: server.deleted"),
     (use_unknown_start_mode, "is damaged: identity.start.mode"),
     (share_key, "is damaged: identity"),
-    (write_text, "not a state file"),
+    (write_plain_text, "not a state file"),
     (write_other_database, "not a state file"),
     (write_later_version, "its format is 7, this server reads 3"),
     (truncate_file, "is damaged"),
