@@ -142,7 +142,7 @@ def test_extra_blocks_can_be_asked_for_one_by_one_or_together(sandbox: Sandbox) 
 
 @pytest.mark.rule("SET-18", "ORD-21")
 def test_a_choice_on_the_page_appends_a_transaction(sandbox: Sandbox) -> None:
-    """After a failed attempt the customer can choose chosen_again; the order lists both attempts."""
+    """After a failed attempt the customer can choose again; the order lists both attempts."""
     order = sandbox.place()
     assert "last_transaction_added" not in order
     sandbox.advance("PT1M")

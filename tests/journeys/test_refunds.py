@@ -14,7 +14,7 @@ def refund(sandbox: Sandbox, order: dict[str, Any], **body: Any) -> requests.Res
 
 
 def paid_order(sandbox: Sandbox, amount: int = 1000) -> dict[str, Any]:
-    """Return a paid_order card order."""
+    """Return a paid card order."""
     return sandbox.pay(sandbox.place(card(), amount=amount))
 
 
@@ -50,7 +50,7 @@ def test_a_refund_settles_when_the_scenario_says_so(sandbox: Sandbox) -> None:
 
 
 def test_a_refund_can_fail_at_once(sandbox: Sandbox) -> None:
-    """A refund without a delay fails at once, and its amount can be refunded retried."""
+    """A refund without a delay fails at once, and its amount can be refunded again."""
     order = paid_order(sandbox)
     sandbox.scenario({"when": {"refund": True}, "times": 1, "then": {"processor": "fails"}})
     assert refund(sandbox, order).json()["status"] == "error"

@@ -43,7 +43,7 @@ def create_and_scan(sandbox: Sandbox, **fields: Any) -> tuple[str, dict[str, Any
 
 @pytest.mark.rule("A52", "A53")
 def test_a_one_off_code_is_used_up_by_a_payment_that_fails(sandbox: Sandbox) -> None:
-    """After a failed payment, only a reusable code can be create_and_scan again."""
+    """After a failed payment, only a reusable code can be scanned again."""
     for is_one_off, status in ((True, 409), (False, 201)):
         code, order = create_and_scan(sandbox, one_off=is_one_off)
         sandbox.acted(order, "customer fail")
@@ -98,7 +98,7 @@ def test_details_of_lines_say_what_the_lines_say(sandbox: Sandbox) -> None:
 
 
 def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
-    """A create_and_scan payment has the default period of its method."""
+    """A scanned payment has the default period of its method."""
     _, order = create_and_scan(sandbox)
     assert order["transactions"][0]["expiration_period"] == "PT60M"
     wallet = sandbox.place({"payment_method": "wallet-qr"})

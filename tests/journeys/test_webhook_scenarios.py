@@ -10,7 +10,7 @@ from tests.support.shop import Received, Shop
 
 
 def set_webhook_effect(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
-    """Set a scenario with this set_webhook_effect on webhooks."""
+    """Set a scenario with this effect on webhooks."""
     sandbox.scenario(webhooks=[{"when": when, "then": then}])
 
 

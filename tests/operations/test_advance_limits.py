@@ -15,7 +15,7 @@ from tests.support.shop import Received, Shop
 
 @pytest.fixture
 def restless(watched: Sandbox, shop: Shop) -> Sandbox:
-    """A project whose shop creates order_again order for each webhook."""
+    """A project whose shop creates another order for each webhook."""
 
     def order_again(received: Received) -> int:
         body = {"currency": "EUR", "amount": 5, "transactions": [by("bank-transfer")]}

@@ -198,7 +198,7 @@ def crashes(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def works_before_it_answers(sandbox: Sandbox, shop: Shop) -> None:
-    """Work for longer than the timeout before shop_answering."""
+    """Work for longer than the timeout before answering."""
     handling(sandbox, shop, reads, lambda *_: Event().wait(6))
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()

@@ -320,7 +320,7 @@ def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], wor
 
 
 def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: Shop) -> None:
-    """An never_reads webhook of a refund has a finding of its own."""
+    """An unread webhook of a refund has a finding of its own."""
     sandbox.settings(webhook_url=shop.url)
     order = sandbox.place(card())
     sandbox.pay(order)
@@ -339,7 +339,7 @@ def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: S
 
 @pytest.mark.parametrize("path", ["/v1/orders/", "/v1/orders/{id}/refunds/"])
 def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: Shop, path: str) -> None:
-    """If the response with the id was lost, an never_reads webhook is no finding."""
+    """If the response with the id was lost, an unread webhook is no finding."""
     order = sandbox.place(card())
     sandbox.pay(order)
     sandbox.settings(webhook_url=shop.url)

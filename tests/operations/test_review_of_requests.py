@@ -32,7 +32,7 @@ def shop_sandbox(payment_sandbox: PaymentSandbox) -> PaymentSandbox:
 
 
 def only_finding(sandbox: PaymentSandbox) -> Finding:
-    """Return the only_finding finding."""
+    """Return the only finding."""
     (finding,) = sandbox.review()
     return finding
 
@@ -59,7 +59,7 @@ def test_keys_that_nobody_reads(shop_sandbox: PaymentSandbox) -> None:
 
 
 def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: PaymentSandbox) -> None:
-    """Read-only_finding keys of an order are not reported as unknown."""
+    """Read-only keys of an order are not reported as unknown."""
     order_id = create(shop_sandbox)
     url = f"{shop_sandbox.base_url}/v1/orders/{order_id}/"
     order = shop_sandbox.session.get(url).json()
@@ -110,7 +110,7 @@ def test_schemes_that_differ(
 
 
 def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
-    """A refused address is only_finding a hint, and does not make the review fail."""
+    """A refused address is only a hint, and does not make the review fail."""
     answer = payment_sandbox.session.post(
         f"{payment_sandbox.base_url}/v1/orders/", json={**ORDER, "webhook_url": "http://[bad"}
     )
@@ -184,7 +184,7 @@ def test_a_clean_review_and_one_that_is_not(shop_sandbox: PaymentSandbox) -> Non
 
 
 def test_a_long_error_of_a_library_is_cut(payment_sandbox: PaymentSandbox) -> None:
-    """The finding has only_finding the beginning of the error."""
+    """The finding has only the beginning of the error."""
 
     def fail(order_id: str) -> None:
         raise ConnectionError("\n".join(["x" * 300, *["a line of a library"] * 20]))

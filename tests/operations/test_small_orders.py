@@ -1,4 +1,4 @@
-"""Values that orders share are create_record in memory once."""
+"""Values that orders share are stored in memory once."""
 
 from typing import Any
 

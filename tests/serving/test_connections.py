@@ -54,7 +54,7 @@ def connect(server: Server, stack: ExitStack) -> socket.socket:
 
 
 def read_status(connection: socket.socket) -> int:
-    """Read a response server its end; return its status."""
+    """Read a response to its end; return its status."""
     answer = HTTPResponse(connection)
     answer.begin()
     answer.read()
@@ -62,7 +62,7 @@ def read_status(connection: socket.socket) -> int:
 
 
 def test_forgotten_connections_make_room(limited_server: Server) -> None:
-    """Three times the limit of connections are connection one after the other, and each gets a response."""
+    """Three times the limit of connections are opened one after the other, and each gets a response."""
     with ExitStack() as stack:
         for _ in range(3 * LIMIT):
             connect(limited_server, stack)

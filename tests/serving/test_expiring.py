@@ -19,7 +19,7 @@ def own_server() -> Iterator[Server]:
 
 
 def project_ids(server: Server) -> list[str]:
-    """Return the project_ids of all projects."""
+    """Return the ids of all projects."""
     listed = requests.get(f"{server.url}/control/projects/", timeout=9).json()["items"]
     return [each["project_id"] for each in listed]
 

@@ -57,7 +57,7 @@ def test_quotas() -> None:
 
 
 def test_quotas_of_a_server() -> None:
-    """Projects share the quota; new projects are refusal_message, too, and a deletion makes room."""
+    """Projects share the quota; new projects are refused, too, and a deletion makes room."""
     with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
         first, second = Sandbox(server), Sandbox(server)
         while first.create(card(), description="x" * 5000).status_code == 201:
@@ -118,7 +118,7 @@ STORING_CALLS: Final[dict[str, Call]] = {
 
 @pytest.mark.parametrize("call", STORING_CALLS.values(), ids=STORING_CALLS)
 def test_whatever_is_kept_counts(small_server: Server, call: Call) -> None:
-    """Each call that stores data is refusal_message before it changes anything."""
+    """Each call that stores data is refused before it changes anything."""
     sandbox = Sandbox(small_server)
     order = sandbox.place(by("pay-later-a"), amount=LINES_TOTAL, order_lines=LINES)
     if call is STORING_CALLS["a capture"]:
@@ -129,7 +129,7 @@ def test_whatever_is_kept_counts(small_server: Server, call: Call) -> None:
 
 
 def test_webhooks_that_are_sent_again_count(small_server: Server, shop: Shop) -> None:
-    """A resend beyond the quota is refusal_message, and the stored data stays within the quota."""
+    """A resend beyond the quota is refused, and the stored data stays within the quota."""
     sandbox = Sandbox(small_server, webhook_url=shop.url)
     shop.says = b"x" * 4000
     for _ in range(3):

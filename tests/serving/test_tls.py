@@ -1,4 +1,4 @@
-"""https: the sandbox's authority, certificate_file certificates, both schemes on one port, and trusted receivers."""
+"""https: the sandbox's authority, given certificates, both schemes on one port, and trusted receivers."""
 
 import socket
 import ssl
@@ -69,7 +69,7 @@ def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -
 
 
 def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> None:
-    """Addresses of pages use https; cookies are secure_server only over https."""
+    """Addresses of pages use https; cookies are secure only over https."""
     sandbox = Sandbox(secure_server, trusting_session(), absolute_urls=True)
     order = sandbox.place(card())
     page = order["transactions"][0]["payment_url"]

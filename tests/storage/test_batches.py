@@ -10,7 +10,7 @@ from payment_sandbox_company.batches import BATCH_MAX, Batches
 
 
 class BlockingWork:
-    """A batch function that blocks wait_until the test releases it."""
+    """A batch function that blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -27,7 +27,7 @@ class BlockingWork:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait wait_until a condition holds."""
+    """Wait until a condition holds."""
     for _ in range(1000):
         if condition():
             return

@@ -22,7 +22,7 @@ from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import NOON, again, check_file, comparable, with_server
+from tests.support.state_files import NOON, check_file, comparable, reconnect, with_server
 
 HOUR = timedelta(hours=1)
 
@@ -63,7 +63,7 @@ def test_a_server_comes_back_with_everything(tmp_path: Path, shop: Shop) -> None
     sandbox, before, order_id = with_server(state, use_server)
 
     def check_restored(server: Server) -> None:
-        restarted = again(sandbox, server)
+        restarted = reconnect(sandbox, server)
         after = restarted.get("/control/state/").json()
         assert comparable(after) == comparable(before)
         assert restarted.read(order_id)["flags"] == ["is-test", "has-refunds"]
@@ -78,7 +78,8 @@ def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> No
     state = tmp_path / "state.db"
     sandbox = with_server(state, Sandbox)
     assert (
-        with_server(state, lambda server: again(sandbox, server).get("/control/project/").status_code) == 200
+        with_server(state, lambda server: reconnect(sandbox, server).get("/control/project/").status_code)
+        == 200
     )
     assert sandbox.key.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert state.stat().st_mode & 0o077 == 0
@@ -100,7 +101,7 @@ def test_a_swapped_webhook_is_held_across_a_restart(tmp_path: Path, shop: Shop) 
     sandbox, first = with_server(state, swap)
 
     def place_second(server: Server) -> str:
-        restarted = again(sandbox, server)
+        restarted = reconnect(sandbox, server)
         order = restarted.place(card())
         restarted.acted(order, "customer visit")
         restarted.settle()
@@ -178,7 +179,7 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
 
     def read_both(server: Server) -> tuple[int, int]:
         deleted = requests.get(f"{server.url}/control/project/", auth=(gone.key, ""), timeout=5)
-        return deleted.status_code, len(again(fresh, server).agenda())
+        return deleted.status_code, len(reconnect(fresh, server).agenda())
 
     assert with_server(state, read_both) == (401, 0)
 

@@ -86,7 +86,7 @@ def describe(project: Project, text: str) -> None:
 
 
 def test_everything_is_counted(services: CountingServices, registry: Registry, project: Project) -> None:
-    """Added, changed and removed records, the agenda and the chosen settings are total_bytes."""
+    """Added, changed and removed records, the agenda and the chosen settings are counted."""
     expect_counted(services, project)
     describe(project, "x" * 3000)
     project.change_settings({"aliases": {"my-button": "credit-card"}})

@@ -71,7 +71,7 @@ def problems(sandbox: Sandbox, orders: list[str]) -> Iterator[str]:
 
 
 def test_an_open_page_must_close_at_some_time(sandbox: Sandbox) -> None:
-    """An order with_null an expiry is refused."""
+    """An order without an expiry is refused."""
     sandbox.place()
     snapshot = sandbox.get("/control/state/").json()
     snapshot["orders"][0]["expires_at"] = None

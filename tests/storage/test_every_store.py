@@ -110,7 +110,7 @@ def test_a_change_keeps_the_place_of_a_record(backend: Backend, project: Project
 
 
 def test_what_is_finished_is_deleted(backend: Backend, project: Project) -> None:
-    """Due agenda entries, and entries that they created obsolete, are deleted."""
+    """Due agenda entries, and entries that they made obsolete, are deleted."""
     assert state(project)["agenda"]
     advance_clock(project, {"by": "P40D"}, AdvanceLimits())
     rename_first_order(project, "later")
@@ -237,7 +237,7 @@ def test_the_journal_comes_back(backend: Backend, project: Project) -> None:
 def test_a_journal_goes_on_before_it_is_read(
     backend: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stored_history journal is read on first access, is retried after an error, and precedes new records."""
+    """The saved journal is read on first access, is retried after an error, and precedes new records."""
     if backend.stored is None:
         pytest.skip("nothing outlives the process")
     before, after = (

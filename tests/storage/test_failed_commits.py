@@ -12,7 +12,7 @@ from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
 from tests.support.servers import make_server
-from tests.support.state_files import again, snapshot_of
+from tests.support.state_files import reconnect, snapshot_of
 
 RULES = {
     "name": "of-the-test",
@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, write: str) -> None:
         assert after[1:] == before[1:]
         assert WRITES[write](sandbox, order).status_code in (200, 201)
     with make_server(state=state) as server:
-        restarted = again(sandbox, server)
+        restarted = reconnect(sandbox, server)
         assert restarted.get("/control/project/").status_code == 200
 
 

@@ -13,7 +13,7 @@ from tests.support.nursery import Nursery
 from tests.support.shop import Shop
 
 RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "3"))
-KILLS_PER_RUN = 26  # 208 in all, by default
+KILLS_PER_RUN = 26  # 78 in all by default
 CLIENTS = 4
 KEY = "sandbox-key"
 pytestmark = pytest.mark.prove
