@@ -184,9 +184,9 @@ def test_a_page_is_opened_in_a_browser(client: SandboxClient, monkeypatch: pytes
 def test_settings_keep_their_kind(client: SandboxClient) -> None:
     """Lists are separated by commas, a name may consist of digits, and null clears a setting."""
     invoke(client, "settings", "payment_methods=credit-card,wallet-web", "name=12", "webhook_url=null")
-    found = client.project()["settings"]
-    assert found["payment_methods"] == ["credit-card", "wallet-web"]
-    assert (found["name"], found["webhook_url"]) == ("12", None)
+    settings = client.project()["settings"]
+    assert settings["payment_methods"] == ["credit-card", "wallet-web"]
+    assert (settings["name"], settings["webhook_url"]) == ("12", None)
     assert "wallet-web" in invoke(client, "settings").output
 
 
@@ -194,9 +194,9 @@ def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
     """Faults of requests and of webhooks are added until they are cleared."""
     invoke(client, "faults", "method=POST", "path=/v1/orders/", "nth=2", "status=503")
     invoke(client, "faults", "--webhook", "status=completed", "answer=500")
-    found = client.call("GET", "/control/faults/")
-    assert found["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
-    assert found["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
+    active = client.call("GET", "/control/faults/")
+    assert active["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
+    assert active["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
     assert invoke(client, "faults", "--clear").output == "no faults\n"
 
 

@@ -78,9 +78,9 @@ def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> N
     facts = start_serve(
         serve, "--project", str(file), "--scenario", "second-try-works", "--webhook-url", "http://x.test/"
     )
-    found = requests.get(f"{facts['url']}/control/project/", auth=KEY, timeout=5).json()
-    assert (found["scenario"], found["settings"]["mode"]) == ("second-try-works", "live")
-    assert found["settings"]["webhook_url"] == "http://x.test/"
+    project = requests.get(f"{facts['url']}/control/project/", auth=KEY, timeout=5).json()
+    assert (project["scenario"], project["settings"]["mode"]) == ("second-try-works", "live")
+    assert project["settings"]["webhook_url"] == "http://x.test/"
     assert "ignored" not in facts
 
 
@@ -192,5 +192,5 @@ def test_every_option_has_a_variable(serve: Serve, monkeypatch: pytest.MonkeyPat
     for name, value in {"CLOCK": "frozen", "WEBHOOK_URL": "http://a.test/", "LOG_FORMAT": "json"}.items():
         monkeypatch.setenv(f"SANDBOX_{name}", value)
     _, first_line = serve()
-    found = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY, timeout=5).json()
-    assert (found["clock"]["mode"], found["settings"]["webhook_url"]) == ("frozen", "http://a.test/")
+    project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY, timeout=5).json()
+    assert (project["clock"]["mode"], project["settings"]["webhook_url"]) == ("frozen", "http://a.test/")

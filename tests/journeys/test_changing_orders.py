@@ -126,6 +126,6 @@ def test_if_match_guards_every_change(sandbox: Sandbox) -> None:
     etag = sandbox.get(f"{path}?fields[]=amount_details").headers["ETag"]
     taken = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": f'"other", {etag}'})
     assert taken.status_code == 200
-    stale_again = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": etag})
-    assert stale_again.status_code == 412
+    outdated = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": etag})
+    assert outdated.status_code == 412
     assert sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": "*"}).status_code == 200

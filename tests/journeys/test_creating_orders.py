@@ -169,9 +169,9 @@ def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
     """With unknown_fields reject, each is a violation that suggests the nearest known key."""
     sandbox = project(unknown_fields="reject")
     answer = sandbox.create(descripton="Socks", customer={"mail": "x"})
-    found = violations(answer)
-    assert found.keys() == {"descripton", "customer.mail"}
-    assert "did you mean 'description'?" in found["descripton"]
+    messages = violations(answer)
+    assert messages.keys() == {"descripton", "customer.mail"}
+    assert "did you mean 'description'?" in messages["descripton"]
 
 
 @pytest.mark.parametrize(

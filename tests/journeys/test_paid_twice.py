@@ -25,15 +25,15 @@ def expired_transfer(live: Sandbox) -> dict[str, Any]:
 
 def amounts(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, int]:
     """Return the order's amount details, after checking that they add up."""
-    read: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
-    assert read["captured"] + read["voided"] + read["remaining"] == read["original"]
-    return read
+    details: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
+    assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
+    return details
 
 
 def statuses(sandbox: Sandbox, order: dict[str, Any]) -> list[str]:
     """Return the statuses of the order and of its attempts."""
-    read = sandbox.read(order)
-    return [read["status"], *(attempt["status"] for attempt in read["transactions"])]
+    current = sandbox.read(order)
+    return [current["status"], *(attempt["status"] for attempt in current["transactions"])]
 
 
 def refundable(sandbox: Sandbox, order: dict[str, Any]) -> int:

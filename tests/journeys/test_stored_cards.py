@@ -40,9 +40,9 @@ def test_a_first_payment_stores_its_card(sandbox: Sandbox, use: str) -> None:
     sandbox.acted(order, "customer visit")
     assert "vault_token" not in sandbox.read(order)["transactions"][0]["payment_method_details"]
     sandbox.pay(order, card="challenge")
-    found = sandbox.read(order)
-    assert found["status"] == "completed"
-    assert found["transactions"][0]["payment_method_details"]["vault_token"]
+    completed = sandbox.read(order)
+    assert completed["status"] == "completed"
+    assert completed["transactions"][0]["payment_method_details"]["vault_token"]
 
 
 def test_a_first_payment_that_fails_stores_nothing(sandbox: Sandbox) -> None:
@@ -215,10 +215,10 @@ def test_features_are_for_merchants_that_have_them(
 ) -> None:
     """The key of a feature is refused with the setting off and accepted with it on."""
     (key,) = requested
-    found = violations(project(**{setting: False}).create(details(**requested)))
+    messages = violations(project(**{setting: False}).create(details(**requested)))
     method = {"transactions[0].payment_method"} if setting == "cards_approved" else set()
-    assert set(found) == {f"{PATH}.{key}"} | method
-    assert setting in found[f"{PATH}.{key}"]
+    assert set(messages) == {f"{PATH}.{key}"} | method
+    assert setting in messages[f"{PATH}.{key}"]
     shown = project().place(details(**requested))["transactions"][0]["payment_method_details"]
     assert shown[key] == requested[key]
 

@@ -15,8 +15,8 @@ RETURN = "http://shop.example/thanks"
 
 def findings(sandbox: Sandbox) -> list[Finding]:
     """Return the findings, except that of a missing address for webhooks."""
-    found = review(SandboxClient(sandbox.url, sandbox.key))
-    return [finding for finding in found if finding.rule != "HOOK-03"]
+    all_findings = review(SandboxClient(sandbox.url, sandbox.key))
+    return [finding for finding in all_findings if finding.rule != "HOOK-03"]
 
 
 def never_reads(sandbox: Sandbox, shop: Shop) -> None:
@@ -135,7 +135,7 @@ def cancels_by_itself(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def looks_and_tries_again(sandbox: Sandbox, shop: Shop) -> None:
+def reads_before_it_retries(sandbox: Sandbox, shop: Shop) -> None:
     """Read and cancel the lost order, then create another one."""
     lose_a_response(sandbox)
     sandbox.create(card())
@@ -184,7 +184,7 @@ def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
     "story",
     [
         cancels_by_itself,
-        looks_and_tries_again,
+        reads_before_it_retries,
         sells_the_same_twice,
         looks_every_day,
         is_refused_reading,
@@ -210,8 +210,8 @@ def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> N
     sandbox.take(order, "captures")
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
     sandbox.advance("PT1M")
-    given_up = sandbox.place(card(), merchant_order_id="basket-9")
-    sandbox.delete(f"/v1/orders/{given_up['id']}/")
+    cancelled = sandbox.place(card(), merchant_order_id="basket-9")
+    sandbox.delete(f"/v1/orders/{cancelled['id']}/")
     sandbox.place(card(), merchant_order_id="basket-9")
     sandbox.settle()
     assert findings(sandbox) == []
@@ -232,8 +232,8 @@ def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -
     order = watched.place(by("wallet-web"), amount=120, order_lines=lines)
     for _ in range(7):
         assert len(watched.get(f"/v1/orders/{order['id']}/").content) > 16_384
-    found = review(SandboxClient(watched.url, watched.key))
-    assert [finding.rule for finding in found] == ["HOOK-02"]
+    reported = review(SandboxClient(watched.url, watched.key))
+    assert [finding.rule for finding in reported] == ["HOOK-02"]
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
         sandbox.create(card(), amount=12.5)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
     sandbox.get("/v1/orders/unknown/")
-    found = {finding.problem: finding for finding in findings(sandbox)}
+    by_problem = {finding.problem: finding for finding in findings(sandbox)}
     problems = sorted(finding.problem for finding in findings(sandbox))
-    assert {finding.kind for finding in found.values()} == {"hint"}
+    assert {finding.kind for finding in by_problem.values()} == {"hint"}
     assert [problem.split(":")[0] for problem in problems] == [
         "The service refused 2 calls",
         "The service refused a call",

@@ -142,9 +142,9 @@ def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
         (text, key): "is not in PEM format",
     }
     for (certificate_file, key_file), words in refused.items():
-        with pytest.raises(CertificateRefused) as found:
+        with pytest.raises(CertificateRefused) as refusal:
             context_from_files(certificate_file, key_file)
-        assert words in str(found.value)
+        assert words in str(refusal.value)
     encrypted = tmp_path / "encrypted.pem"
     protect = ["openssl", "ec", "-aes256", "-passout", "pass:x", "-in", str(key), "-out", str(encrypted)]
     subprocess.run(protect, check=True, capture_output=True, timeout=30)
@@ -182,8 +182,8 @@ def outcome(security: Security, url: str) -> str | int:
         sandbox.pay(sandbox.place(card()))
         sandbox.settle()
         attempt = sandbox.webhooks()[0]["attempts"][0]
-        found: str | int = attempt["error"] or attempt["response"]["status"]
-        return found
+        result: str | int = attempt["error"] or attempt["response"]["status"]
+        return result
 
 
 def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: SecureShop, shop: Shop) -> None:
@@ -209,9 +209,9 @@ def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> Non
     shop = SecureShop(tmp_path)
     try:
         url = shop.url.replace("localhost", "127.0.0.1")
-        found = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
-        assert "127.0.0.1" in found
-        assert "match" in found
+        error = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
+        assert "127.0.0.1" in error
+        assert "match" in error
     finally:
         shop.close()
 

@@ -33,14 +33,14 @@ def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
     root = Path(__file__).parent.parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     places = [root / name for name in ("journeys", "web/control/test_state.py", "web/control/test_faults.py")]
-    ran = subprocess.run(
+    result = subprocess.run(
         [*command, *places],
         env={**os.environ, "SANDBOX_TEST_STATE": str(tmp_path / "state.db")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 def test_a_server_comes_back_with_everything(tmp_path: Path, shop: Shop) -> None:
@@ -148,15 +148,15 @@ def test_a_running_clock_includes_the_time_without_a_server(tmp_path: Path) -> N
     file.close()
     at += HOUR
     file = StateFile(state)
-    found = stored_registry(file, at).find(key)
-    assert found is not None
-    assert found.now() - before == HOUR
+    restored = stored_registry(file, at).find(key)
+    assert restored is not None
+    assert restored.now() - before == HOUR
     at -= 2 * HOUR
     file.close()
     file = StateFile(state)
-    found = stored_registry(file, at).find(key)
-    assert found is not None
-    assert found.now() == before  # a wall clock that was set back does not set this one back
+    restored = stored_registry(file, at).find(key)
+    assert restored is not None
+    assert restored.now() == before  # a wall clock that was set back does not set this one back
     file.close()
 
 
@@ -165,21 +165,21 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
 
     def use_server(server: Server) -> tuple[Sandbox, Sandbox]:
-        gone, fresh = Sandbox(server), Sandbox(server)
-        for sandbox in (gone, fresh):
+        deleted_sandbox, reset_sandbox = Sandbox(server), Sandbox(server)
+        for sandbox in (deleted_sandbox, reset_sandbox):
             sandbox.place(card())
-        gone.delete("/control/project/")
-        fresh.post("/control/reset/")
-        return gone, fresh
+        deleted_sandbox.delete("/control/project/")
+        reset_sandbox.post("/control/reset/")
+        return deleted_sandbox, reset_sandbox
 
-    gone, fresh = with_server(state, use_server)
+    deleted_sandbox, reset_sandbox = with_server(state, use_server)
     with sqlite3.connect(state) as database:
         assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
     database.close()
 
     def read_both(server: Server) -> tuple[int, int]:
-        deleted = requests.get(f"{server.url}/control/project/", auth=(gone.key, ""), timeout=5)
-        return deleted.status_code, len(reconnect(fresh, server).agenda())
+        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""), timeout=5)
+        return deleted.status_code, len(reconnect(reset_sandbox, server).agenda())
 
     assert with_server(state, read_both) == (401, 0)
 

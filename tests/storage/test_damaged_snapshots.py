@@ -77,7 +77,9 @@ def test_an_open_page_must_close_at_some_time(sandbox: Sandbox) -> None:
     snapshot["orders"][0]["expires_at"] = None
     answer = requests.put(f"{sandbox.url}/control/state/", json=snapshot, auth=(sandbox.key, ""), timeout=10)
     assert answer.status_code == 400
-    assert [found["path"] for found in answer.json()["error"]["violations"]] == ["state.orders[0].expires_at"]
+    assert [violation["path"] for violation in answer.json()["error"]["violations"]] == [
+        "state.orders[0].expires_at"
+    ]
 
 
 @pytest.mark.prove

@@ -75,17 +75,17 @@ def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> No
     assert shop["settings"]["mode"] == "test"
 
 
-@pytest.mark.parametrize(("text", "place", "path", "says"), WRONG)
+@pytest.mark.parametrize(("text", "place", "path", "words"), WRONG)
 def test_a_wrong_file_is_named_by_line_and_column(
-    tmp_path: Path, text: str, place: str, path: str, says: str
+    tmp_path: Path, text: str, place: str, path: str, words: str
 ) -> None:
     """An error names place, path, expectation and nearest known word; no server is created."""
     file = write_file(tmp_path, text)
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[file])
-    (found, *_) = [one for one in refused.value.violations if one.path == path]
-    assert (found.file, f"{found.line}:{found.column}") == (str(file), place)
-    assert says in found.message
+    (violation, *_) = [each for each in refused.value.violations if each.path == path]
+    assert (violation.file, f"{violation.line}:{violation.column}") == (str(file), place)
+    assert words in violation.message
 
 
 def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
@@ -93,7 +93,12 @@ def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
     file = write_file(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[file])
-    assert {found.path for found in refused.value.violations} == {"clock", "mode", "scenario", "bogus"}
+    assert {violation.path for violation in refused.value.violations} == {
+        "clock",
+        "mode",
+        "scenario",
+        "bogus",
+    }
 
 
 def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
@@ -103,8 +108,8 @@ def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
         file.write_text("api_key: k")
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[first, second])
-    (found,) = refused.value.violations
-    assert (found.file, found.path) == (str(second), "api_key")
+    (violation,) = refused.value.violations
+    assert (violation.file, violation.path) == (str(second), "api_key")
 
 
 def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:

@@ -227,23 +227,23 @@ def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "empty"])
+@pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
 def test_of_two_servers_that_start_at_once_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, is_there: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, exists: bool
 ) -> None:
     """Of two concurrent starts, one is refused at any moment of creation; no other file is left over."""
     state, open_file, others = tmp_path / "state.db", os.open, list[StateFile]()
-    if is_there:
+    if exists:
         state.touch()
 
     def open_slowly(*args: Any, **options: Any) -> int:
         monkeypatch.setattr(os, "open", open_file)
         if moment == "before":
             others.append(StateFile(state))
-        opened = open_file(*args, **options)
+        descriptor = open_file(*args, **options)
         if moment == "after":
             others.append(StateFile(state))
-        return opened
+        return descriptor
 
     monkeypatch.setattr(os, "open", open_slowly)
     with pytest.raises(StateRefused, match="in use by another server"):
