@@ -58,7 +58,7 @@ def test_unknown_fields_name_the_nearest_one(call: Callable[..., Any], printed: 
     assert lines[-1].endswith("200  ignored: ?field[] (did you mean fields[]?)")
 
 
-def test_the_first_status_that_nobody_is_told_is_explained_once(
+def test_the_first_status_without_a_webhook_is_explained_once(
     call: Callable[..., Any], printed: PrintedLines
 ) -> None:
     """The explanation names the command that sets an address."""
@@ -151,7 +151,7 @@ def test_colours_are_for_terminals() -> None:
     assert text_formatter(is_coloured=False)(line) == "GET /v1/  404"
 
 
-def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
+def test_a_full_pipe_does_not_block_the_server(serve: Serve) -> None:
     """With a full pipe, the server still answers and stops."""
     process, first_line = serve()
     url = url_in(first_line)
@@ -164,7 +164,7 @@ def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
     assert process.wait(3) == 0
 
 
-def test_a_reader_that_goes_away_stops_only_the_lines(serve: Serve) -> None:
+def test_a_closed_pipe_stops_only_the_output(serve: Serve) -> None:
     """With a closed pipe, as after ``head``, the server still answers and stops."""
     process, first_line = serve()
     assert process.stdout is not None
@@ -227,7 +227,7 @@ def batching_activity(printed: PrintedLines, calls: list[bytes]) -> Activity:
     return Activity(text_formatter(is_coloured=False), write=write, batch_seconds=60)
 
 
-def test_all_that_has_come_is_written_with_one_call(printed: PrintedLines) -> None:
+def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> None:
     """Lines of several projects are written together, also when the server stops at once."""
     calls: list[bytes] = []
     with batching_activity(printed, calls) as activity, make_server(observer=activity) as server:
@@ -258,7 +258,7 @@ def test_many_events_are_printed_before_any_is_dropped(server: Server) -> None:
         assert len(calls[0].splitlines()) == MANY_EVENTS
 
 
-def test_a_line_that_fails_takes_no_other_with_it(
+def test_an_event_that_cannot_be_printed_affects_no_other(
     printing_server: Server, printed: PrintedLines, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An event that cannot be printed is logged, and later ones are printed."""

@@ -47,7 +47,7 @@ def test_help_and_version() -> None:
     assert __version__ in run("--version").stdout
 
 
-def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:
+def test_check_warns_about_rules_without_effect(tmp_path: Path) -> None:
     """A warning has line and column; the file is still valid."""
     file = tmp_path / "x.yaml"
     rule = "  - when: {payment_method: wallet-apple}\n    then: {customer: pays}\n"
@@ -112,7 +112,7 @@ def test_without_a_command_there_is_help() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_what_cannot_be_written_is_one_clear_line() -> None:
+def test_a_full_disk_is_one_clear_line() -> None:
     """A full disk is one line and exit code 2."""
     with open("/dev/full", "w") as full:
         result = subprocess.run(

@@ -155,7 +155,7 @@ def test_wrong_words_get_one_line_that_helps(words: str, expected: str, client: 
     assert "Traceback" not in result.stderr
 
 
-def test_orders_are_found_by_the_beginning_of_their_id(client: SandboxClient) -> None:
+def test_an_order_is_identified_by_a_prefix_of_its_id(client: SandboxClient) -> None:
     """A unique prefix of an order id is accepted."""
     order_id = client.orders()[0]["id"]
     assert f"order {order_id} is new" in invoke(client, "order", order_id[:8]).output
@@ -206,7 +206,7 @@ def test_the_help_of_faults_names_every_effect(client: SandboxClient) -> None:
     assert [effect.key for effect in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS) if effect.key not in words] == []
 
 
-def test_a_deletion_asks_first(client: SandboxClient) -> None:
+def test_a_deletion_needs_confirmation(client: SandboxClient) -> None:
     """A refused confirmation does not delete the project."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     result = CliRunner().invoke(commands, ["projects", "delete"], input="n\n", env=environment)
@@ -214,7 +214,7 @@ def test_a_deletion_asks_first(client: SandboxClient) -> None:
     assert client.project()["project_id"]
 
 
-def test_wait_says_what_is_true_instead(client: SandboxClient) -> None:
+def test_wait_prints_the_actual_status(client: SandboxClient) -> None:
     """A timeout is exit code 1 and prints the actual status."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **environment)

@@ -41,7 +41,7 @@ def listen(sandbox: Sandbox) -> Iterator[Listen]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_each_webhook_and_gives_them_back_at_its_end(
+def test_webhooks_are_printed_and_returned_to_the_server_at_the_end(
     listen: Listen, client: SandboxClient, shop: Shop, number: int
 ) -> None:
     """Each webhook is printed with the shop's answer; after the end, the server sends webhooks itself."""

@@ -33,7 +33,7 @@ def run(watched: Sandbox) -> Run:
     return command
 
 
-def test_a_person_can_play_an_order_through(run: Run, watched: Sandbox, shop: Shop) -> None:
+def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, shop: Shop) -> None:
     """Act, advance the clock, list the webhooks and reset."""
     order = watched.place(card(capture_mode="delayed"))
     assert (
@@ -112,7 +112,7 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
 
 
-def test_projects_that_nobody_uses(run: Run, sandbox: Sandbox) -> None:
+def test_unused_projects_are_deleted(run: Run, sandbox: Sandbox) -> None:
     """Unused projects are deleted, except the first one; a wrong period is refused."""
     other = Sandbox(sandbox.server)
     before = run("projects", "prune", "--unused-for", "PT1H")

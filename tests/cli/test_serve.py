@@ -130,7 +130,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
     assert port in result.stderr
 
 
-def test_starting_up_imports_nothing_that_can_wait() -> None:
+def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at the start."""
     late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
     script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
@@ -166,7 +166,7 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
 
 
-def test_a_killed_server_comes_back_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
+def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
     """Acknowledged orders are restored, and due entries run."""
     state = str(tmp_path / "state.db")
     process, first_line = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
@@ -196,7 +196,7 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
     assert state.read_text() == "not one"
 
 
-def test_a_log_for_programs_says_all_that_the_text_says(serve: Serve, tmp_path: Path) -> None:
+def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:
     """The JSON log has the generated control token and the address on which the server listens."""
     ready = tmp_path / "ready.json"
     public = ("--public-url", "http://pay.test:8080", "--ready-file", str(ready))

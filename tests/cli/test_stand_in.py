@@ -61,7 +61,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["https://api.provider.example", "localhost", "a b", ""])
-def test_what_is_no_host_name(name: str) -> None:
+def test_an_invalid_host_name_is_refused(name: str) -> None:
     """An invalid host name is refused in one line."""
     result = subprocess.run(
         command("serve", "--stand-in-for", name), capture_output=True, text=True, timeout=20, check=False

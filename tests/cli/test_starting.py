@@ -33,14 +33,14 @@ def pay_order(url: str, key: str = "sandbox-key") -> str:
     return order_id
 
 
-def test_one_option_says_where_webhooks_go(serve: Serve, shop: Shop) -> None:
+def test_one_option_sets_the_webhook_address(serve: Serve, shop: Shop) -> None:
     """The option sets the address of the first project."""
     facts = start_serve(serve, "--webhook-url", shop.url)
     assert pay_order(facts["url"]) in shop.orders()
 
 
 @pytest.mark.parametrize("url", ["localhost:3000", "ftp://shop.test/", "http://", "http://shop.test:99999/"])
-def test_an_address_for_webhooks_that_cannot_be_is_refused(url: str) -> None:
+def test_a_wrong_webhook_address_is_refused(url: str) -> None:
     """A wrong address is refused in one line with an example."""
     result = run("serve", "--port", "0", "--webhook-url", url)
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
@@ -84,7 +84,7 @@ def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> N
     assert "ignored" not in facts
 
 
-def test_what_a_restart_ignores_is_said(serve: Serve, tmp_path: Path) -> None:
+def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path) -> None:
     """Changed declarations of existing projects are reported, unchanged ones are not."""
     state, file = str(tmp_path / "state.db"), tmp_path / "shops.yaml"
     file.write_text("{api_key: socks, name: Socks, mode: test, webhook_url: 'http://a.test/'}")
@@ -112,7 +112,7 @@ def test_what_a_restart_ignores_is_said(serve: Serve, tmp_path: Path) -> None:
     assert third["ignored"] == ["project Socks was deleted, so it is not created again"]
 
 
-def test_a_port_that_a_sandbox_has_says_so(serve: Serve) -> None:
+def test_a_port_of_another_sandbox_is_explained(serve: Serve) -> None:
     """The error names the sandbox on the port, and the option for another port."""
     port = start_serve(serve)["url"].rpartition(":")[2]
     result = run("serve", "--port", port)
@@ -141,7 +141,9 @@ def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest
     assert run("health", "--url", facts["url"], "--ca", facts["ca_file"]).stdout.startswith("ok")
 
 
-def test_people_are_told_what_to_trust(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_names_the_authority_to_trust(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The printed curl command includes the authority."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     process, _ = serve("--tls")
@@ -177,9 +179,7 @@ def test_options_for_https_that_do_not_fit(options: tuple[str, ...], words: str)
     assert words in result.stderr
 
 
-def test_a_variable_that_is_no_port_is_not_taken_for_one(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_without_a_port_is_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kubernetes sets this variable for a service with the name sandbox."""
     monkeypatch.setenv("SANDBOX_PORT", "tcp://10.96.0.1:8080")
     assert start_serve(serve)["url"].startswith("http://127.0.0.1:")

@@ -163,7 +163,7 @@ def test_an_unknown_line_is_named(sandbox: Sandbox) -> None:
     assert list(violations(sandbox.take(order, "captures/amount", {}))) == ["amount"]
 
 
-def test_a_line_asked_for_twice_counts_twice(sandbox: Sandbox) -> None:
+def test_a_line_that_is_listed_twice_counts_twice(sandbox: Sandbox) -> None:
     """Two entries for one id cannot exceed its quantity."""
     order = sandbox.authorized()
     twice = {"order_lines": socks(2)["order_lines"] * 2}

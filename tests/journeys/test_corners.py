@@ -122,7 +122,7 @@ def test_before_the_response_holds_for_many_at_once(project: Callable[..., Sandb
         assert list(threads.map(create, range(40))) == [True] * 40
 
 
-def test_no_identifier_comes_again_after_a_reset(project: Callable[..., Sandbox]) -> None:
+def test_identifiers_are_not_reused_after_a_reset(project: Callable[..., Sandbox]) -> None:
     """Ids are never reused after a reset; the same seed and history give the same ids."""
     histories = []
     for _ in range(2):
@@ -159,7 +159,7 @@ def test_only_a_scan_makes_a_qr_order(sandbox: Sandbox) -> None:
     assert "from-bankqr" in updated["flags"]
 
 
-def test_swapping_all_webhooks_starves_none(watched: Sandbox, shop: Shop) -> None:
+def test_swapping_all_webhooks_delivers_all(watched: Sandbox, shop: Shop) -> None:
     """Every second webhook is sent first; a last one without a successor is sent when the project is idle."""
     watched.scenario(webhooks=[{"then": {"swap": True}}])
     orders = []
@@ -250,7 +250,7 @@ def test_the_journal_keeps_strays_and_broken_bodies(sandbox: Sandbox) -> None:
     assert items[2]["request"] == '{"amount": NaN'
 
 
-def test_putting_the_clock_forward_goes_all_the_way(sandbox: Sandbox) -> None:
+def test_setting_the_clock_runs_all_due_entries(sandbox: Sandbox) -> None:
     """Setting the clock runs all due entries, however many there are."""
     for _ in range(3):
         sandbox.place(card())

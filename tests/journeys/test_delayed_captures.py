@@ -8,7 +8,7 @@ from tests.support.authorizations import amounts, socks
 from tests.support.driver import LINES_TOTAL, Sandbox, card, refused
 
 
-def test_after_a_delayed_capture_nothing_is_left_to_wait_for(sandbox: Sandbox) -> None:
+def test_after_a_delayed_capture_nothing_can_be_captured(sandbox: Sandbox) -> None:
     """The refusal of a second capture says that everything is captured."""
     order = sandbox.authorized(capture_mode="delayed", expiration_period="P1D")
     sandbox.advance("P2D")

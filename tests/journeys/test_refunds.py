@@ -142,7 +142,7 @@ def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None
     assert (retried["amount"], sandbox.read(retried)["status"]) == (1000, "completed")
 
 
-def test_a_method_that_refunds_by_lines_goes_by_the_lines(sandbox: Sandbox) -> None:
+def test_a_refund_by_lines_ignores_the_amount(sandbox: Sandbox) -> None:
     """A different amount beside the lines is a warning."""
     order = sandbox.place_with_lines("invoice-later-b")
     sandbox.take(order, "captures")

@@ -85,7 +85,7 @@ def test_a_cvc_that_is_not_needed(sandbox: Sandbox, kind: dict[str, str]) -> Non
 
 
 @pytest.mark.rule("A59")
-def test_details_of_lines_say_what_the_lines_say(sandbox: Sandbox) -> None:
+def test_line_details_contain_only_given_fields(sandbox: Sandbox) -> None:
     """Missing names, VAT rates and identifiers of lines are omitted."""
     minimal = {"amount": 400, "quantity": 1}
     complete = {**minimal, "merchant_order_line_id": "a", "name": "Socks", "vat_percentage": 2100}
@@ -189,7 +189,7 @@ def test_when_a_period_begins(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("A20")
-def test_an_etag_when_answers_look_otherwise(sandbox: Sandbox) -> None:
+def test_the_etag_of_another_representation(sandbox: Sandbox) -> None:
     """A setting that changes the representation changes the ETag."""
     order = sandbox.place(card())
     tags = []
@@ -210,7 +210,7 @@ def test_the_webhooks_of_a_refund(watched: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.rule("A31")
-def test_where_a_webhook_that_is_tried_again_goes(watched: Sandbox, shop: Shop) -> None:
+def test_the_address_of_a_retried_webhook(watched: Sandbox, shop: Shop) -> None:
     """A retry uses the address at the time of the status change."""
     shop.answer = lambda received: 500
     order = watched.place(card())
@@ -244,7 +244,7 @@ def test_when_a_seed_takes_effect(project: Callable[..., Sandbox]) -> None:
 
 
 @pytest.mark.rule("A37")
-def test_a_bank_that_nobody_named(sandbox: Sandbox) -> None:
+def test_the_default_bank(sandbox: Sandbox) -> None:
     """In a control call, the default issuer is the first of the list."""
     order = sandbox.place()
     answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl")
@@ -262,7 +262,7 @@ def test_the_type_of_a_product(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("A47")
-def test_what_a_call_does_not_know(sandbox: Sandbox) -> None:
+def test_unknown_keys_and_parameters_are_named(sandbox: Sandbox) -> None:
     """Unknown keys are named with the nearest known key; unknown query parameters are named, too."""
     assert "amuont;nearest=amount" in sandbox.create(amuont=1).headers["Sandbox-Ignored-Fields"]
     order = sandbox.place()

@@ -254,7 +254,7 @@ def test_a_scenario_decides_stored_cards(
     assert sandbox.read(order)["status"] == later
 
 
-def test_a_merchant_without_approval_takes_no_card_at_all(project: Callable[..., Sandbox]) -> None:
+def test_a_merchant_without_approval_cannot_use_cards(project: Callable[..., Sandbox]) -> None:
     """Cards are refused in transactions and on the page; other methods are unaffected."""
     sandbox = project(cards_approved=False)
     assert set(violations(sandbox.create(card()))) == {"transactions[0].payment_method"}

@@ -68,7 +68,7 @@ def test_no_response_comes_before_the_receiver_has_answered(
 def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
     project: Callable[..., Sandbox], shop: Shop
 ) -> None:
-    """Webhooks of changes by a handler are sent after the handler returns."""
+    """Webhooks of changes that a handler makes are sent later, without a deadlock."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
 
     def cancel_back(received: Received) -> int:

@@ -40,7 +40,7 @@ def test_an_advance_can_go_to_the_next_event_or_until_idle(sandbox: Sandbox) -> 
     assert sandbox.now() == "2026-03-01T12:20:00.000000+00:00"
 
 
-def test_what_no_longer_applies_is_neither_due_nor_run(sandbox: Sandbox) -> None:
+def test_obsolete_entries_are_neither_due_nor_run(sandbox: Sandbox) -> None:
     """The expiry of a paid order is removed from the agenda, and an advance does not stop at it."""
     sandbox.pay(sandbox.place(card()))
     assert sandbox.agenda() == sandbox.advance(until="next") == []
@@ -100,7 +100,7 @@ def test_an_advance_ends_at_the_calendars_end(sandbox: Sandbox) -> None:
     assert sandbox.now().startswith("9999-12-31T23:59:59")
 
 
-def test_a_running_clock_never_makes_an_advance_find_it_busy(project: Callable[..., Sandbox]) -> None:
+def test_a_running_clock_does_not_conflict_with_advances(project: Callable[..., Sandbox]) -> None:
     """Entries that come due on a running clock never make an advance fail."""
     sandbox = project(clock="running")
     sandbox.scenario({"then": {"customer": "pays"}})

@@ -105,7 +105,7 @@ def test_a_wrong_limit_is_refused(sandbox: Sandbox) -> None:
         assert "timeout" in violations(answer)
 
 
-def test_an_advance_that_comes_to_rest_says_nothing_of_limits(watched: Sandbox) -> None:
+def test_an_advance_within_its_limits_does_not_mention_them(watched: Sandbox) -> None:
     """The response of an advance within its limits has no further keys."""
     watched.place(card())
     answer = watched.post("/control/clock/advance/", {"by": "PT1H", "timeout": 60, "max_events": 100}).json()

@@ -35,7 +35,7 @@ def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -
         assert f"{end} played by hand, " in browser.open("coverage/").text.replace("▶ ", "")
 
 
-def test_what_cannot_be_played_is_not_offered(sandbox: Sandbox) -> None:
+def test_impossible_cases_are_not_offered(sandbox: Sandbox) -> None:
     """An impossible case has no button, and a form that requests it is refused."""
     browser = Dashboard(sandbox)
     sandbox.patch("/control/project/", {"payment_methods": ["bank-transfer"]})

@@ -49,7 +49,7 @@ def test_two_webhooks_that_fail_in_turn() -> None:
     assert "of 3 webhooks" in labels(attempts("abc", range(1, 6)))[-1]
 
 
-def test_tries_that_went_otherwise_stay() -> None:
+def test_few_or_differing_attempts_are_not_folded() -> None:
     """Few attempts and attempts with other results are not folded."""
     few = attempts("ab", range(1, 4))
     assert fold(few) == few
@@ -58,7 +58,7 @@ def test_tries_that_went_otherwise_stay() -> None:
     assert labels(mixed)[-1] == "attempts 2 to 6, every 2 min, until 12:10: all 500"
 
 
-def test_exchanges_that_come_again_and_again() -> None:
+def test_repeated_exchanges_are_folded() -> None:
     """More than two equal exchanges become one, with their number."""
     block = [
         ("shop", "service", "request", "reads the order"),

@@ -529,13 +529,13 @@ def test_a_mistake_is_named(
 
 
 @pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
-def test_nothing_is_said_of_the_right_ones(told: Sandbox, shop: Shop, story: Story) -> None:
+def test_a_correct_shop_has_no_finding(told: Sandbox, shop: Shop, story: Story) -> None:
     """A correct shop has no finding, though it resembles a wrong one."""
     story(told, shop)
     assert mistakes(told) == []
 
 
-def test_a_retry_heals(told: Sandbox, shop: Shop) -> None:
+def test_a_successful_retry_closes_the_finding(told: Sandbox, shop: Shop) -> None:
     """The finding remains and is marked as healed."""
     shop.answer = lambda received: (
         200 if told.read(received.body["order_id"]) and len(shop.received) > 1 else 503

@@ -117,7 +117,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("story", "rule"), WRONG)
-def test_what_is_done_wrong_is_named(
+def test_a_mistake_is_named(
     sandbox: Sandbox, shop: Shop, story: Callable[[Sandbox, Shop], None], rule: str
 ) -> None:
     """The finding has its rule, the requests and the advice."""
@@ -191,7 +191,7 @@ def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
         reads_after_every_copy,
     ],
 )
-def test_what_is_done_right_is_not_named(
+def test_a_correct_shop_has_no_finding(
     sandbox: Sandbox, shop: Shop, story: Callable[[Sandbox, Shop], None]
 ) -> None:
     """A correct shop has no finding, though it resembles a wrong one."""
@@ -217,7 +217,7 @@ def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> N
     assert findings(sandbox) == []
 
 
-def test_what_a_scenario_does_is_not_the_merchant_s_fault(watched: Sandbox, shop: Shop) -> None:
+def test_effects_of_a_scenario_are_no_findings(watched: Sandbox, shop: Shop) -> None:
     """A webhook that a scenario answers gives no finding."""
     watched.scenario(webhooks=[{"when": {"attempt": 1}, "then": {"answer": 503}}])
     shop.answer = lambda received: 200 if watched.read(received.body["order_id"]) else 500

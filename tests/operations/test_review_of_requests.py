@@ -37,7 +37,7 @@ def only_finding(sandbox: PaymentSandbox) -> Finding:
     return finding
 
 
-def test_keys_that_nobody_reads(shop_sandbox: PaymentSandbox) -> None:
+def test_unknown_keys_are_findings(shop_sandbox: PaymentSandbox) -> None:
     """Each unknown key is one finding that suggests the nearest known key."""
     create(shop_sandbox, custommer={"first_name": "Jan"})
     create(shop_sandbox, custommer={"first_name": "Jan"})
@@ -78,7 +78,7 @@ def test_sums_that_do_not_add_up(shop_sandbox: PaymentSandbox) -> None:
     assert "order_lines" in finding.problem
 
 
-def test_nobody_to_tell(payment_sandbox: PaymentSandbox) -> None:
+def test_status_changes_without_a_webhook_address(payment_sandbox: PaymentSandbox) -> None:
     """Status changes without an address for webhooks are one finding, until there is an address."""
     create(payment_sandbox)
     assert payment_sandbox.review() == []
@@ -139,7 +139,7 @@ def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
     ]
 
 
-def test_a_refused_connection_is_told_as_one(payment_sandbox: PaymentSandbox) -> None:
+def test_a_refused_connection_is_reported_as_such(payment_sandbox: PaymentSandbox) -> None:
     """The error names the address and contains no objects of a library."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]

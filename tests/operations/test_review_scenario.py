@@ -118,7 +118,7 @@ def test_a_webhook_rule_in_vain_is_named(tmp_path: Path) -> None:
     assert (warning.line, warning.path) == (4, "webhooks[1]")
 
 
-def test_live_mode_can_do_it_all(tmp_path: Path) -> None:
+def test_live_mode_accepts_all_rules(tmp_path: Path) -> None:
     """Rules that are impossible in test mode are accepted in live mode."""
     rules = "- when: {payment_method: wallet-apple}\n  then: {customer: pays}\n- then: {credit: {after: P2D}}"
     assert check_rules(tmp_path, rules, LIVE) == []
@@ -134,7 +134,7 @@ def test_an_alias_of_the_scenario_is_a_method(tmp_path: Path) -> None:
     assert "rules[0] always matches first" in warning
 
 
-def test_no_ready_scenario_says_anything_in_vain() -> None:
+def test_no_scenario_of_the_package_has_a_warning() -> None:
     """The scenarios of the package have no warnings."""
     for path in scenario_files(ready_folder()):
         assert check_file(path)[1] == []

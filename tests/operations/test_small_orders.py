@@ -20,7 +20,7 @@ def create_record(sandbox: Sandbox, **fields: Any) -> Order:
     return order
 
 
-def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox) -> None:
+def test_orders_share_their_texts(sandbox: Sandbox) -> None:
     """Two orders share their texts and the names of their fields."""
     first, second = (
         create_record(sandbox, description="Socks", merchant_order_id=f"shop-{n}") for n in range(2)
@@ -38,7 +38,7 @@ def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox)
     assert first.sent["merchant_order_id"] != second.sent["merchant_order_id"]
 
 
-def test_what_has_been_shared_ends_with_the_epoch(sandbox: Sandbox) -> None:
+def test_shared_values_end_with_the_epoch(sandbox: Sandbox) -> None:
     """After a reset, orders do not share values with earlier ones."""
     before = create_record(sandbox, description="Socks")
     sandbox.post("/control/reset/")

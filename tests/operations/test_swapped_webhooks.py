@@ -9,7 +9,7 @@ SWAP_FIRST = [{"when": {"status": "processing"}, "then": {"swap": True}}]
 
 
 @pytest.mark.parametrize("timing", ["after_response", "before_response"])
-def test_it_comes_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
+def test_a_held_webhook_is_sent_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
     """A held webhook is sent after the next one, with either timing."""
     watched.scenario(webhooks=SWAP_FIRST, settings={"webhook_timing": timing})
     first = watched.place(by("bank-transfer"))
@@ -21,7 +21,7 @@ def test_it_comes_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) 
     assert [webhook["state"] for webhook in watched.webhooks()] == ["delivered", "delivered"]
 
 
-def test_it_comes_after_another_one_that_is_sent_again(watched: Sandbox, shop: Shop) -> None:
+def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
     """A resend releases a held webhook, too."""
     sent_before = watched.place_with_lines("invoice-later-b")
     watched.settle()
@@ -35,7 +35,7 @@ def test_it_comes_after_another_one_that_is_sent_again(watched: Sandbox, shop: S
     assert shop.orders() == [sent_before["id"], sent_before["id"], held["id"]]
 
 
-def test_until_idle_it_waits_for_nobody(watched: Sandbox, shop: Shop) -> None:
+def test_an_advance_until_idle_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
     """Without another webhook, an advance until idle sends it."""
     watched.scenario(webhooks=SWAP_FIRST)
     order = watched.place(by("bank-transfer"))
@@ -56,7 +56,7 @@ def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
     assert shop.orders() == [held["id"]], "the end of an advance is an event, too"
 
 
-def test_who_waits_for_idle_is_woken(watched: Sandbox, shop: Shop) -> None:
+def test_waiting_for_idle_returns(watched: Sandbox, shop: Shop) -> None:
     """Waiting for idle returns, also with webhooks before the response."""
     watched.settings(webhook_timing="before_response")
     watched.acted(watched.place(card()), "customer visit")

@@ -52,7 +52,7 @@ def test_next_runs_all_ties_and_nothing_later(project: Project) -> None:
     assert len(agenda(project.epoch)) == 1
 
 
-def test_an_advance_stops_after_so_many_events(project: Project) -> None:
+def test_an_advance_stops_at_the_event_limit(project: Project) -> None:
     """It stops at the time of the last event, and the next advance continues from there."""
     for minutes in (10, 11, 12):
         place(project, f"PT{minutes}M")
@@ -94,7 +94,7 @@ def test_time_only_moves_forward(project: Project) -> None:
     assert advance_clock(project, {"to": START}).ended == START
 
 
-def test_what_is_refused_changes_nothing(project: Project) -> None:
+def test_a_refused_call_changes_nothing(project: Project) -> None:
     """A refused refund leaves the order unchanged."""
     order_id = place(project)
     before = project.find_order(order_id)

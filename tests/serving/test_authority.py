@@ -54,9 +54,7 @@ def test_a_volume_without_hard_links_is_enough(state: Path, monkeypatch: pytest.
     assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_is_left_of_a_key_that_cannot_be_put_in_place(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_cannot_be_stored_leaves_no_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If link, rename and replace all fail, no file is left over."""
 
     def refuse(*args: Any, **options: Any) -> None:
@@ -87,7 +85,7 @@ def test_a_volume_that_shows_the_key_to_others_gets_none(
     assert list(state.iterdir()) == []
 
 
-def test_a_left_part_of_a_killed_server_does_not_show_the_key(state: Path) -> None:
+def test_a_temporary_file_of_a_killed_server_does_not_expose_the_key(state: Path) -> None:
     """A new key is never written into an existing file."""
     state.mkdir(parents=True)
     part = state / f".ca-key.pem.{os.getpid()}"

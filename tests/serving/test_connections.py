@@ -61,7 +61,7 @@ def read_status(connection: socket.socket) -> int:
     return answer.status
 
 
-def test_forgotten_connections_make_room(limited_server: Server) -> None:
+def test_idle_connections_are_closed_for_new_ones(limited_server: Server) -> None:
     """Three times the limit of connections are opened one after the other, and each gets a response."""
     with ExitStack() as stack:
         for _ in range(3 * LIMIT):
@@ -89,7 +89,7 @@ def test_a_full_server_keeps_no_connection_open() -> None:
         assert read_status(new_client) == 200
 
 
-def test_what_is_under_way_is_not_cut_off(patient_server: Server) -> None:
+def test_connections_in_use_are_not_closed(patient_server: Server) -> None:
     """Streams and incomplete requests are not closed in favour of new connections."""
     client = SandboxClient(patient_server.url, FIRST_API_KEY)
     with ExitStack() as stack, requests.Session() as watching:
@@ -132,7 +132,7 @@ def test_newcomers_wait_while_all_are_in_use(patient_server: Server) -> None:
 
 
 def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a system with 256 open files, connections may use more than half of them."""
+    """The limit of connections follows the system's limit of open files."""
     monkeypatch.setattr(resource, "getrlimit", lambda which: (64 + 2 * LIMIT, 64 + 2 * LIMIT))
     with make_server() as started, ExitStack() as stack:
         for _ in range(2 * LIMIT):
@@ -142,7 +142,7 @@ def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /health/ HTTP/1.1\r\nHost: ", HEALTH + b"Content-Length: 9\r\n\r\n1234"]
 )
-def test_half_open_connections_starve_nobody(limited_server: Server, sent: bytes) -> None:
+def test_half_open_connections_do_not_block_other_clients(limited_server: Server, sent: bytes) -> None:
     """Twice the limit of connections that send no complete request do not block other clients."""
     with ExitStack() as stack:
         for _ in range(2 * LIMIT):
@@ -153,7 +153,7 @@ def test_half_open_connections_starve_nobody(limited_server: Server, sent: bytes
         assert requests.get(f"{limited_server.url}/health/", timeout=10).status_code == 200
 
 
-def test_a_head_in_drops_starves_nobody(limited_server: Server) -> None:
+def test_slow_request_heads_do_not_block_other_clients(limited_server: Server) -> None:
     """Clients that send a request line byte by byte do not block other clients."""
     with ExitStack() as stack:
         halves = [
@@ -179,7 +179,7 @@ def test_a_head_in_drops_starves_nobody(limited_server: Server) -> None:
             dripping.join()
 
 
-def test_who_does_not_read_starves_nobody(impatient_server: Server) -> None:
+def test_clients_that_do_not_read_do_not_block_others(impatient_server: Server) -> None:
     """Clients that do not read their responses or streams do not block other clients."""
     client = SandboxClient(impatient_server.url, FIRST_API_KEY)
     key = b64encode(f"{FIRST_API_KEY}:".encode())

@@ -92,7 +92,7 @@ def url(app: App) -> Iterator[str]:
     server.stop()
 
 
-def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> None:
+def test_blocking_calls_run_on_threads(url: str) -> None:
     """Blocking calls and large bodies run on threads, other calls on the event loop."""
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
@@ -119,7 +119,7 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
 
 @pytest.mark.rule("SET-59")
 @pytest.mark.parametrize("path", ["/end", "/thread/end"])
-def test_what_waits_for_a_response_happens_once_it_was_sent(app: App, url: str, path: str) -> None:
+def test_webhooks_wait_until_the_response_is_sent(app: App, url: str, path: str) -> None:
     """Webhooks are held until the client has the response."""
     host, _, port = url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=5) as app.client:
@@ -130,7 +130,7 @@ def test_what_waits_for_a_response_happens_once_it_was_sent(app: App, url: str, 
             assert app.client.recv(4096).endswith(b"end")
 
 
-def test_a_connection_goes_on_after_a_stream(url: str) -> None:
+def test_a_connection_is_reusable_after_a_stream(url: str) -> None:
     """A connection can be reused at once after a chunked response."""
     connection = HTTPConnection(url.partition("://")[2], timeout=5)
     connection.connect()
@@ -171,7 +171,7 @@ class LogNotifier(logging.Handler):
         self._logged.release()
 
 
-def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_survives_a_failed_job(caplog: pytest.LogCaptureFixture) -> None:
     """A worker thread survives any exception of a job."""
     threads, finished, logged = Threads("worker"), threading.Event(), threading.Semaphore(0)
     notifier = LogNotifier(logged)

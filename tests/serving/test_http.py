@@ -131,7 +131,7 @@ def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
 
 
 @pytest.mark.parametrize("size", [len(ORDER), EVENT_LOOP_BYTES_MAX + 1])
-def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -> None:
+def test_expect_100_continue_is_answered(server: Server, size: int) -> None:
     """With ``Expect: 100-continue``, the client gets 100 before it sends its body."""
     body = ORDER.ljust(size)
     request = head(
@@ -157,7 +157,7 @@ def test_a_head_answer_has_no_body(server: Server) -> None:
     assert int(first.headers["Content-Length"]) == len(second.body)
 
 
-def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
+def test_an_upgrade_to_another_protocol_is_ignored(server: Server) -> None:
     """An HTTP/2 upgrade offer (Java's client sends it) is ignored; the response closes the connection."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
              b"Content-Type: application/json"]  # fmt: skip
@@ -225,7 +225,7 @@ def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
         assert [connection.answer().status for _ in range(ahead + 1)] == [404] * ahead + [200]
 
 
-def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
+def test_requests_before_invalid_bytes_are_answered(server: Server) -> None:
     """Requests before invalid bytes are answered, requests after them are not read."""
     with connect(server) as connection:
         connection.sendall(CREATION)
@@ -235,7 +235,7 @@ def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
         assert connection.recv(1) == b""
 
 
-def test_nothing_is_done_that_is_not_answered(server: Server) -> None:
+def test_every_created_order_has_a_response(server: Server) -> None:
     """Every order that is created has a response, also with invalid bytes or a half-closed connection."""
     for segment in (CREATION + b"nonsense\r\n\r\n" + CREATION, 20 * CREATION):
         before = orders(server)
@@ -289,7 +289,7 @@ def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
         assert connection.answer().status == 404
 
 
-def test_a_trailer_signs_nobody_in(server: Server) -> None:
+def test_a_trailer_does_not_authenticate(server: Server) -> None:
     """Trailers do not authenticate, and many of them do not block the server."""
     chunked = head("GET /v1/orders/x/ HTTP/1.1", b"Transfer-Encoding: chunked") + b"0\r\n"
     with connect(server) as connection:
@@ -305,7 +305,7 @@ def test_a_trailer_signs_nobody_in(server: Server) -> None:
 @pytest.mark.parametrize(
     ("version", "length", "is_continued"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
 )
-def test_nobody_is_asked_for_what_will_be_refused(
+def test_no_100_continue_before_a_refusal(
     server: Server, version: str, length: int, is_continued: bool
 ) -> None:
     """No 100 is sent to HTTP/1.0 clients or for a body over the limit."""
@@ -332,7 +332,7 @@ def test_other_versions_and_a_missing_host_are_refused(
         assert connection.answer().status == status
 
 
-def test_slow_half_open_connections_hurt_nobody(server: Server) -> None:
+def test_incomplete_requests_do_not_slow_other_clients(server: Server) -> None:
     """Two hundred incomplete requests do not slow other clients."""
     with ExitStack() as stack:
         for number in range(200):

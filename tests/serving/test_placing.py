@@ -100,7 +100,7 @@ READS = 100
 BEFORE_A_READ_MAX = 25  # with separate shares, each of the sixty clients would come before each read
 
 
-def test_a_crowd_with_keys_of_no_project_takes_turns_with_a_project() -> None:
+def test_unknown_keys_do_not_starve_a_project() -> None:
     """Many made-up keys do not starve a project."""
     with served("--quiet") as shared, shared.project(clock="frozen") as project:
         path = f"/v1/orders/{project.order(by('bank-transfer'))['id']}/"

@@ -117,7 +117,7 @@ STORING_CALLS: Final[dict[str, Call]] = {
 
 
 @pytest.mark.parametrize("call", STORING_CALLS.values(), ids=STORING_CALLS)
-def test_whatever_is_kept_counts(small_server: Server, call: Call) -> None:
+def test_all_stored_data_counts(small_server: Server, call: Call) -> None:
     """Each call that stores data is refused before it changes anything."""
     sandbox = Sandbox(small_server)
     order = sandbox.place(by("pay-later-a"), amount=LINES_TOTAL, order_lines=LINES)
@@ -128,7 +128,7 @@ def test_whatever_is_kept_counts(small_server: Server, call: Call) -> None:
     assert sandbox.get("/control/state/").json() == before
 
 
-def test_webhooks_that_are_sent_again_count(small_server: Server, shop: Shop) -> None:
+def test_resent_webhooks_count(small_server: Server, shop: Shop) -> None:
     """A resend beyond the quota is refused, and the stored data stays within the quota."""
     sandbox = Sandbox(small_server, webhook_url=shop.url)
     shop.says = b"x" * 4000
@@ -142,7 +142,7 @@ def test_webhooks_that_are_sent_again_count(small_server: Server, shop: Shop) ->
     assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000  # with spaces, scenario and counters
 
 
-def test_what_is_due_happens_in_a_full_project(small_server: Server, shop: Shop) -> None:
+def test_due_entries_run_in_a_full_project(small_server: Server, shop: Shop) -> None:
     """Expiries and webhooks run in a full project; old finished webhooks are dropped for them."""
     sandbox = Sandbox(small_server)
     first = [sandbox.place(by("bank-transfer"), webhook_url=shop.url) for _ in range(5)]
@@ -163,7 +163,7 @@ def test_what_is_due_happens_in_a_full_project(small_server: Server, shop: Shop)
     assert len(sandbox.get("/control/state/").content) < LIMIT + 60_000
 
 
-def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
+def test_due_entries_stay_within_the_quota_of_the_server(shop: Shop) -> None:
     """Finished webhooks are dropped for later ones within the quota of the server, too."""
     shop.says = b"y" * 4000
     with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
@@ -177,7 +177,7 @@ def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
         assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000
 
 
-def test_what_shrinks_is_never_refused(small_server: Server) -> None:
+def test_shrinking_changes_are_never_refused(small_server: Server) -> None:
     """In a full project, faults and scenario can be deleted and an earlier state restored."""
     sandbox = Sandbox(small_server)
     state = sandbox.get("/control/state/").json()

@@ -94,7 +94,7 @@ def test_refusals_and_streams_work_over_tls(secure_server: Server) -> None:
         assert next(stream.iter_lines()) == b": watching"
 
 
-def test_a_client_that_breaks_off_its_handshake_disturbs_nobody(secure_server: Server) -> None:
+def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server) -> None:
     """Silent clients and broken handshakes do not affect other clients."""
     silent = socket.create_connection(("127.0.0.1", secure_server.port), timeout=5)
     for first_bytes in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
@@ -242,7 +242,7 @@ def test_silent_clients_make_room_for_others(state: Path) -> None:
         assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200
 
 
-def test_the_log_says_what_clients_do_not(secure_server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_explains_failed_handshakes(secure_server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """The log explains aborted handshakes, and https requests to a plain server."""
     log_once.cache_clear()
     with pytest.raises(requests.exceptions.SSLError):

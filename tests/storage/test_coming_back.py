@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.mark.prove
 def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
-    """After every test of the journeys, the state file equals the memory, including all counters."""
+    """After the tests of the journeys, the state file equals the memory, including all counters."""
     root = Path(__file__).parent.parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     places = [root / name for name in ("journeys", "web/control/test_state.py", "web/control/test_faults.py")]
@@ -43,7 +43,7 @@ def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout[-3000:]
 
 
-def test_a_server_comes_back_with_everything(tmp_path: Path, shop: Shop) -> None:
+def test_a_restarted_server_restores_everything(tmp_path: Path, shop: Shop) -> None:
     """Orders, cards, QR codes, agenda, webhooks, faults, scenario, clock and random state are restored."""
     state = tmp_path / "state.db"
 

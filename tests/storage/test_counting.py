@@ -105,7 +105,7 @@ def test_everything_is_counted(services: CountingServices, registry: Registry, p
     expect_counted(services, other)
 
 
-def test_a_project_that_comes_back_counts_the_same(
+def test_a_resumed_project_counts_the_same(
     backend: Backend, services: CountingServices, registry: Registry, project: Project
 ) -> None:
     """A resumed project counts when it is opened; a copy of another server's project counts nothing."""

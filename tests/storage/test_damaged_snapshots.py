@@ -70,7 +70,7 @@ def problems(sandbox: Sandbox, orders: list[str]) -> Iterator[str]:
         yield f"advance: {advanced.text[:300]}"
 
 
-def test_an_open_page_must_close_at_some_time(sandbox: Sandbox) -> None:
+def test_an_order_without_an_expiry_is_refused(sandbox: Sandbox) -> None:
     """An order without an expiry is refused."""
     sandbox.place()
     snapshot = sandbox.get("/control/state/").json()
@@ -83,7 +83,7 @@ def test_an_open_page_must_close_at_some_time(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.prove
-def test_what_is_restored_is_shown_on_every_page(sandbox: Sandbox) -> None:
+def test_damaged_snapshots_fail_on_no_page(sandbox: Sandbox) -> None:
     """With any value of the snapshot replaced by null, no page fails."""
     orders = place_orders(sandbox)
     snapshot = sandbox.get("/control/state/").json()

@@ -63,7 +63,7 @@ def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
         assert len(server.registry.all()) == 1
 
 
-def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> None:
+def test_a_project_in_the_state_file_keeps_its_settings(tmp_path: Path) -> None:
     """For a project in the state file, the declared settings are ignored."""
     declared, state = write_file(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
     with make_server(project_files=[declared], state=state) as server:
@@ -88,7 +88,7 @@ def test_a_wrong_file_is_named_by_line_and_column(
     assert words in violation.message
 
 
-def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_in_one_project_are_reported_together(tmp_path: Path) -> None:
     """All mistakes in one project are reported together."""
     file = write_file(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
     with pytest.raises(Invalid) as refused:

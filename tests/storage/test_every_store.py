@@ -109,7 +109,7 @@ def test_a_change_keeps_the_place_of_a_record(backend: Backend, project: Project
     expect_stored(backend, project)
 
 
-def test_what_is_finished_is_deleted(backend: Backend, project: Project) -> None:
+def test_finished_entries_are_deleted(backend: Backend, project: Project) -> None:
     """Due agenda entries, and entries that they made obsolete, are deleted."""
     assert state(project)["agenda"]
     advance_clock(project, {"by": "P40D"}, AdvanceLimits())
@@ -185,7 +185,7 @@ def test_projects_at_the_same_time(backend: Backend, registry: Registry) -> None
 
 
 @pytest.mark.rule("A43")
-def test_the_journal_comes_back(backend: Backend, project: Project) -> None:
+def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
     """The journal is restored: requests, faults, actions, statuses, agenda events, failures; no secrets."""
     if backend.stored is None:
         pytest.skip("nothing outlives the process")
@@ -234,7 +234,7 @@ def test_the_journal_comes_back(backend: Backend, project: Project) -> None:
     assert not stored_history(project)
 
 
-def test_a_journal_goes_on_before_it_is_read(
+def test_records_can_be_added_before_the_saved_journal_is_read(
     backend: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The saved journal is read on first access, is retried after an error, and precedes new records."""

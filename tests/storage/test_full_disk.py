@@ -15,7 +15,7 @@ from tests.support.projects import stored_registry
 from tests.support.state_files import NOON, check_file
 
 
-def test_what_is_due_while_the_disk_is_full_is_set_aside(tmp_path: Path) -> None:
+def test_due_entries_fail_while_the_disk_is_full(tmp_path: Path) -> None:
     """A due entry that cannot be stored is listed as failed, blocks nothing, and runs after a restart."""
     state = tmp_path / "state.db"
     file = StateFile(state)

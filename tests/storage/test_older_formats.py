@@ -25,7 +25,7 @@ def test_there_is_a_golden_file_of_each_older_format() -> None:
 
 
 @pytest.mark.parametrize("number", range(OLDEST_FORMAT_VERSION, FORMAT_VERSION))
-def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
+def test_an_older_state_file_is_migrated(tmp_path: Path, number: int) -> None:
     """The orders of an older state file can be read and changed; the file is migrated to today's format."""
     state = tmp_path / "state.db"
     shutil.copy(GOLDEN / f"format-{number}.db", state)
@@ -46,7 +46,7 @@ def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
         assert database.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_migration_does_not_change_the_file(tmp_path: Path) -> None:
     """A failed migration, for instance because of an existing table, leaves the file unchanged."""
     state = tmp_path / "state.db"
     shutil.copy(GOLDEN / f"format-{OLDEST_FORMAT_VERSION}.db", state)

@@ -182,14 +182,14 @@ def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
         make_server(state=tmp_path / "nowhere" / "state.db")
 
 
-def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
+def test_an_empty_file_is_initialized(tmp_path: Path) -> None:
     """An empty file, as ``mktemp`` creates it, is initialized."""
     state = tmp_path / "state.db"
     state.touch()
     with_server(state, lambda server: Sandbox(server).place(by("wallet-qr")))
 
 
-def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_releases_the_file(tmp_path: Path) -> None:
     """A server that does not start because its port is in use releases the file."""
     state = tmp_path / "state.db"
     with make_server() as other:
@@ -199,7 +199,7 @@ def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder"])
-def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None:
+def test_a_path_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
     """A FIFO or a folder is refused and left unchanged; a link is followed, not replaced."""
     place = tmp_path / kind
     os.mkfifo(place) if kind == "fifo" else place.mkdir()
@@ -272,7 +272,7 @@ def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [state]
 
 
-def test_orders_that_are_gone_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_orders_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A consistent file with missing orders is served with a warning."""
     path = tmp_path / "state.db"
     write_state_file(path)

@@ -26,7 +26,7 @@ from tests.support.postgres import Postgres, needs_postgres
 SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
 
 
-def test_each_record_comes_back() -> None:
+def test_each_record_is_read_back() -> None:
     """Records of every kind are read back by their kind alone."""
     change = SNAPSHOT.change()
     rows = list(rows_of(change, ()))
@@ -53,7 +53,7 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
 @pytest.mark.parametrize(
     "changes", [ResendChanges(), ResendChanges("http://127.0.0.1:9/"), ResendChanges(body="another")]
 )
-def test_a_webhook_that_waits_comes_back(changes: ResendChanges) -> None:
+def test_a_queued_webhook_is_read_back(changes: ResendChanges) -> None:
     """A queued webhook is read back; unchanged parts are null, for servers of other versions."""
     queued = QueuedDelivery("a webhook", "an order", True, changes, 7)
     body = encode_job(queued)

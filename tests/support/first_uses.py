@@ -150,7 +150,7 @@ def _run(late: LateImport) -> dict[str, int]:
 
 
 def race(imports: Sequence[LateImport]) -> list[str]:
-    """Return the problems of eight threads that need these imports, each starting with another one."""
+    """Return the problems of eight threads that each run one of these imports."""
     sequence = [imports[number % len(imports)] for number in range(THREADS)]
     results = together([partial(_run, late) for late in sequence])
     problems = {repr(each) for each in results if isinstance(each, BaseException)}
@@ -201,7 +201,7 @@ def in_fork(work: Callable[[], Any]) -> Any:
 
 
 def _races(imports: Sequence[LateImport]) -> Result:
-    """Run each import in a fork that has loaded only its module, and the imports of each library together."""
+    """Run each import, and those of each library, in forks of a process that has loaded their modules."""
     for late in imports:
         import_module(late.module)
     result = Result([], [], {})
