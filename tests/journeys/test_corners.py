@@ -36,9 +36,9 @@ def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:
 def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> None:
     """Wrong lines in an update have the same violations as in a creation."""
     order = sandbox.place(card())
-    named = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
-    assert "description" in named
-    assert any(path.startswith("order_lines[0]") for path in named)
+    messages = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
+    assert "description" in messages
+    assert any(path.startswith("order_lines[0]") for path in messages)
 
 
 def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> None:

@@ -55,11 +55,11 @@ def test_no_response_comes_before_the_receiver_has_answered(
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
     responded, was_early = Event(), list[bool]()
 
-    def wait_for_the_response(received: Received) -> int:
+    def await_response(received: Received) -> int:
         was_early.append(responded.wait(0.5))
         return 200
 
-    shop.answer = wait_for_the_response
+    shop.answer = await_response
     sandbox.place(by("bank-transfer"))
     responded.set()
     assert was_early == [False]
@@ -71,11 +71,11 @@ def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
     """Webhooks of changes that a handler makes are sent later, without a deadlock."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
 
-    def cancel_back(received: Received) -> int:
+    def cancel_order(received: Received) -> int:
         sandbox.delete(f"/v1/orders/{received.body['order_id']}/")
         return 200
 
-    shop.answer = cancel_back
+    shop.answer = cancel_order
     order = sandbox.place(by("bank-transfer"))
     sandbox.settle()
     assert sandbox.read(order)["status"] == "cancelled"
@@ -88,13 +88,13 @@ def test_a_handler_sees_the_clock_at_its_webhooks_time(watched: Sandbox, shop: S
     times: list[str] = []
     started: list[str] = []
 
-    def act_back(received: Received) -> int:
+    def place_order_once(received: Received) -> int:
         times.append(watched.now())
         if not started:
             started.append(watched.place(card(expiration_period="PT5M"))["id"])
         return 200
 
-    shop.answer = act_back
+    shop.answer = place_order_once
     first = watched.place(card(expiration_period="PT10M"))
     events = watched.advance("PT1H")
     assert times == ["2026-03-01T12:10:00.000000+00:00", "2026-03-01T12:15:00.000000+00:00"]
@@ -120,11 +120,11 @@ def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], s
     one, other = project(webhook_url=shop.url), project()
     moved: list[int] = []
 
-    def move_the_other(received: Received) -> int:
+    def advance_other(received: Received) -> int:
         moved.append(other.post("/control/clock/advance/", {"by": "PT1H"}).status_code)
         return 200
 
-    shop.answer = move_the_other
+    shop.answer = advance_other
     one.place(card())
     one.advance("PT1H")
     assert moved == [200]

@@ -11,8 +11,8 @@ def test_everything_is_shown_to_eight_clients_at_once() -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("time", range(10))
+@pytest.mark.parametrize("repetition", range(10))
 @pytest.mark.parametrize("name", FIRST_USES)
-def test_one_kind_of_page_is_shown_to_eight_clients_at_once(name: str, time: int) -> None:
+def test_one_kind_of_page_is_shown_to_eight_clients_at_once(name: str, repetition: int) -> None:
     """All clients need the same page."""
-    assert failures_of(name, time) == []
+    assert failures_of(name, repetition) == []

@@ -11,7 +11,7 @@ class Wire:
     """A proxy to the database that can interrupt a connection in the middle of a commit."""
 
     def __init__(self, port: int) -> None:
-        self._to = port
+        self._database_port = port
         self._listening = socket.create_server(("127.0.0.1", free_port()))
         self.port = self._listening.getsockname()[1]
         self.cuts_answers_to: bytes | None = (
@@ -21,7 +21,7 @@ class Wire:
         self._refuses = False
         self.then_refuses = False  # refuse every connection after the next interruption
         self.swallows = False
-        self._open: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
         Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -31,7 +31,7 @@ class Wire:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self._to))
+                server = socket.create_connection(("127.0.0.1", self._database_port))
             except OSError:  # the database is stopped
                 client.close()
                 continue
@@ -39,7 +39,7 @@ class Wire:
                 client.close()
                 server.close()
                 continue
-            self._open += [client, server]
+            self._sockets += [client, server]
             is_cut = Event()
             Thread(target=self._pass, args=(client, server, is_cut, True), daemon=True).start()
             Thread(target=self._pass, args=(server, client, is_cut, False), daemon=True).start()
@@ -72,7 +72,7 @@ class Wire:
 
     def _cut_others(self, *spared: socket.socket) -> None:
         self.cuts_answers_to, self._refuses = None, self.then_refuses
-        for each in self._open if self._refuses else ():
+        for each in self._sockets if self._refuses else ():
             if each not in spared:
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
@@ -80,5 +80,5 @@ class Wire:
     def close(self) -> None:
         """Close all connections."""
         self._listening.close()
-        for each in self._open:
+        for each in self._sockets:
             each.close()

@@ -159,7 +159,7 @@ def race(imports: Sequence[LateImport]) -> list[str]:
     return sorted(problems)
 
 
-def wander(imports: Sequence[LateImport], seed: int) -> list[str]:
+def run_in_random_order(imports: Sequence[LateImport], seed: int) -> list[str]:
     """Return the problems of eight threads that run all imports in random order."""
     orders = Random(seed)
     problems: set[str] = set()
@@ -177,7 +177,7 @@ def wander(imports: Sequence[LateImport], seed: int) -> list[str]:
 
     sys.addaudithook(pause)
     sequences = [orders.sample(imports, len(imports)) for _ in range(THREADS)]
-    threads = [Thread(target=all_in_order, args=(walk,)) for walk in sequences]
+    threads = [Thread(target=all_in_order, args=(order,)) for order in sequences]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -227,7 +227,11 @@ def main(how: str, seed: int, rooms: Sequence[str]) -> None:
     if how == "wander":
         for late in imports:
             import_module(late.module)
-        print(json.dumps([[late.name for late in imports], {"in any order": wander(imports, seed)}]))
+        print(
+            json.dumps(
+                [[late.name for late in imports], {"in any order": run_in_random_order(imports, seed)}]
+            )
+        )
         return
     tried, loaded, problems = Result(*in_fork(partial(_races, imports)))
     for late in imports:

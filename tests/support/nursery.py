@@ -28,7 +28,7 @@ for path in sys.stdin:
 """
 
 
-class Life(NamedTuple):
+class ServerProcess(NamedTuple):
     """A server process."""
 
     url: str
@@ -49,19 +49,19 @@ class Nursery:
             start_new_session=True,
         )
 
-    def begin(self) -> Life:
+    def begin(self) -> ServerProcess:
         """Start a server, and wait until it listens."""
         assert self._process.stdin is not None
         with self._lock:
             self._process.stdin.write(f"{self._state}\n")
             self._process.stdin.flush()
-            return Life(**self._read_report())
+            return ServerProcess(**self._read_report())
 
-    def kill(self, life: Life) -> None:
+    def kill(self, server: ServerProcess) -> None:
         """Kill a server, and wait until it has exited."""
         with self._lock:
-            os.kill(life.pid, signal.SIGKILL)
-            assert self._read_report() == {"ended": life.pid}
+            os.kill(server.pid, signal.SIGKILL)
+            assert self._read_report() == {"ended": server.pid}
 
     def close(self) -> None:
         """Stop the process that starts servers."""
