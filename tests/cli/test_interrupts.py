@@ -63,7 +63,7 @@ def test_other_commands_can_be_interrupted_while_they_load(moment: int) -> None:
     """Their exit code is that of an interrupt."""
     with interrupted(moment, "schema") as process:
         _, errors = process.communicate(timeout=20)
-        assert errors.strip() == "", "click ends the line that shows ^C"
+        assert errors.strip() == "", "click adds a line break after ^C"
         assert process.returncode in (0, KILLED_BY_SIGINT, INTERRUPTED)
         assert moment > 100 or process.returncode != 0
 

@@ -142,7 +142,7 @@ def test_a_request_that_is_asked_for_again(sandbox: Sandbox) -> None:
     for _ in range(2):
         captured = sandbox.post(path, {"amount": 600}, headers={"Idempotency-Key": "capture-17"})
         assert captured.status_code == 200
-    assert sandbox.post(path, {"amount": 600}).status_code == 409, "a call without a key is another one"
+    assert sandbox.post(path, {"amount": 600}).status_code == 409, "a call without a key is a new call"
 
 
 @pytest.mark.rule("A56")

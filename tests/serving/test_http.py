@@ -380,7 +380,7 @@ def test_waiting_calls_leave_room_for_others() -> None:
     assert perf_counter() - started_at < 2
     for connection in waiting:
         connection.close()
-    assert threading.active_count() - threads < 100, "the calls that waited have ended"
+    assert threading.active_count() - threads < 100, "the blocking calls have ended"
 
 
 def test_a_stalled_loop_loses_nothing(server: Server) -> None:

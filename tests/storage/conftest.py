@@ -24,7 +24,7 @@ class Backend:
     name: str
     storages: Storages
     stored: Callable[[], Sequence[StoredProject]] | None  # None: the backend is not persistent
-    refusing: Callable[[], AbstractContextManager[Any]] | None
+    refuse_commits: Callable[[], AbstractContextManager[Any]] | None
     """A context in which the backend refuses every commit."""
 
 
@@ -66,12 +66,12 @@ def _in_postgresql(server: Postgres) -> Iterator[Backend]:
         ]
 
     @contextmanager
-    def refusing() -> Iterator[None]:
+    def refuse_commits() -> Iterator[None]:
         server.execute(
             "ALTER TABLE sandbox_record ADD CONSTRAINT refusing CHECK (length(body) = 0) NOT VALID", name
         )
         yield
         server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
 
-    yield Backend("postgresql", database, stored, refusing)
+    yield Backend("postgresql", database, stored, refuse_commits)
     database.close()

@@ -141,8 +141,8 @@ def test_a_commit_that_fails_counts_nothing(
     backend: Backend, services: CountingServices, project: Project
 ) -> None:
     """A failed commit leaves the usage unchanged."""
-    if backend.refusing is None:
-        pytest.skip("memory refuses nothing")
-    with backend.refusing(), pytest.raises(NotStored):
+    if backend.refuse_commits is None:
+        pytest.skip("the backend cannot refuse commits")
+    with backend.refuse_commits(), pytest.raises(NotStored):
         describe(project, "x" * 100_000)
     expect_counted(services, project)

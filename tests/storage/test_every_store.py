@@ -135,14 +135,14 @@ def test_a_restored_snapshot_replaces_all(backend: Backend, project: Project) ->
 @pytest.mark.parametrize("operation", ["edit", "restore"])
 def test_a_commit_that_fails_leaves_no_trace(backend: Backend, project: Project, operation: str) -> None:
     """A failed commit changes neither memory nor the backend; the next commit succeeds."""
-    if backend.refusing is None:
-        pytest.skip("memory refuses nothing")
+    if backend.refuse_commits is None:
+        pytest.skip("the backend cannot refuse commits")
     before = state(project)
     change = {
         "edit": lambda: rename_first_order(project, "lost" * 9000),
         "restore": lambda: restore(project, GOLDEN),
     }
-    with backend.refusing(), pytest.raises(NotStored):
+    with backend.refuse_commits(), pytest.raises(NotStored):
         change[operation]()
     assert state(project) == before
     expect_stored(backend, project)
@@ -188,7 +188,7 @@ def test_projects_at_the_same_time(backend: Backend, registry: Registry) -> None
 def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
     """The journal is restored: requests, faults, actions, statuses, agenda events, failures; no secrets."""
     if backend.stored is None:
-        pytest.skip("nothing outlives the process")
+        pytest.skip("the backend is not persistent")
     noon, journal = project.now(), project.epoch.journal
     journal.add(
         [
@@ -239,7 +239,7 @@ def test_records_can_be_added_before_the_saved_journal_is_read(
 ) -> None:
     """The saved journal is read on first access, is retried after an error, and precedes new records."""
     if backend.stored is None:
-        pytest.skip("nothing outlives the process")
+        pytest.skip("the backend is not persistent")
     before, after = (
         ReachedStatus(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
         for number in (1, 2)
@@ -277,7 +277,7 @@ def resume(backend: Backend, project: Project) -> Project:
 def test_a_journal_is_bounded(backend: Backend, project: Project) -> None:
     """The oldest records are removed from the store, as from memory."""
     if backend.stored is None:
-        pytest.skip("nothing outlives the process")
+        pytest.skip("the backend is not persistent")
     if backend.name == "postgresql":
         pytest.skip("PostgreSQL counts its records only from time to time")
     store = project.epoch.store
