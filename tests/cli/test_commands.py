@@ -34,7 +34,7 @@ from tests.support.commands import command, run
     ],
 )
 def test_a_wrong_option_is_one_clear_line(arguments: list[str], expected: str) -> None:
-    """A wrong option is exit code 2 without a traceback."""
+    """A wrong option exits with code 2 and prints no traceback."""
     result = run(*arguments)
     assert result.returncode == 2
     assert expected in result.stderr
@@ -96,7 +96,7 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_option_is_one_clear_line(arguments: list[str], expected: str) -> None:
-    """A wrong option is one line and exit code 2."""
+    """A wrong option prints one line and exits with code 2."""
     result = run(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
@@ -105,7 +105,7 @@ def test_a_bad_option_is_one_clear_line(arguments: list[str], expected: str) -> 
 
 
 def test_without_a_command_there_is_help() -> None:
-    """Without a command, the whole help is printed, with exit code 2."""
+    """Without a command, the whole help is printed, and the exit code is 2."""
     result = run()
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == run("--help").stdout
@@ -113,7 +113,7 @@ def test_without_a_command_there_is_help() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_clear_line() -> None:
-    """A full disk is one line and exit code 2."""
+    """A full disk prints one line and exits with code 2."""
     with open("/dev/full", "w") as full:
         result = subprocess.run(
             [sys.executable, "-m", "payment_sandbox", "schema"],

@@ -69,7 +69,7 @@ def test_help_has_an_example_of_the_command(name: str) -> None:
 def test_the_example_works(
     name: str, client: SandboxClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The example prints something with exit code 0; review has findings and exit code 1."""
+    """The example prints something and exits with code 0; review has findings and exits with code 1."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "second-try.yaml").write_text("name: second-try\nrules: []\n")
     if name == "replay":
@@ -147,7 +147,7 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
     ],
 )
 def test_wrong_words_get_one_line_that_helps(words: str, expected: str, client: SandboxClient) -> None:
-    """A wrong command is one helpful line and exit code 2, without texts of libraries."""
+    """A wrong command prints one helpful line and exits with code 2; no library's text is printed."""
     result = run(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
     assert (result.returncode, result.stdout) == (2, ""), result.stdout + result.stderr
     assert expected in result.stderr, result.stderr
@@ -215,7 +215,7 @@ def test_a_deletion_needs_confirmation(client: SandboxClient) -> None:
 
 
 def test_wait_prints_the_actual_status(client: SandboxClient) -> None:
-    """A timeout is exit code 1 and prints the actual status."""
+    """A timeout exits with code 1 and prints the actual status."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **environment)
     assert (result.returncode, result.stdout) == (1, "")

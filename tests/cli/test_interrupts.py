@@ -60,7 +60,7 @@ def test_serve_can_be_interrupted_while_it_loads(moment: int) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_other_commands_can_be_interrupted_while_they_load(moment: int) -> None:
-    """Their exit code is that of an interrupt."""
+    """They exit with the code of an interrupt."""
     with interrupted(moment, "schema") as process:
         _, errors = process.communicate(timeout=20)
         assert errors.strip() == "", "click adds a line break after ^C"

@@ -83,7 +83,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_refusal_is_one_clear_line(run: Run, arguments: list[str], expected: str) -> None:
-    """A refusal is exit code 2 without a traceback."""
+    """A refusal exits with code 2 and prints no traceback."""
     result = run(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert expected in result.stderr

@@ -94,7 +94,7 @@ def test_a_public_url_stands_in_every_address(serve: Serve) -> None:
 
 @pytest.mark.rule("CTL-05")
 def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
-    """Without the token, creation is 401; the health check needs no token."""
+    """A creation without the token gets 401; the health check needs no token."""
     _, first_line = serve("--control-token", "let-me-in")
     assert requests.get(f"{url_in(first_line)}/health/", timeout=5).status_code == 200
     path = f"{url_in(first_line)}/control/projects/"
@@ -187,7 +187,7 @@ def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Pa
 
 
 def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
-    """A wrong state file is one line and exit code 2, and is not changed."""
+    """A wrong state file prints one line, exits with code 2, and is not changed."""
     state = tmp_path / "state.db"
     state.write_text("not one")
     result = run("serve", "--port", "0", "--state", str(state))

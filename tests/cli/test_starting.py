@@ -173,7 +173,7 @@ def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:
     ],
 )
 def test_options_for_https_that_do_not_fit(options: tuple[str, ...], words: str) -> None:
-    """Contradicting options are one line and exit code 2."""
+    """Contradicting options print one line and exit with code 2."""
     result = run("serve", "--port", "0", *options)
     assert (result.returncode, len(result.stderr.splitlines()), result.stdout) == (2, 1, "")
     assert words in result.stderr

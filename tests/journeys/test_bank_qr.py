@@ -118,7 +118,7 @@ def test_the_image_has_the_asked_size_and_can_be_read(sandbox: Sandbox, size: in
 
 
 def test_an_image_needs_project_and_request(sandbox: Sandbox) -> None:
-    """An unknown project or an unknown request is 404."""
+    """An unknown project or an unknown request gets 404."""
     request = create_request(sandbox)
     address = request["qr_url"]
     for wrong in (

@@ -36,7 +36,7 @@ def test_a_capture_without_content_length_works(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("END-12", "SET-07")
 def test_captures_address_a_transaction_of_this_order(sandbox: Sandbox) -> None:
-    """A transaction of another order is 404."""
+    """A transaction of another order gets 404."""
     order, other = sandbox.authorized(), sandbox.authorized()
     answer = sandbox.post(f"/v1/orders/{order['id']}/transactions/{other['transactions'][0]['id']}/captures/")
     refused(answer, 404, "NotFound")

@@ -89,7 +89,7 @@ def test_an_order_can_be_cancelled_until_money_moved(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-32", "SET-34")
 def test_every_version_has_a_strong_etag(sandbox: Sandbox) -> None:
-    """Create, read, update and cancel return an ETag; a read with a current If-None-Match is 304."""
+    """Create, read, update and cancel return an ETag; a read with a current If-None-Match gets 304."""
     answer = sandbox.create(card())
     path = f"/v1/orders/{answer.json()['id']}/"
     first = answer.headers["ETag"]
@@ -105,7 +105,7 @@ def test_every_version_has_a_strong_etag(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-33", "IFM-01", "IFM-02")
 def test_if_match_guards_every_change(sandbox: Sandbox) -> None:
-    """A stale ETag is 412 and changes nothing; the current ETag or a star is accepted."""
+    """A stale ETag gets 412 and changes nothing; the current ETag or a star is accepted."""
     order = sandbox.authorized()
     path = f"/v1/orders/{order['id']}/"
     stale = {"If-Match": '"stale"'}

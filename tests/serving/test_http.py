@@ -260,7 +260,7 @@ def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Se
 
 
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
-    """Unknown methods are 400; known ones that a path does not allow are 405 (SET-05)."""
+    """Unknown methods get 400; known ones that a path does not allow get 405 (SET-05)."""
     length = b"Content-Length: %d" % len(ORDER)
     with connect(server) as connection:
         for method in ("TRACE", "M-SEARCH"):
@@ -326,7 +326,7 @@ def test_no_100_continue_before_a_refusal(
 def test_other_versions_and_a_missing_host_are_refused(
     server: Server, request_line: str, status: int
 ) -> None:
-    """Other versions are 505; HTTP/1.1 without a Host is 400."""
+    """Other versions get 505; HTTP/1.1 without a Host gets 400."""
     with connect(server) as connection:
         connection.sendall(f"{request_line}\r\n\r\n".encode())
         assert connection.answer().status == status

@@ -34,7 +34,7 @@ def test_each_record_is_read_back() -> None:
     written: list[Any] = [record for _, _, record in change.records()]
     written += (AgendaEntry(*due) for due in change.dues)
     assert read
-    assert encode(read) == encode(written)  # commands are equal to nothing else
+    assert encode(read) == encode(written)  # commands have no equality
     assert list(map(type, read)) == list(map(type, written))
 
 
