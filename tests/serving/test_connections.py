@@ -18,6 +18,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.server import Server
+from tests.support.driver import card
 from tests.support.servers import make_server
 
 LIMIT = 20
@@ -87,6 +88,28 @@ def test_a_full_server_keeps_no_connection_open() -> None:
                 break  # the server has seen the new client
         assert last.recv(1) == b""
         assert read_status(new_client) == 200
+
+
+def test_waiting_calls_and_watchers_leave_connections_free() -> None:
+    """Two projects use all waits and event streams that they may have; other calls are still answered."""
+    with make_server(limits=Limits(connections=4 * LIMIT)) as server, ExitStack() as open_connections:
+        client = SandboxClient(server.url, FIRST_API_KEY)
+        for project in (client, client.create_project()):
+            order = project.call(
+                "POST", "/v1/orders/", {"currency": "EUR", "amount": 100, "transactions": [card()]}
+            )
+            wait = f"/control/wait/?order_id={order['id']}&status=expired&timeout=60"
+            for path in ("/control/events/", wait):
+                for _ in range(2 * LIMIT):
+                    connect(server, open_connections).sendall(request_with_key(path, project.api_key))
+        connect(server, open_connections)
+        client.close()
+
+
+def request_with_key(path: str, api_key: str) -> bytes:
+    """Return a GET request with an API key."""
+    credentials = b64encode(f"{api_key}:".encode()).decode()
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {credentials}\r\n\r\n".encode()
 
 
 def test_connections_in_use_are_not_closed(patient_server: Server) -> None:
@@ -182,15 +205,14 @@ def test_slow_request_heads_do_not_block_other_clients(limited_server: Server) -
 def test_clients_that_do_not_read_do_not_block_others(impatient_server: Server) -> None:
     """Clients that do not read their responses or streams do not block other clients."""
     client = SandboxClient(impatient_server.url, FIRST_API_KEY)
-    key = b64encode(f"{FIRST_API_KEY}:".encode())
     with ExitStack() as stack:
         for path in ("/openapi.json", "/control/events/"):
-            request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key.decode()}\r\n\r\n"
+            request = request_with_key(path, FIRST_API_KEY)
             for _ in range(LIMIT // 2):
                 client_socket = stack.enter_context(socket.socket())
                 client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
                 client_socket.connect(("127.0.0.1", impatient_server.port))
-                client_socket.sendall(request.encode() * (40 if "openapi" in path else 1))
+                client_socket.sendall(request * (40 if "openapi" in path else 1))
         started_at = perf_counter()
         while perf_counter() - started_at < 1:
             client.change_settings(name="x" * 200)

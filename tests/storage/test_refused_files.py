@@ -138,7 +138,7 @@ WRONG = [
     (share_key, "is damaged: identity"),
     (write_plain_text, "not a state file"),
     (write_other_database, "not a state file"),
-    (write_later_version, "its format is 7, this server reads 3"),
+    (write_later_version, "its format is 7, but this server reads only up to 3"),
     (truncate_file, "is damaged"),
     (overwrite_page, "is damaged"),
     (truncate_body, "is damaged"),
