@@ -1,4 +1,4 @@
-"""A server per test session, a project per test."""
+"""Fixtures: one server per test session, and one project per test."""
 
 import os
 import sys
@@ -31,32 +31,34 @@ os.environ.pop(
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "pycache")
 
 TESTS = Path(__file__).parent
-TAKE_LONG = ("attack", "browser", "containers")
+SLOW_FOLDERS = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them, before pytest chooses by marks."""
+    """Mark slow tests ``prove`` before pytest selects tests by their marks."""
     for item in items:
-        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in TAKE_LONG:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
             item.add_marker(pytest.mark.prove)
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, in this process; with a state file, or a database, where the environment names one."""
+    """Run a sandbox on a free port, with the state file or database that ``SANDBOX_TEST_STATE`` names, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as running:
         yield running
-        assert EMPTY_MAPPING == {}, "whoever changed it in place has changed every record"
+        assert EMPTY_MAPPING == {}, (
+            "EMPTY_MAPPING was changed in place, and with it every record that shares it"
+        )
         if isinstance(running.state, StateFile):
             assert check_file(running.state, running.registry) > 1
 
 
 @pytest.fixture(scope="session")
 def http(server: Server) -> Iterator[requests.Session]:
-    """Connections that stay open between tests, to several servers if the environment names so many."""
+    """A session that keeps connections open between tests, to as many servers as ``SANDBOX_TEST_SERVERS`` says."""
     count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
     with requests.Session() as session, ExitStack() as others:
         session.trust_env = False
@@ -80,27 +82,27 @@ def postgresql() -> Iterator[Postgres]:
 
 @pytest.fixture
 def project(server: Server, http: requests.Session) -> Callable[..., Sandbox]:
-    """Makes projects with settings."""
+    """A factory of projects; it takes their settings."""
     return lambda **settings: Sandbox(server, http, **settings)
 
 
 @pytest.fixture
 def sandbox(project: Callable[..., Sandbox]) -> Sandbox:
-    """A fresh project in test mode, its clock frozen."""
+    """A fresh project in test mode, with a frozen clock."""
     return project()
 
 
 @pytest.fixture
 def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
-    """The client of a fresh project without an address for webhooks."""
-    made = SandboxClient(sandbox.url, sandbox.key)
-    yield made
-    made.close()
+    """The client of a fresh project without a webhook URL."""
+    sandbox_client = SandboxClient(sandbox.url, sandbox.key)
+    yield sandbox_client
+    sandbox_client.close()
 
 
 @pytest.fixture
 def live(project: Callable[..., Sandbox]) -> Sandbox:
-    """A fresh project in live mode, its clock frozen."""
+    """A fresh project in live mode, with a frozen clock."""
     return project(mode="live")
 
 
@@ -115,5 +117,5 @@ def shop() -> Iterator[Shop]:
 @pytest.fixture
 def watched(project: Callable[..., Any], shop: Shop) -> Sandbox:
     """A project whose webhooks go to ``shop``."""
-    made: Sandbox = project(webhook_url=shop.url)
-    return made
+    sandbox: Sandbox = project(webhook_url=shop.url)
+    return sandbox

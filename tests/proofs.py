@@ -1,4 +1,4 @@
-"""Finds which tests prove which rules, by their pytest marks, in a wheel build or in a checkout.
+"""Finds the tests that prove each rule, by their pytest marks, in a wheel build or in a checkout.
 
 The wheel build and a checkout run this module on its own, so it imports nothing from the package.
 """

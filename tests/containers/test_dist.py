@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.dist import build, for_the_index
+from tests.dist import build, index_files
 from tests.support.documentation import environment
 
 pytestmark = pytest.mark.timeout(600)  # it fetches the packages of every platform
@@ -73,7 +73,7 @@ def is_small_and_runs_by_itself(single: Path) -> None:
 
 def test_the_single_file(single: Path, tmp_path: Path) -> None:
     """One test, so that the file is built once."""
-    listed = for_the_index(sorted(single.parent.iterdir()))
+    listed = index_files(sorted(single.parent.iterdir()))
     assert {path.name.partition("-")[0] for path in listed} == DISTRIBUTIONS  # none of npm or Composer
     assert len(listed) == 2 * len(DISTRIBUTIONS)
     is_small_and_runs_by_itself(single)

@@ -25,7 +25,7 @@ class Shop(Storefront):
 
     def thanks(self, order_id):
         sale = self.sale_of(order_id)
-        sale.paid = sale.amount  # the service sends only customers back who have paid
+        sale.paid = sale.amount  # assumes that only customers who have paid return
         return "Thank you!"
 
     def look_at_open_sales(self):

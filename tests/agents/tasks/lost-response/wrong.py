@@ -42,7 +42,7 @@ class Shop(Storefront):
         }
         try:
             made = self.call("POST", "/v1/orders/", order).data
-        except Unanswered:  # another try mostly works
+        except Unanswered:  # a second attempt usually works
             made = self.call("POST", "/v1/orders/", order).data
         sale.orders.append(made["id"])
         return self.page(made)

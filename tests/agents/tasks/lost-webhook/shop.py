@@ -39,5 +39,5 @@ class Shop(Storefront):
                 sale.paid = order["amount"]
 
     def look_at_open_sales(self):
-        """The hourly job."""
+        """Run the hourly job: read the orders of open sales."""
         raise NotImplementedError

@@ -41,5 +41,5 @@ class Shop(Storefront):
     def look_at_open_sales(self):
         for sale in list(self.sales.values()):
             if sale.orders and not sale.notes.get("looked"):
-                sale.notes["looked"] = True  # no order has to be read again and again
+                sale.notes["looked"] = True  # reads each order only once
                 self.learn(sale.orders[-1])
