@@ -25,9 +25,8 @@ from tests.support.state_files import check_file
 
 check_order(on=True)
 
-os.environ.pop(
-    "PYTHONDONTWRITEBYTECODE", None
-)  # many tests start Python, and compiling takes most of its time
+# many tests start Python, and compiling takes most of its start time
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "pycache")
 
 TESTS = Path(__file__).parent
