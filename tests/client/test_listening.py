@@ -24,9 +24,8 @@ class Listening:
     """A listener on a thread, and its notifications."""
 
     def __init__(self, client: SandboxClient, url: str) -> None:
-        self.forwarded: SimpleQueue[ForwardedWebhook] = (
-            SimpleQueue()
-        )  # shortly after the server has recorded them
+        # webhooks arrive in this queue shortly after the server has recorded them
+        self.forwarded: SimpleQueue[ForwardedWebhook] = SimpleQueue()
         self.connected = Event()
         self.error: Exception | None = None
         self.listener = Listener(

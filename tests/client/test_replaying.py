@@ -117,8 +117,8 @@ def test_skipped_requests_are_reported(sandbox: Sandbox) -> None:
 
 def set_fault(sandbox: Sandbox, **then: Any) -> None:
     """Set a fault for the next POST; a rate limit applies to the second."""
-    count = {} if "rate_limit" in then else {"nth": 1}
-    fault = {"when": {"method": "POST", **count}, "then": then}
+    call_count = {} if "rate_limit" in then else {"nth": 1}
+    fault = {"when": {"method": "POST", **call_count}, "then": then}
     assert sandbox.put("/control/faults/", {"faults": [fault]}).status_code == 200
 
 

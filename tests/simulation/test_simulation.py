@@ -13,7 +13,7 @@ from tests.simulation.company import Company
 from tests.simulation.database import Fault, Mistake
 
 STATEMENTS: int = 420  # more than in a run without faults
-SAMPLE_STEP: int = 40  # the fast tests try one of this many statements
+SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
 RUNS_MAX: int = 200
 
 

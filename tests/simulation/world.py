@@ -11,7 +11,7 @@ from payment_sandbox.projects.clock import RealTime
 START: Final = datetime(2027, 1, 1, tzinfo=UTC)
 STEP_SECONDS: Final = 0.001
 WAIT_SECONDS: Final = 0.05
-STAY_CHANCE_OF_TEN: Final = 7
+CONTINUE_CHANCE_OF_TEN: Final = 7
 STEPS_MAX: Final = 20_000
 
 
@@ -54,7 +54,7 @@ class World:
             raise EndlessRun("the run does not end")
         self.seconds += WAIT_SECONDS if waits else STEP_SECONDS
         turn = self._turns.get(current_thread())
-        if turn is None or (not waits and self.ids.number("pause", 10) < STAY_CHANCE_OF_TEN):
+        if turn is None or (not waits and self.ids.number("pause", 10) < CONTINUE_CHANCE_OF_TEN):
             return
         self._run_next()
         turn.acquire()
