@@ -46,29 +46,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server() -> Iterator[Server]:
     """Run a sandbox on a free port, with the state file or database that ``SANDBOX_TEST_STATE`` names, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
-    with make_server(seed=1, state=state) as running:
-        yield running
+    with make_server(seed=1, state=state) as sandbox_server:
+        yield sandbox_server
         assert EMPTY_MAPPING == {}, (
             "EMPTY_MAPPING was changed in place, and with it every record that shares it"
         )
-        if isinstance(running.state, StateFile):
-            assert check_file(running.state, running.registry) > 1
+        if isinstance(sandbox_server.state, StateFile):
+            assert check_file(sandbox_server.state, sandbox_server.registry) > 1
 
 
 @pytest.fixture(scope="session")
 def http(server: Server) -> Iterator[requests.Session]:
     """A session that keeps connections open between tests, to as many servers as ``SANDBOX_TEST_SERVERS`` says."""
     count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
-    with requests.Session() as session, ExitStack() as others:
+    with requests.Session() as session, ExitStack() as stack:
         session.trust_env = False
         if count > 1:
             state = os.environ["SANDBOX_TEST_STATE"]
-            more = [
-                others.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
+            other_servers = [
+                stack.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
             ]
-            spread = Spread([server.url, *(each.local_url for each in more)], seed=count)
+            spread = Spread([server.url, *(each.local_url for each in other_servers)], seed=count)
             session.mount(server.url, spread)
-            others.callback(lambda: print("requests by server:", spread.sent))
+            stack.callback(lambda: print("requests by server:", spread.sent))
         yield session
 
 
@@ -108,9 +108,9 @@ def live(project: Callable[..., Sandbox]) -> Sandbox:
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     """A merchant's shop that receives webhooks."""
-    running = Shop()
-    yield running
-    running.close()
+    merchant_shop = Shop()
+    yield merchant_shop
+    merchant_shop.close()
 
 
 @pytest.fixture

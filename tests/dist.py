@@ -41,11 +41,11 @@ EPOCH = "1767225600"  # 2026-01-01: the modification time of all files, so that 
 def build(folder: Path, downloads: Path) -> list[Path]:
     """Build everything in a folder; ``downloads`` caches the downloaded wheels."""
     built = distributions(folder)
-    ours = [path for path in built if path.suffix == ".whl"]
+    own_wheels = [path for path in built if path.suffix == ".whl"]
     with TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         site.mkdir()
-        for wheel in [*wheels(downloads), *ours]:
+        for wheel in [*wheels(downloads), *own_wheels]:
             with ZipFile(wheel) as archive:
                 archive.extractall(site)
         for file in site.rglob("*"):
@@ -164,11 +164,11 @@ def index_files(built: Sequence[Path]) -> list[Path]:
     return [path for path in built if path.name.endswith((".whl", ".tar.gz"))]
 
 
-def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
+def download(folder: Path, python: str, platforms: Sequence[str], *requirements: str) -> None:
     """Download wheels for a Python and a platform, without their dependencies."""
     tags = [part for platform in platforms for part in ("--platform", platform)]
     options = ["--quiet", "--no-deps", "--only-binary=:all:", "--python-version", python, "-d", str(folder)]
-    run(sys.executable, "-m", "pip", "download", *options, *tags, *what)
+    run(sys.executable, "-m", "pip", "download", *options, *tags, *requirements)
 
 
 def run(*command: str, cwd: Path = ROOT) -> None:

@@ -28,7 +28,7 @@ def test_modules_and_functions_are_short() -> None:
     """Modules and functions stay within their limits of lines; longer ones are to be split."""
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
     assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
-    long = [found for path in lines for found in functions(path) if found[1] > FUNCTION_LINES_MAX]
+    long = [each for path in lines for each in functions(path) if each[1] > FUNCTION_LINES_MAX]
     assert long == []
 
 
@@ -60,13 +60,13 @@ def branches(function: ast.AST) -> int:
 
 def test_functions_have_few_branches() -> None:
     """A function has ten branches at most."""
-    found = {
+    branching = {
         f"{path.name}:{node.name}": branches(node)
         for path in sources()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, FUNCTIONS) and branches(node) > BRANCHES_MAX
     }
-    assert found == {}
+    assert branching == {}
 
 
 def test_test_modules_are_short() -> None:
@@ -92,27 +92,27 @@ def views(path: Path) -> Iterator[str]:
             yield f"{path.name}:{node.name}"
 
 
-def test_views_only_load_do_and_answer() -> None:
+def test_views_are_short() -> None:
     """Views are short: the work belongs in an operation."""
     rooms = [MAIN / "web" / room for room in ("merchant", "control", "pages")]
-    assert [found for room in rooms for path in room.glob("*.py") for found in views(path)] == []
+    assert [each for room in rooms for path in room.glob("*.py") for each in views(path)] == []
 
 
-def test_method_names_stand_in_the_methods_only() -> None:
+def test_only_methods_compare_method_names() -> None:
     """Only ``methods`` compares names of payment methods."""
     names = {"credit-card", "bank-transfer", "bank-redirect-nl", "pay-later-a", "invoice-later-b"}
-    found = []
+    comparisons = []
     for path in sources():
         if path.parent.name == "methods":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare):
-                found += [
+                comparisons += [
                     f"{path.name}:{node.lineno}"
                     for part in ast.walk(node)
                     if isinstance(part, ast.Constant) and part.value in names
                 ]
-    assert found == []
+    assert comparisons == []
 
 
 NAMES_USED_TWICE_MAX = 11
@@ -135,7 +135,7 @@ def test_a_class_name_has_one_meaning() -> None:
 
 SINGLE_IMPORTERS_MAX = 80
 PREFIX = f"{MAIN.name}."
-DOORS = re.compile(
+IMPORTABLE = re.compile(
     r"(?:Other packages may import|No other package imports) (it|any of its modules|.*?)\.(?:\s|$)", re.DOTALL
 )
 
@@ -163,17 +163,17 @@ def imports(path: Path, known: Collection[str]) -> Iterator[str]:
 def importers() -> dict[str, set[str]]:
     """Return the importers of each module."""
     known = modules()
-    found: dict[str, set[str]] = {name: set() for name in known}
+    by_module: dict[str, set[str]] = {name: set() for name in known}
     for name, path in [*known.items(), ("", MAIN / "__init__.py")]:
         for imported in imports(path, known):
             if imported != name:
-                found[imported].add(name)
-    return found
+                by_module[imported].add(name)
+    return by_module
 
 
-def test_every_room_names_its_doors() -> None:
+def test_every_room_documents_its_public_modules() -> None:
     """The docstring of a room names exactly the modules that other rooms import."""
-    known, found = modules(), importers()
+    known, importers_by_module = modules(), importers()
     differing = {}
     for room in [
         name
@@ -181,16 +181,22 @@ def test_every_room_names_its_doors() -> None:
         if path.stem == "__init__" and (path.parent.parent == MAIN or path.parent in WINGS)
     ]:
         inside = {name for name in known if name.startswith(f"{room}.")}
-        used = {name for name in (room, *inside) if {each.partition(".")[0] for each in found[name]} - {room}}
-        sentence = DOORS.search(ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or "")
+        used = {
+            name
+            for name in (room, *inside)
+            if {each.partition(".")[0] for each in importers_by_module[name]} - {room}
+        }
+        sentence = IMPORTABLE.search(
+            ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or ""
+        )
         assert sentence is not None, (
             f"the docstring of {room} does not name the modules that other rooms may import"
         )
-        doors = {f"{room}.{name}" for name in re.findall("``(.*?)``", sentence[1])}
-        doors |= {room} if "this package" in sentence[1] else set()
-        doors |= inside if sentence[1] == "any of its modules" else set()
-        if doors != used and (sentence[1] != "any of its modules" or doors != used - {room}):
-            differing[room] = doors ^ used
+        documented = {f"{room}.{name}" for name in re.findall("``(.*?)``", sentence[1])}
+        documented |= {room} if "this package" in sentence[1] else set()
+        documented |= inside if sentence[1] == "any of its modules" else set()
+        if documented != used and (sentence[1] != "any of its modules" or documented != used - {room}):
+            differing[room] = documented ^ used
     assert differing == {}
 
 
@@ -218,11 +224,11 @@ def test_late_imports_and_anys_stay_few() -> None:
     """Imports inside functions and uses of ``Any`` stay few; lower the limits when their numbers fall."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources()]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-    late = {id(node) for each in functions for node in ast.walk(each) if isinstance(node, IMPORTS)}
+    late_imports = {id(node) for each in functions for node in ast.walk(each) if isinstance(node, IMPORTS)}
     anys = [
         node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "Any"
     ]
-    assert LATE_IMPORTS_MAX - 15 < len(late) <= LATE_IMPORTS_MAX
+    assert LATE_IMPORTS_MAX - 15 < len(late_imports) <= LATE_IMPORTS_MAX
     assert ANYS_MAX - 60 < len(anys) <= ANYS_MAX
 
 

@@ -23,12 +23,12 @@ LOADED_AT_START = ("payment_sandbox.serving.gateway",)
 LOWER_ROOMS = "operations,projects,forms,scenarios,fidelity,storage,client"
 
 
-def run_late_imports(how: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
+def run_late_imports(mode: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
     """Run the late imports of some rooms on eight threads; return their names, and the problems by name."""
-    program = [sys.executable, "-P", str(Path(first_uses.__file__)), how, str(seed), rooms]
-    ran = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stderr
-    names, problems = json.loads(ran.stdout)
+    program = [sys.executable, "-P", str(Path(first_uses.__file__)), mode, str(seed), rooms]
+    completed = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert completed.returncode == 0, completed.stderr
+    names, problems = json.loads(completed.stdout)
     return names, {name: each for name, each in problems.items() if each}
 
 
@@ -44,7 +44,7 @@ def test_every_import_in_a_function_is_under_the_lock() -> None:
 
 
 @pytest.mark.parametrize("rooms", ["web", "serving", LOWER_ROOMS])
-def test_eight_threads_may_need_the_same_first(rooms: str) -> None:
+def test_eight_threads_can_run_the_same_late_import_first(rooms: str) -> None:
     """Eight threads can run the same late import first, once its room is loaded."""
     names, problems = run_late_imports("race", rooms)
     assert problems == {}
@@ -56,7 +56,7 @@ def test_eight_threads_may_need_the_same_first(rooms: str) -> None:
     "rooms",
     ["web", "serving", LOWER_ROOMS, "testing", "pytest_payment_sandbox", "payment_sandbox_verify", "cli"],
 )
-def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
+def test_eight_threads_can_run_any_late_import_first(rooms: str) -> None:
     """Eight threads can run any late import first, also if only its own module is loaded."""
     names, problems = run_late_imports("alone", rooms)
     assert problems == {}
@@ -66,7 +66,7 @@ def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(10))
-def test_eight_threads_may_need_everything_in_any_order(seed: int) -> None:
+def test_eight_threads_can_run_all_late_imports_in_any_order(seed: int) -> None:
     """Eight threads can run all late imports, each thread in a different order."""
     names, problems = run_late_imports(
         "wander", f"web,serving,testing,pytest_payment_sandbox,payment_sandbox_verify,{LOWER_ROOMS}", seed
@@ -102,8 +102,8 @@ def test_no_module_needs_the_lock_while_it_loads() -> None:
     """No module takes the lock while it is imported: that would deadlock with an import under the lock."""
     names = [module_name(path) for path in sources() if path.name != "__main__.py"]
     program = [sys.executable, "-c", WITHOUT_LOCK, *names]
-    ran = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stdout.splitlines()[-1:] == ["all"], ran.stderr
+    completed = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert completed.stdout.splitlines()[-1:] == ["all"], completed.stderr
 
 
 FORK = """
@@ -128,7 +128,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_a_fork_can_load_what_it_needs() -> None:
+def test_a_forked_child_can_import() -> None:
     """A forked child can import although another thread was importing during the fork."""
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=10)
 
@@ -233,16 +233,16 @@ assert len(set(results)) == 1, results
 
 
 @pytest.mark.parametrize("what", [LEXERS, TREES, DESCRIPTIONS], ids=["lexers", "syntax trees", "OpenAPI"])
-def test_threads_may_make_the_same_at_once(what: str) -> None:
+def test_threads_can_create_the_same_objects_concurrently(what: str) -> None:
     """Threads can create lexers, syntax trees or schemas at the same time without mixing them up."""
-    ran = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", RUN_CONCURRENTLY + what],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 FIRST_ORDER_PROGRAM = """
@@ -264,11 +264,11 @@ LIBRARIES |= {"markupsafe", "marshmallow", "payment_sandbox", "requests", "urlli
 ENVIRONMENT_MODULES = {"backports", "cython_runtime", "distutils", "_distutils_hack", "__main__"}
 
 
-def test_the_first_order_loads_little() -> None:
+def test_the_first_order_loads_few_modules() -> None:
     """A first order loads few of our modules, and no library of the extra ``[server]``."""
     program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER_PROGRAM]
-    ran = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
-    ours, *libraries = ran.stdout.split()
-    assert LOADED_MAX - 15 < int(ours) <= LOADED_MAX
+    completed = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    own_modules, *libraries = completed.stdout.split()
+    assert LOADED_MAX - 15 < int(own_modules) <= LOADED_MAX
     unknown = {name for name in libraries if not name.startswith("_") and "mypyc" not in name}
     assert unknown - LIBRARIES - ENVIRONMENT_MODULES == set()

@@ -19,7 +19,7 @@ REVEALING_LENGTH = 40  # characters: a shorter line reveals nothing about a task
 every_task = pytest.mark.parametrize("task", TASKS)
 
 
-def test_there_are_ten_tasks_with_all_that_they_need() -> None:
+def test_there_are_ten_complete_tasks() -> None:
     """Each task has a text, a starting shop, a hidden rehearsal, a reference solution and a wrong solution."""
     assert len(TASKS) == 10
     for folder in TASKS.values():
@@ -84,7 +84,7 @@ def test_nothing_in_the_tools_leaks_the_grade(task: str) -> None:
     assert "hidden_fixtures" not in given
 
 
-def test_the_package_has_nothing_of_the_tasks() -> None:
+def test_the_packages_do_not_mention_the_benchmark() -> None:
     """The installed packages do not mention the benchmark."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "sandbox").rglob("*.py"))
     assert [name for name in ("hidden_fixtures", "tests.agents", "tests/agents") if name in text] == []

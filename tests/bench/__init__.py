@@ -36,16 +36,16 @@ def inverse(ratios: Sequence[float]) -> list[float]:
     return [1 / ratio for ratio in ratios]
 
 
-def report(what: str, ratios: float | Sequence[float], aim: str) -> None:
+def report(label: str, ratios: float | Sequence[float], aim: str) -> None:
     """Print a line: the median, the lowest and highest ratio, the aim, and a comparison with the last release."""
     values = [ratios] if isinstance(ratios, int | float) else sorted(ratios)
-    ratio = measured[what] = median(values)
+    ratio = measured[label] = median(values)
     spread = f"({values[0]:.2f} to {values[-1]:.2f})" if len(values) > 1 else ""
-    print(f"{what:75} {ratio:8.2f} {spread:18} aim {aim:8}{_compared(what, ratio, aim)}", flush=True)
+    print(f"{label:75} {ratio:8.2f} {spread:18} aim {aim:8}{_compared(label, ratio, aim)}", flush=True)
 
 
-def _compared(what: str, ratio: float, aim: str) -> str:
-    before = json.loads(RATIOS_FILE.read_text()).get(what) if RATIOS_FILE.exists() else None
+def _compared(label: str, ratio: float, aim: str) -> str:
+    before = json.loads(RATIOS_FILE.read_text()).get(label) if RATIOS_FILE.exists() else None
     if before is None or not aim.startswith((">=", "<=")):
         return ""
     slowdown = before / ratio if aim.startswith(">=") else ratio / before
@@ -55,5 +55,5 @@ def _compared(what: str, ratio: float, aim: str) -> str:
 def save_ratios() -> None:
     """Save the measured ratios for later comparisons; the ratios of other benchmarks stay."""
     before = json.loads(RATIOS_FILE.read_text()) if RATIOS_FILE.exists() else {}
-    ratios = {**before, **{what: round(ratio, 3) for what, ratio in measured.items()}}
+    ratios = {**before, **{label: round(ratio, 3) for label, ratio in measured.items()}}
     RATIOS_FILE.write_text(json.dumps(dict(sorted(ratios.items())), indent=2) + "\n")

@@ -47,8 +47,8 @@ def main() -> None:
                 partial(_create_concurrently, address, _projects(address)) for address in (one, other)
             )
             aim = ">= 0.35" if other is memory else "none"
-            what = f"creations per second of {CLIENTS} clients, PostgreSQL / {name}"
-            report(what, paired(work, reference, ROUNDS), aim)
+            label = f"creations per second of {CLIENTS} clients, PostgreSQL / {name}"
+            report(label, paired(work, reference, ROUNDS), aim)
         reads, reference = (partial(_reads, connection) for connection in (connections[0], in_memory))
         report("reads per second, PostgreSQL / memory", paired(reads, reference, ROUNDS), ">= 0.50")
     with postgres.running() as database:

@@ -67,11 +67,11 @@ def seconds_by_part(stats: Any) -> dict[str, float]:
     return totals
 
 
-def show(what: str, stats: pstats.Stats) -> None:
+def show(title: str, stats: pstats.Stats) -> None:
     """Print the parts, then the functions with the most time of their own."""
     totals = seconds_by_part(stats)
     total = sum(totals.values())
-    print(f"\n{what}: {total / REQUESTS * 1e6:.0f} us each while profiled")
+    print(f"\n{title}: {total / REQUESTS * 1e6:.0f} us each while profiled")
     for part, taken in sorted(totals.items(), key=lambda item: -item[1]):
         if taken / total > 0.005:
             print(f"  {taken / total:6.1%}  {part}")

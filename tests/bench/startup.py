@@ -34,13 +34,13 @@ def seconds_to_response(cache: str) -> float:
         [sys.executable, "-m", "payment_sandbox", "serve", "--port", str(port)],
         stdout=subprocess.DEVNULL,
         env=environment(cache),
-    ) as served:
+    ) as server:
         connection = _connect(port)
         connection.sendall(b"GET /health/ HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
         elapsed = perf_counter() - started
         connection.close()
-        served.terminate()
+        server.terminate()
     return elapsed
 
 

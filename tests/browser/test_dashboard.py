@@ -16,7 +16,7 @@ WIRE_BYTES_MAX = 100_000
 
 
 @pytest.fixture
-def busy(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, str]]:
+def busy_project(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, str]]:
     """A project with orders, webhooks and refusals, and the path of each view."""
     webhooks = []
 
@@ -47,10 +47,10 @@ def view_url(sandbox: Sandbox, path: str) -> str:
 
 @pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_accessible_at_every_width(
-    busy: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
+    busy_project: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
 ) -> None:
     """Every view passes axe-core in light and dark, and does not scroll sideways at any width."""
-    sandbox, paths = busy
+    sandbox, paths = busy_project
     page = new_context(bypass_csp=True).new_page()
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -65,10 +65,10 @@ def test_every_view_is_accessible_at_every_width(
 
 @pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_small_and_loads_from_the_sandbox_only(
-    busy: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
+    busy_project: tuple[Sandbox, dict[str, str]], new_context: NewContext, view: str
 ) -> None:
     """Every view loads at most 100 KB, from the sandbox only, and the console stays empty."""
-    sandbox, paths = busy
+    sandbox, paths = busy_project
     page = new_context().new_page()
     hosts: set[str] = set()
     console: list[str] = []

@@ -13,10 +13,10 @@ SKIP_TO_ORDER, SKIP_TO_CONTENT = "Skip to the order", "Skip to content"
 FOCUSED = "() => document.activeElement.dataset.testid || ''"
 
 
-def tab_stops_to(page: Page, skip: str, wanted: str) -> int:
+def tab_stops_to(page: Page, skip: str, main_action: str) -> int:
     """Return the number of Tab presses to an element, by the link that skips the page header."""
     stops = 0
-    for target in (skip, wanted):
+    for target in (skip, main_action):
         while stops <= STOPS_MAX:
             page.keyboard.press("Tab")
             stops += 1
@@ -28,7 +28,7 @@ def tab_stops_to(page: Page, skip: str, wanted: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("view", "skip", "wanted"),
+    ("view", "skip", "main_action"),
     [
         ("orders/", SKIP_TO_CONTENT, "create-test-order"),
         ("order", SKIP_TO_ORDER, "see-it-fail"),
@@ -43,7 +43,9 @@ def tab_stops_to(page: Page, skip: str, wanted: str) -> int:
         ("request", SKIP_TO_CONTENT, "older"),
     ],
 )
-def test_the_main_action_is_near(watched: Sandbox, page: Page, view: str, skip: str, wanted: str) -> None:
+def test_the_main_action_is_near(
+    watched: Sandbox, page: Page, view: str, skip: str, main_action: str
+) -> None:
     """The main action takes twelve Tab stops at most, also on a page with many orders."""
     for number in range(12):
         watched.place(card(), merchant_order_id=f"S-{number}")
@@ -56,7 +58,7 @@ def test_the_main_action_is_near(watched: Sandbox, page: Page, view: str, skip: 
         "request": f"requests/{entry['id']}/",
     }
     page.goto(view_url(watched, paths.get(view, view)))
-    assert tab_stops_to(page, skip, wanted) <= STOPS_MAX
+    assert tab_stops_to(page, skip, main_action) <= STOPS_MAX
 
 
 def test_what_changes_is_announced(watched: Sandbox, shop: Shop, page: Page) -> None:

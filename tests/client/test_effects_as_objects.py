@@ -55,8 +55,8 @@ def test_effects_on_webhooks(payment_sandbox: PaymentSandbox, effect: Any, docum
     """Webhook effects are accepted alone, in a rule and in a scenario."""
     client = payment_sandbox.client
     rule = {"when": {"attempt": 1}, "then": effect}
-    shown = client.faults(webhooks=[effect, rule])
-    assert shown["webhooks"] == [{"then": document}, {"when": {"attempt": 1}, "then": document}]
+    response = client.faults(webhooks=[effect, rule])
+    assert response["webhooks"] == [{"then": document}, {"when": {"attempt": 1}, "then": document}]
     scenario = payment_sandbox.scenario({"name": "mine", "webhooks": [effect]})
     assert scenario == client.scenario({"name": "mine", "webhooks": [{"then": document}]})
 
@@ -66,8 +66,8 @@ def test_effects_on_requests(payment_sandbox: PaymentSandbox, effect: Any, docum
     """Request effects are accepted alone, in a rule and in a scenario, with latency and phase."""
     client = payment_sandbox.client
     rule = {"when": {"method": "POST", "nth": 1}, "then": effect}
-    shown = client.faults([effect, rule])
-    assert shown["faults"] == [{"then": document}, {"when": rule["when"], "then": document}]
+    response = client.faults([effect, rule])
+    assert response["faults"] == [{"then": document}, {"when": rule["when"], "then": document}]
     scenario = payment_sandbox.scenario({"name": "mine", "faults": [effect]})
     assert scenario == client.scenario({"name": "mine", "faults": [{"then": document}]})
 
@@ -98,8 +98,8 @@ def test_a_marker_accepts_effects(payment_sandbox: PaymentSandbox) -> None:
 @pytest.mark.asyncio
 async def test_async_tests_use_effects(payment_sandbox: PaymentSandbox) -> None:
     """The asynchronous fixture accepts effect objects, too."""
-    shown = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
-    assert shown["faults"] == [{"then": {"latency": 0.1}}]
+    response = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
+    assert response["faults"] == [{"then": {"latency": 0.1}}]
 
 
 def test_every_effect_of_documents_is_exported() -> None:

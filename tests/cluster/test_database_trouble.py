@@ -39,7 +39,7 @@ def own_server() -> Iterator[Postgres]:
 
 
 def registry_on(database: Database) -> Registry:
-    """An empty registry on a database."""
+    """Return an empty registry on a database."""
     catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     return Registry(NoServices(REAL_TIME), database, catalogue, clock=NOON)
 

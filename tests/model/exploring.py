@@ -81,13 +81,13 @@ def next_calls(shop: Shop) -> Iterator[Call]:
         yield from stored_card_payments(shop)
 
 
-def sample(candidates: Sequence[Call], most: int, number: int) -> list[Call]:
-    """Sample at most ``most`` calls of a state evenly; ``number`` shifts the sample from state to state."""
-    count, most = len(candidates), min(most, len(candidates))
-    return [candidates[(number + index * count // most) % count] for index in range(most)]
+def sample(candidates: Sequence[Call], calls_max: int, number: int) -> list[Call]:
+    """Sample at most ``calls_max`` calls of a state evenly; ``number`` shifts the sample from state to state."""
+    count, calls_max = len(candidates), min(calls_max, len(candidates))
+    return [candidates[(number + index * count // calls_max) % count] for index in range(calls_max)]
 
 
-def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) -> Exploration:
+def explore(judge: ControlJudge, first: Sequence[Call], length: int, transitions_max: int) -> Exploration:
     """Explore every sequence that begins with one of these calls, up to a length and a number of transitions.
 
     The number of transitions is divided among the levels, and among the states of a level.
@@ -97,7 +97,7 @@ def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) 
     visited = {relevant_state(judge.shop)}
     for depth in range(length):
         next_level: list[tuple[Snapshot, Callable[[Shop], Iterator[Call]]]] = []
-        share = (most - exploration.transitions) // (length - depth) + exploration.transitions
+        share = (transitions_max - exploration.transitions) // (length - depth) + exploration.transitions
         for number, (saved, calls_of) in enumerate(level):
             calls = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]
             judge.restore(saved)
@@ -125,13 +125,16 @@ def is_worthwhile(shop: Shop, call: Call) -> bool:
 
 
 def explore_method(
-    server: PaymentSandboxServer, method: str, mode: str, length: int, most: int
+    server: PaymentSandboxServer, method: str, mode: str, length: int, transitions_max: int
 ) -> Exploration:
     """Explore the orders of a method in a new project."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
         caller = SessionCaller(project.session, project.base_url)
         return explore(
-            ControlJudge(caller, Shop(mode=mode)), [*creations(method), with_own_url(method)], length, most
+            ControlJudge(caller, Shop(mode=mode)),
+            [*creations(method), with_own_url(method)],
+            length,
+            transitions_max,
         )
 
 
@@ -230,16 +233,16 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
 """Start states of further explorations, which random walks rarely reach."""
 
 
-def explore_from(server: PaymentSandboxServer, name: str, length: int, most: int) -> Exploration:
+def explore_from(server: PaymentSandboxServer, name: str, length: int, transitions_max: int) -> Exploration:
     """Explore every sequence from a start state, in mode ``live``."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
         judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
         for call in START_STATES[name]:
             judge.make_call(call)
-        return explore(judge, [*next_calls(judge.shop)], length, most)
+        return explore(judge, [*next_calls(judge.shop)], length, transitions_max)
 
 
-def exercised_rules(method: str, length: int, most: int) -> Counter[str]:
+def exercised_rules(method: str, length: int, transitions_max: int) -> Counter[str]:
     """Count the rules that the model applies in an exploration without a server."""
     rules, transitions = Counter[str](), 0
     level, visited = [Shop(mode="live")], set[Shop]()
@@ -248,7 +251,7 @@ def exercised_rules(method: str, length: int, most: int) -> Counter[str]:
         for shop in level:
             for call in next_calls(shop) if shop.orders else creations(method) + code_creations():
                 transitions += 1
-                for outcome in step(shop, call) if transitions <= most else ():
+                for outcome in step(shop, call) if transitions <= transitions_max else ():
                     rules.update({*outcome.rules, outcome.assumption} - {""})
                     if relevant_state(outcome.shop) not in visited:
                         visited.add(relevant_state(outcome.shop))

@@ -17,7 +17,7 @@ EXERCISED_MIN = 90
 def test_two_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """The server and the model agree on a creation and every next call."""
     mode = "live" if method in METHODS and not METHODS[method].is_testable else "test"
-    exploration = explore_method(payment_sandbox_server, method, mode, length=2, most=40)
+    exploration = explore_method(payment_sandbox_server, method, mode, length=2, transitions_max=40)
     print(f"{method or 'hosted page'}: {exploration}")
 
 
@@ -25,26 +25,29 @@ def test_two_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServ
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
 def test_four_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """The server and the model agree on a creation and three further calls."""
-    exploration = explore_method(payment_sandbox_server, method, "live", length=4, most=400)
+    exploration = explore_method(payment_sandbox_server, method, "live", length=4, transitions_max=400)
     print(f"{method or 'hosted page'}: {exploration}")
 
 
 @pytest.mark.parametrize("start", START_STATES)
-def test_what_follows_agrees(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
+def test_every_next_call_agrees(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """The server and the model agree on every call in a rarely reached state."""
-    print(f"{start}: {explore_from(payment_sandbox_server, start, length=1, most=30)}")
+    print(f"{start}: {explore_from(payment_sandbox_server, start, length=1, transitions_max=30)}")
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", START_STATES)
-def test_all_that_follows_agrees(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
+def test_three_further_calls_agree(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """The server and the model agree on three calls from a rarely reached state."""
-    print(f"{start}: {explore_from(payment_sandbox_server, start, length=3, most=300)}")
+    print(f"{start}: {explore_from(payment_sandbox_server, start, length=3, transitions_max=300)}")
 
 
 def test_many_rules_are_exercised() -> None:
     """The model names only rules and assumptions of the ledger; many of them decide a step of an exploration."""
-    rules = sum((exercised_rules(method, length=3, most=800) for method in HOSTED_OR_METHOD), Counter[str]())
+    rules = sum(
+        (exercised_rules(method, length=3, transitions_max=800) for method in HOSTED_OR_METHOD),
+        Counter[str](),
+    )
     known = {*rule_texts(), *(assumption["id"] for assumption in assumptions())}
     assert rules.keys() <= known
     assert len(rules) >= EXERCISED_MIN, sorted(rules)

@@ -61,7 +61,7 @@ class Workshop:
         except PatchRefused as refused:
             outcome, by = BROKEN, str(refused)
         finally:
-            for path in {piece.path for piece in mutant.pieces}:
+            for path in {hunk.path for hunk in mutant.hunks}:
                 (copy / PACKAGE / path).write_bytes((ROOT / PACKAGE / path).read_bytes())
             self._free.put((copy, runner))
         return Verdict(mutant.rule, outcome, by, monotonic_seconds() - started)
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", default="", help="the seed of the sample, such as the date")
     options = parser.parse_args(arguments)
     known = mutants()
-    selected = [each for each in known.values() if each.pieces and _is_selected(each.rule, options.rules)]
+    selected = [each for each in known.values() if each.hunks and _is_selected(each.rule, options.rules)]
     if options.sample is not None:
         selected = sample([each for each in selected if not each.is_untried], options.sample, options.seed)
         print(f"seed {options.seed!r}: {' '.join(each.rule for each in selected)}", flush=True)
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     survivors = [verdict.rule for verdict in verdicts if verdict.outcome != KILLED]
     if options.sample is None:
         _write(verdicts, known)
-    without_mutant = sum(not each.pieces for each in known.values())
+    without_mutant = sum(not each.hunks for each in known.values())
     print(
         f"{len(verdicts) - len(survivors)} of {len(verdicts)} killed; {without_mutant} rules have a reason instead of a mutant."
     )

@@ -1,6 +1,6 @@
 """Reads the mutants from the patch files beside this module.
 
-A file consists of blocks. Each starts with a rule in brackets, followed by one or more pieces: the path of a module
+A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a module
 of the package, the removed lines, and the added lines::
 
     [CAP-02]
@@ -26,7 +26,7 @@ class PatchRefused(ValueError):
     """A patch file is malformed, or a patch does not fit the source."""
 
 
-class Piece(NamedTuple):
+class Hunk(NamedTuple):
     """A change to one module."""
 
     path: Path
@@ -50,10 +50,10 @@ class Piece(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """A change to the source that breaks one rule; or, without pieces, the reason for having none."""
+    """A change to the source that breaks one rule; or, without hunks, the reason for having none."""
 
     rule: str
-    pieces: tuple[Piece, ...]
+    hunks: tuple[Hunk, ...]
     reason: str = ""
     is_untried: bool = False
 
@@ -63,8 +63,8 @@ class Mutant(NamedTuple):
         Raises:
             PatchRefused: the patch does not fit.
         """
-        for piece in self.pieces:
-            piece.apply(checkout)
+        for hunk in self.hunks:
+            hunk.apply(checkout)
 
 
 def mutants(folder: Path = FOLDER) -> dict[str, Mutant]:
@@ -93,13 +93,13 @@ def _read(file: Path) -> Iterator[Mutant]:
         elif line and not line.startswith("#"):
             raise PatchRefused(f"{file.name}, line {number}: a block begins with a rule in brackets")
     for head, lines in blocks:
-        pieces = tuple(_pieces(file, head[1], lines))
-        if bool(pieces) == bool(head[2]):
+        hunks = tuple(_hunks(file, head[1], lines))
+        if bool(hunks) == bool(head[2]):
             raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
-        yield Mutant(head[1], pieces, head[2] or "", head[3] is not None)
+        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None)
 
 
-def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:
+def _hunks(file: Path, rule: str, lines: list[str]) -> Iterator[Hunk]:
     path, changes = "", Changes([], [])
     for line in [*lines, ""]:
         if line[:1] == "-" and not changes.after:
@@ -110,12 +110,12 @@ def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:
             raise PatchRefused(f"{file.name}: {rule}: lines with - come first, then lines with +")
         else:
             if changes.before:
-                yield Piece(Path(path), _text(changes.before), _text(changes.after))
+                yield Hunk(Path(path), _text(changes.before), _text(changes.after))
             path, changes = line, Changes([], [])
 
 
 class Changes(NamedTuple):
-    """The lines of a piece that is being read."""
+    """The lines of a hunk that is being read."""
 
     before: list[str]
     after: list[str]

@@ -8,7 +8,7 @@ import pytest
 
 from payment_sandbox.fidelity.ledger import rules
 from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, sample
-from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, Piece, mutants
+from tests.mutants.patches import PACKAGE, Hunk, Mutant, PatchRefused, mutants
 
 
 def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
@@ -16,11 +16,11 @@ def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
     copytree(ROOT / PACKAGE, tmp_path / PACKAGE)
     for mutant in mutants().values():
         mutant.apply(tmp_path)
-        for piece in mutant.pieces:
-            file = tmp_path / PACKAGE / piece.path
+        for hunk in mutant.hunks:
+            file = tmp_path / PACKAGE / hunk.path
             if file.suffix == ".py":
                 compile(file.read_text(encoding="utf-8"), mutant.rule, "exec")
-            file.write_bytes((ROOT / PACKAGE / piece.path).read_bytes())
+            file.write_bytes((ROOT / PACKAGE / hunk.path).read_bytes())
 
 
 def test_each_mutant_was_killed() -> None:
@@ -28,7 +28,7 @@ def test_each_mutant_was_killed() -> None:
     known = mutants()
     tests = {rule["id"]: rule["tests"] for rule in rules()}
     killed = {rule["id"]: rule["killed_by"] for rule in rules() if rule["killed_by"]}
-    assert killed.keys() == {each.rule for each in known.values() if each.pieces and not each.is_untried}
+    assert killed.keys() == {each.rule for each in known.values() if each.hunks and not each.is_untried}
     assert [rule for rule, by in killed.items() if by not in tests[rule]] == []
 
 
@@ -67,20 +67,20 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) ->
 def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
     """A patch is refused if its lines do not occur exactly once, or do not change."""
     with pytest.raises(PatchRefused, match="these lines occur"):
-        Piece(Path("orders/amounts.py"), before, after).apply(ROOT)
+        Hunk(Path("orders/amounts.py"), before, after).apply(ROOT)
 
 
 @pytest.mark.prove
 def test_a_mutant_survives_tests_that_do_not_notice_it(tmp_path: Path) -> None:
     """A mutant is killed by tests that notice it, and reported as a survivor by others."""
-    piece = Piece(
+    hunk = Hunk(
         Path("orders/amounts.py"), "AMOUNT_CENTS_MAX: Final", "AMOUNT_CENTS_MAX = 10_000_000\nOTHER: Final"
     )
-    mutant = Mutant("ORD-05", (piece,))
+    mutant = Mutant("ORD-05", (hunk,))
     noticing, others = ["tests/journeys/test_creating_orders.py"], ["tests/fidelity/test_rules.py"]
     with closing(Workshop(tmp_path, 1)) as workshop:
         assert workshop.judge(mutant, others).outcome == SURVIVED
         verdict = workshop.judge(mutant, noticing)
         assert verdict.outcome == KILLED
         assert "test_creating_orders" in verdict.by
-        assert workshop.judge(mutant._replace(pieces=()), noticing).outcome == SURVIVED
+        assert workshop.judge(mutant._replace(hunks=()), noticing).outcome == SURVIVED

@@ -104,8 +104,8 @@ def test_late_calls_of_a_listener_that_has_left_change_nothing(sandbox: Sandbox)
     """Calls of a listener that arrive after it has left do not set ``forward_to`` again."""
     body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body)
-    for late in [body | {"leaves": True}, body, body | {"timeout": 30}]:
-        response = sandbox.post("/control/listener/next/", late).json()
+    for late_body in [body | {"leaves": True}, body, body | {"timeout": 30}]:
+        response = sandbox.post("/control/listener/next/", late_body).json()
         assert response == {"items": [], "replaced": True}
         assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
     sandbox.post("/control/listener/next/", body | {"listener": "two"})

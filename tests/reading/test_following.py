@@ -15,7 +15,7 @@ LIMITS = {
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[str, dict[str, int]]:
+def call_counts() -> dict[str, dict[str, int]]:
     """The calls and modules of one creation and one payment, in a fresh process."""
     command = [sys.executable, "-m", "tests.reading.following"]
     completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
@@ -24,11 +24,11 @@ def counted() -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("journey", LIMITS)
-def test_a_request_takes_few_calls(counted: dict[str, dict[str, int]], journey: str) -> None:
+def test_a_request_takes_few_calls(call_counts: dict[str, dict[str, int]], journey: str) -> None:
     """A request takes few calls; ``python -m tests.reading.following --list`` prints them."""
-    exceeded = {what: count for what, count in counted[journey].items() if count > LIMITS[journey][what]}
+    exceeded = {what: count for what, count in call_counts[journey].items() if count > LIMITS[journey][what]}
     assert exceeded == {}
-    assert all(counted[journey][what] > limit / 2 for what, limit in LIMITS[journey].items()), (
+    assert all(call_counts[journey][what] > limit / 2 for what, limit in LIMITS[journey].items()), (
         "lower the limit"
     )
-    assert counted["webhooks"]["delivered"] >= 2
+    assert call_counts["webhooks"]["delivered"] >= 2

@@ -90,7 +90,7 @@ def parse_with_violations(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_text_takes_long(text: str) -> None:
+def test_hostile_texts_take_little_time(text: str) -> None:
     """A hostile text, and the positions of its violations, are parsed in bounded time."""
     started = process_time()
     parse_with_violations(text)
@@ -98,7 +98,7 @@ def test_no_text_takes_long(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a long key around many", "long keys", "merges of merges"])
-def test_no_text_takes_much_memory(name: str) -> None:
+def test_hostile_texts_take_little_memory(name: str) -> None:
     """Parsing a hostile text takes bounded memory: positions are looked up on demand."""
     tracemalloc.start()
     try:

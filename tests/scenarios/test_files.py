@@ -34,7 +34,7 @@ def test_a_wrong_file_is_named_by_line_and_column(
     assert violation.file == str(file)
 
 
-def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
     """Loading a folder reports the mistakes of all of its files."""
     (tmp_path / "a.yaml").write_text("name: b\nrulez: []")
     (tmp_path / "c.json").write_text('{"name": "c", "rules": 5}')

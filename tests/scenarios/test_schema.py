@@ -96,7 +96,7 @@ def test_every_scenario_is_valid() -> None:
         assert accepts(document)
 
 
-@pytest.mark.parametrize("text", [text for text, *_, says in WRONG if says not in NOT_IN_SCHEMA])
+@pytest.mark.parametrize("text", [text for text, *_, words in WRONG if words not in NOT_IN_SCHEMA])
 def test_the_schema_refuses_wrong_files(text: str) -> None:
     """The schema refuses wrong files, except mistakes of YAML, meaning or format."""
     assert not VALIDATOR.is_valid(parse_yaml(text).data)

@@ -103,7 +103,7 @@ class Server:
         self._is_busy = False
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Hold the server for one piece of work."""
         self._world.wait(BUSY_SECONDS, lambda: not self._is_busy)
         self._is_busy = True
@@ -194,7 +194,7 @@ class Company:
         for attempt in range(ATTEMPTS_MAX):
             server = self.servers[(number + attempt) % SERVERS]
             try:
-                with server.busy():
+                with server.hold():
                     project = server.project(self.project_id)
                     if project.storage.answer(project, request_id) is None:
                         client = Caller()
@@ -220,7 +220,7 @@ class Company:
         """Advance the clock; an advance that ends early may have moved it in part."""
         server = self.servers[number]
         try:
-            with server.busy():
+            with server.hold():
                 advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
             self.counts.advanced += hours
         except (StepsInterrupted, UnknownOutcome, Killed) as ended:
@@ -234,7 +234,7 @@ class Company:
         """Let a server do its background work."""
         server = self.servers[number]
         try:
-            with server.busy():
+            with server.hold():
                 server.run_background_work()
         except Killed:
             self.replace(server)
@@ -276,19 +276,19 @@ class Company:
 
     def _compare(self) -> None:
         projects = [server.project(self.project_id) for server in self.servers]
-        fresh = self._server().project(self.project_id)
-        stored = json.dumps(snapshot_of(fresh), sort_keys=True)
+        reloaded = self._server().project(self.project_id)
+        stored = json.dumps(snapshot_of(reloaded), sort_keys=True)
         for project in projects:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, (
                 "a server's memory differs from the database"
             )
-        assert not storage_of(fresh).replica.jobs, "a webhook was not sent"
+        assert not storage_of(reloaded).replica.jobs, "a webhook was not sent"
         assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
         for project in projects:
             advance_clock(project, {"by": "PT0S"})  # the clock must be free
-        self._compare_orders(fresh)
-        self._compare_webhooks(fresh)
-        hours = (fresh.now() - fresh.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
+        self._compare_orders(reloaded)
+        self._compare_webhooks(reloaded)
+        hours = (reloaded.now() - reloaded.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
         minimum, maximum = (
             self.counts.advanced,
             self.counts.advanced + self.counts.possibly_advanced,
