@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """Run a sandbox on a free port, with the state file or database that ``SANDBOX_TEST_STATE`` names, if any."""
+    """A sandbox on a free port, with the state file or database in ``SANDBOX_TEST_STATE``, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as sandbox_server:
         yield sandbox_server
@@ -57,7 +57,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def http(server: Server) -> Iterator[requests.Session]:
-    """A session that keeps connections open between tests, to as many servers as ``SANDBOX_TEST_SERVERS`` says."""
+    """A session with connections to ``SANDBOX_TEST_SERVERS`` servers, which stay open between tests."""
     count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
     with requests.Session() as session, ExitStack() as stack:
         session.trust_env = False

@@ -2,9 +2,9 @@
 
     make dist
 
-The single file holds every dependency at its pinned version. Compiled dependencies are included for each Python
-and platform, side by side: the names of their files differ. The two packages are for npm and Composer. Everything
-is built twice, and both builds must be identical to the byte.
+The single file holds every dependency at its pinned version. Compiled dependencies are included for each
+Python and platform, side by side: the names of their files differ. The two packages are for npm and Composer.
+Everything is built twice, and both builds must be identical to the byte.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ def build(folder: Path, downloads: Path) -> list[Path]:
 
 
 def node_package(folder: Path) -> Path:
-    """Build the npm package as ``npm pack`` does; installed by ``npm install --save-dev ./payment-sandbox-VERSION.tgz``."""
+    """Build the package for ``npm install --save-dev ./payment-sandbox-VERSION.tgz``, as ``npm pack`` does."""
     source = ROOT / "sandbox" / "node"
     metadata = json.loads((source / "package.json").read_text())
     files = sorted(
@@ -106,7 +106,7 @@ def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Pat
 
 
 def wheels(folder: Path) -> list[Path]:
-    """Return the wheels of all dependencies: pure wheels once, compiled wheels for each Python and platform."""
+    """Return the wheels of all dependencies: pure ones once, compiled ones for each Python and platform."""
     if not folder.exists():
         downloaded = list(download_wheels(folder))
         all_wheels = folder / "all"

@@ -1,6 +1,6 @@
 """Prints the requirements of the distributions, for the lock files: ``python -m tests.requirements [dev]``.
 
-Each distribution declares its own requirements; the lock has the requirements of all of them and of their extras.
+Each distribution declares its own requirements; the lock has those of all distributions and their extras.
 """
 
 import re

@@ -121,7 +121,7 @@ EXEMPT_FROM_UNIQUE_NAMES = ("model", "merchant_records.py")
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    """Few class names are used twice: a second class with the same name is a duplicate, or needs another name."""
+    """Few class names are used twice: a second class is a duplicate, or needs another name."""
     classes = Counter(
         node.name
         for path in sources()

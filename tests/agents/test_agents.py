@@ -20,7 +20,7 @@ every_task = pytest.mark.parametrize("task", TASKS)
 
 
 def test_there_are_ten_complete_tasks() -> None:
-    """Each task has a text, a starting shop, a hidden rehearsal, a reference solution and a wrong solution."""
+    """Each task has a text, a starting shop, a hidden rehearsal, a reference and a wrong solution."""
     assert len(TASKS) == 10
     for folder in TASKS.values():
         files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
@@ -58,7 +58,7 @@ def test_the_starting_shop_fails(task: str) -> None:
 
 @cache
 def agent_texts() -> str:
-    """Return all texts for agents: the skill, ``/llms.txt``, every page, and the descriptions of the tools."""
+    """Return all texts for agents: the skill, ``/llms.txt``, every page, and the tools' descriptions."""
     tools = [str(getattr(SandboxTools, name).__doc__) for name in TOOLS]
     pages = [page(name, openapi_description).text for name in PAGE_NAMES]
     return "\n".join([skill(), overview("http://127.0.0.1:8080/docs/"), INSTRUCTIONS, *tools, *pages])

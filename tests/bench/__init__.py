@@ -37,7 +37,7 @@ def inverse(ratios: Sequence[float]) -> list[float]:
 
 
 def report(label: str, ratios: float | Sequence[float], aim: str) -> None:
-    """Print a line: the median, the lowest and highest ratio, the aim, and a comparison with the last release."""
+    """Print the median, the lowest and highest ratio, the aim, and a comparison with the last release."""
     values = [ratios] if isinstance(ratios, int | float) else sorted(ratios)
     ratio = measured[label] = median(values)
     spread = f"({values[0]:.2f} to {values[-1]:.2f})" if len(values) > 1 else ""

@@ -54,7 +54,7 @@ def run(folder: Path, tests: str, *options: str, **variables: str) -> float:
 
 
 def report_starts(folder: Path) -> None:
-    """Report the start of the server in a process that has imported it, and the time from exec to a first order."""
+    """Report the start of the imported server, and the time from exec to a first order."""
     cache = environment(str(folder / "cache"))
 
     def first_order() -> object:

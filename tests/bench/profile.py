@@ -1,6 +1,6 @@
 """Profiles a read and a creation, part by part, for ``make profile``.
 
-Profiling slows down Python code but not C code, so the shares are only a guide; the ratios of the benchmarks count.
+Profiling slows down Python code but not C code, so the shares are only a guide; the benchmarks count.
 """
 
 import cProfile

@@ -1,7 +1,7 @@
 """A merchant's tests, and smaller tests for comparison; ``tests.bench.plugin`` times them.
 
-This module is a pytest plugin, too: it runs the kinds in turn, so that a slowdown of the machine affects all of
-them, and writes the total seconds of each kind to the file named by ``BENCH_DURATIONS``.
+This module is a pytest plugin, too: it runs the kinds in turn, so that a slowdown of the machine affects all
+of them, and writes the total seconds of each kind to the file named by ``BENCH_DURATIONS``.
 """
 
 import json

@@ -167,7 +167,7 @@ def test_every_page_has_five_languages(live: Sandbox, new_context: NewContext, n
 def test_every_page_is_small_and_loads_from_the_sandbox_only(
     live: Sandbox, new_context: NewContext, name: str
 ) -> None:
-    """Every page loads at most 50 KB, from the sandbox only, and its content security policy blocks nothing."""
+    """Every page loads at most 50 KB, from the sandbox only, and its security policy blocks nothing."""
     page = new_context().new_page()
     hosts: set[str] = set()
     console: list[str] = []

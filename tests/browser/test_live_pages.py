@@ -46,7 +46,7 @@ def test_the_verdict_leads_to_a_test(watched: Sandbox, page: Page) -> None:
 
 
 def test_a_refused_amount_is_explained_beside_its_field(sandbox: Sandbox, page: Page) -> None:
-    """A refused amount is explained in euros beside its field, which keeps its input; then a valid amount works."""
+    """A refused amount is explained beside its field, which keeps its input; then a valid amount works."""
     order = sandbox.authorized()
     page.goto(view_url(sandbox, f"orders/{order['id']}/"))
     unfold(page, "menu-capture")
@@ -101,7 +101,7 @@ def test_a_missing_order_is_reported(page: Page) -> None:
 
 @pytest.mark.parametrize("width", [390, 1280, 2560])
 def test_long_numbers_fit_the_columns(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
-    """A long order number is cut, so that amount, status and webhooks stay visible; its title has it in full."""
+    """A long order number is truncated, so that the other columns stay visible; its title has it in full."""
     order = sandbox.place(card(), merchant_order_id=LONG)
     page = new_context(viewport={"width": width, "height": 900}).new_page()
     for path in ("orders/", f"orders/{order['id']}/"):

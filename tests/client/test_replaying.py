@@ -34,7 +34,7 @@ def replay_here(sandbox: Sandbox, data: dict[str, Any]) -> ReplayOutcome:
 
 
 def make_history(watched: Sandbox, shop: Shop) -> dict[str, Any]:
-    """Make a partly captured authorization, a refund, a failed attempt, a refusal and an expiry; return its order."""
+    """Make captures, refunds, a failed attempt, a refusal and an expiry; return the captured order."""
 
     def read(received: Received) -> int:
         watched.read(received.body["order_id"])
@@ -165,7 +165,7 @@ def test_ids_of_lost_responses_are_mapped(sandbox: Sandbox) -> None:
 
 
 def test_requests_about_earlier_orders_are_skipped(sandbox: Sandbox) -> None:
-    """A replay skips requests about orders and cards from before the evidence, as from a restored snapshot."""
+    """A replay skips requests about orders and cards from before the evidence."""
     sandbox.settings(recurring_enabled=True)
     first = sandbox.pay(sandbox.place(details(recurring_type="first")))
     token = first["transactions"][0]["payment_method_details"]["vault_token"]
@@ -295,7 +295,7 @@ def test_only_card_codes_get_a_placeholder(sandbox: Sandbox) -> None:
 
 
 def test_webhook_urls_are_not_in_the_evidence(sandbox: Sandbox) -> None:
-    """Evidence lists changed settings, but neither webhook URLs, which may be secret, nor unchanged values."""
+    """Evidence lists changed settings, except webhook URLs, which may contain secrets."""
     sandbox.settings(webhook_url="https://hooks.example/SECRET-TOKEN", refund_status="processing")
     for _ in range(3):
         sandbox.settings(webhook_url=None, name="Shop", refund_status="processing")
@@ -382,7 +382,7 @@ def test_another_server_gives_the_same_identifiers_after_a_reset(live: Sandbox) 
 
 
 def test_changed_settings_survive_a_restart(tmp_path: Path) -> None:
-    """Evidence has the changes to settings from a state file; evidence of older versions replays without them."""
+    """Evidence includes changed settings from a state file; older evidence replays without them."""
     state = tmp_path / "state.db"
     with make_server(state=state) as server:
         sandbox = Sandbox(server)

@@ -131,7 +131,7 @@ def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> No
 
 
 def test_stale_memory_is_updated(first: Sandbox, second: Sandbox) -> None:
-    """A server with stale memory loads the changes of the other before its next call, and overwrites nothing."""
+    """A server with stale memory loads the other server's changes first, and overwrites nothing."""
     order = first.place(card())
     assert second.read(order)["id"] == order["id"]
     first.acted(order, "customer pay")
@@ -145,7 +145,7 @@ def test_stale_memory_is_updated(first: Sandbox, second: Sandbox) -> None:
 
 
 def test_a_clock_is_held_by_one_server(company: Company, first: Sandbox, second: Sandbox) -> None:
-    """During an advance, other servers refuse to advance the clock, and show the time of its current event."""
+    """During an advance, other servers refuse another one, and show the time of the current event."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
         first.patch("/control/project/", {"webhook_url": shop.url})
         is_received, may_answer = Event(), Event()

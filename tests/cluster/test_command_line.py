@@ -91,7 +91,7 @@ def _children(parent: int) -> list[str]:
 
 
 def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
-    """Another server has the projects of a terminated server at once, without waiting for a lease to expire."""
+    """Another server takes over the projects of a terminated server at once, without waiting for a lease."""
     state = postgresql.new_database()
     with serve(state) as (url, first), serve(state) as (other, _):
         order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()

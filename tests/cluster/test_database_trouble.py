@@ -46,7 +46,7 @@ def registry_on(database: Database) -> Registry:
 
 @pytest.mark.parametrize("is_applied", [True, False])
 def test_a_lost_response_to_a_commit(postgresql: Postgres, is_applied: bool) -> None:
-    """After a lost response to a commit, the server reads the outcome: the change is applied once or refused."""
+    """After a lost response to a commit, the server reads its outcome: applied once, or refused."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
@@ -68,7 +68,7 @@ def test_a_lost_response_to_a_commit(postgresql: Postgres, is_applied: bool) -> 
 
 
 def test_a_commit_with_an_unknown_outcome(postgresql: Postgres) -> None:
-    """If the outcome of a commit cannot be read, the error hints at idempotency keys; a later read finds it."""
+    """If the outcome of a commit is unknown, the error hints at idempotency keys; a later read finds it."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)

@@ -2,8 +2,8 @@
 
     python -m tests.containers.customer http://localhost:8000/
 
-The browser trusts the certificates in its user's NSS database. It runs in a separate process, because a test may
-run it in another network namespace.
+The browser trusts the certificates in its user's NSS database. It runs in a separate process, because a test
+may run it in another network namespace.
 """
 
 import os

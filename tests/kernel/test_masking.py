@@ -209,5 +209,5 @@ def _masking_seconds(text: str) -> float:
     ],
 )
 def test_paths_of_words_and_identifiers_stay(path: str, masked: str | None) -> None:
-    """Paths of words and identifiers stay, also with many digits; values after the name of a code are masked."""
+    """Paths of words and identifiers stay; card numbers, keys and values after the name of a code do not."""
     assert mask(path, "key-of-shop") == (masked or path)

@@ -82,7 +82,7 @@ def next_calls(shop: Shop) -> Iterator[Call]:
 
 
 def sample(candidates: Sequence[Call], calls_max: int, number: int) -> list[Call]:
-    """Sample at most ``calls_max`` calls of a state evenly; ``number`` shifts the sample from state to state."""
+    """Sample at most ``calls_max`` calls of a state evenly; ``number`` shifts the sample."""
     count, calls_max = len(candidates), min(calls_max, len(candidates))
     return [candidates[(number + index * count // calls_max) % count] for index in range(calls_max)]
 

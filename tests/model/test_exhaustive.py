@@ -43,7 +43,7 @@ def test_three_further_calls_agree(start: str, payment_sandbox_server: PaymentSa
 
 
 def test_many_rules_are_exercised() -> None:
-    """The model names only rules and assumptions of the ledger; many of them decide a step of an exploration."""
+    """The model names only rules and assumptions of the ledger, and explorations exercise many of them."""
     rules = sum(
         (exercised_rules(method, length=3, transitions_max=800) for method in HOSTED_OR_METHOD),
         Counter[str](),

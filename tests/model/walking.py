@@ -138,10 +138,10 @@ def walk(
     shrinks: bool = True,
     orders_max: int = ORDERS,
 ) -> None:
-    """Run random walks: their number, their steps, and the most orders of each; fewer orders have more events each.
+    """Run random walks with at most this many steps and orders; fewer orders have more events each.
 
-    The walks are reproducible, so that only changes to the code make a test fail; with MODEL_WALKS_AT_RANDOM set
-    they are random.
+    The walks are reproducible, so that only changes to the code make a test fail; with MODEL_WALKS_AT_RANDOM
+    set they are random.
     """
     attributes = {"create_project": staticmethod(create_project), "orders_max": orders_max}
     machine = type("WalkOfOneServer", (Walk,), attributes)

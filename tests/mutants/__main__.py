@@ -111,7 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write(verdicts, known)
     without_mutant = sum(not each.hunks for each in known.values())
     print(
-        f"{len(verdicts) - len(survivors)} of {len(verdicts)} killed; {without_mutant} rules have a reason instead of a mutant."
+        f"{len(verdicts) - len(survivors)} of {len(verdicts)} killed; "
+        f"{without_mutant} rules have a reason instead of a mutant."
     )
     print(
         f"{len(rules()) - len(known)} rules have no mutant; {sum(e.is_untried for e in known.values())} are untried."

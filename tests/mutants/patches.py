@@ -1,7 +1,7 @@
 """Reads the mutants from the patch files beside this module.
 
-A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a module
-of the package, the removed lines, and the added lines::
+A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a
+module of the package, the removed lines, and the added lines::
 
     [CAP-02]
     orders/authorization.py

@@ -1,4 +1,4 @@
-"""The mutants fit the source, and a run distinguishes tests that notice a broken rule from those that do not."""
+"""The mutants fit the source, and a run tells whether tests notice a broken rule."""
 
 from contextlib import closing
 from pathlib import Path

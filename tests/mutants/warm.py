@@ -1,8 +1,8 @@
 """Runs tests in forks of a process that has loaded the libraries, but no module of the project.
 
-Loading libraries takes most of the time of a short test run. A request is a line of JSON on standard input: the
-folder of a checkout, its tests, and a time limit in seconds. The response is a line of JSON with the exit code (None
-after the time limit) and the output.
+Loading libraries takes most of the time of a short test run. A request is a line of JSON on standard input:
+the folder of a checkout, its tests, and a time limit in seconds. The response is a line of JSON with the exit
+code (None after the time limit) and the output.
 """
 
 import json

@@ -67,7 +67,7 @@ end, void 1                                     | AuthorizationExpired
 @pytest.mark.rule("CAP-08", "CAP-09", "SET-47", "VOID-01", "VOID-02")
 @pytest.mark.parametrize("row", TABLE.strip().splitlines())
 def test_the_ledger(row: str) -> None:
-    """The captured, voided and remaining amount after the operations, or the refusal of the last operation."""
+    """Operations lead to the expected captured, voided and remaining amounts, or to a refusal."""
     operations, _, expected = (part.strip() for part in row.partition("|"))
     authorization = new_authorization()
     *before, last = operations.split(", ")

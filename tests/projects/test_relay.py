@@ -131,7 +131,7 @@ def test_a_replaced_listener_that_leaves_changes_nothing(sandbox: Sandbox) -> No
 
 
 def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:
-    """Leaving ends the listener's waiting call without a webhook; the server sends the next webhook itself."""
+    """Leaving ends the listener's waiting call without a webhook; the server sends the next one itself."""
     body = {"listener": "one", "forward_to": FORWARD}
     polled: list[list[dict[str, Any]]] = []
     waiting = Thread(target=lambda: polled.append(poll_offers(forwarding, "one", 30)))

@@ -1,4 +1,4 @@
-"""A new scenario needs a file and a test; a new ending needs a choice in a form and its steps in the methods."""
+"""A new scenario needs a file and a test; a new ending needs a choice in a form and steps in the methods."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A new fault needs a class, a line in the list and a behaviour; an invented fault of each kind works everywhere."""
+"""A new fault needs a class, a line in the list and a behaviour; an invented one works everywhere."""
 
 from pathlib import Path
 

@@ -105,7 +105,7 @@ ONLINE = ("wallet-web", "credit-card")
     ],
 )
 def test_a_rule_is_a_sentence(kind: str, rule: dict[str, Any], words: str) -> None:
-    """The sentence of a rule summarizes all online methods; a rule without conditions is for every attempt."""
+    """A rule's sentence summarizes all online methods; without conditions, it is about every attempt."""
     assert rule_in_words(kind, rule, ONLINE) == words
 
 

@@ -1,4 +1,4 @@
-"""Three servers with the real edits, couriers, advances and claims on a simulated database, and their invariants."""
+"""Three servers on a simulated database, with real edits, couriers, advances and claims; checks invariants."""
 
 import json
 from collections import Counter

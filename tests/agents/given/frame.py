@@ -1,6 +1,6 @@
 """The shop around the payments: its sales, its forms, and calls to the payment service. Do not change it.
 
-A form calls the method with its name. ``Unanswered`` becomes a response with 503, and ``Refused`` one with 409.
+A form calls the method with its name. ``Unanswered`` becomes a response with 503, ``Refused`` one with 409.
 """
 
 from collections.abc import Callable
