@@ -68,7 +68,7 @@ def build(folder: Path, downloads: Path) -> list[Path]:
 
 
 def node_package(folder: Path) -> Path:
-    """Build the package for ``npm install --save-dev ./payment-sandbox-VERSION.tgz``, as ``npm pack`` does."""
+    """Build the package for ``npm install --save-dev payment-sandbox-VERSION.tgz``, as ``npm pack`` does."""
     source = ROOT / "sandbox" / "node"
     metadata = json.loads((source / "package.json").read_text())
     files = sorted(

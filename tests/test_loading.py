@@ -24,7 +24,7 @@ LOWER_ROOMS = "operations,projects,forms,scenarios,fidelity,storage,client"
 
 
 def run_late_imports(mode: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
-    """Run the late imports of some rooms on eight threads; return their names, and the problems by name."""
+    """Run the late imports of some rooms on eight threads; return their names, and problems by name."""
     program = [sys.executable, "-P", str(Path(first_uses.__file__)), mode, str(seed), rooms]
     completed = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     assert completed.returncode == 0, completed.stderr
@@ -61,7 +61,7 @@ def test_eight_threads_can_run_any_late_import_first(rooms: str) -> None:
     names, problems = run_late_imports("alone", rooms)
     assert problems == {}
     expected = {late.name for late in late_imports() if late.room in rooms.split(",") and late.is_installed}
-    assert set(names) == expected, "an import in a function loads something"
+    assert set(names) == expected, "every late import must load a module"
 
 
 @pytest.mark.prove

@@ -1,4 +1,4 @@
-"""Benchmarks, no tests: each measures a ratio to a reference in the same run.
+"""Benchmarks: each measures a ratio to a reference in the same run.
 
 ``ratios.json`` holds the ratios of the last release; the report marks clearly worse ratios. After a release,
 ``python -m tests.bench --keep`` saves its ratios there.

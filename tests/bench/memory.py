@@ -58,7 +58,7 @@ def main() -> None:
     report("KiB kept per stored order / 1.5 KiB", kib_per_order() / 1.5, "<= 1")
     gc.collect()
     durations = creations(ORDERS)
-    # the first hundred warm up; windows of a thousand, by their medians, so that one stall is no slope
+    # without a warm-up of a hundred; medians of a thousand, so that a single stall does not count
     first, last = median(durations[100:1100]), median(durations[-1000:])
     report(f"creation rate at {ORDERS} orders / that of the first 1,000", first / last, ">= 0.95")
     report("longest creation on the way / 25 ms", max(durations) / 0.025, "<= 1")

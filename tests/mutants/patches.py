@@ -8,8 +8,8 @@ module of the package, the removed lines, and the added lines::
     -        if now >= self.expires_at:
     +        if now > self.expires_at:
 
-If no change to the source can break a rule, the block gives the reason: ``[GEN-05] none: …``. ``[GEN-05] untried``
-means that the tests of the rule have not run against the patch yet.
+If no change to the source can break a rule, the block gives the reason: ``[GEN-05] none: …``. The head
+``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Three servers on a simulated database, with real edits, couriers, advances and claims; checks invariants."""
+"""Three servers on a simulated database, with real edits, couriers, advances and claims; invariants."""
 
 import json
 from collections import Counter
