@@ -18,19 +18,19 @@ PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject
 """The folders of all distributions."""
 
 
-def read_project(folder: Path) -> dict[str, Any]:
+def declared(folder: Path) -> dict[str, Any]:
     """Read the ``pyproject.toml`` of a distribution."""
     return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def package_name(requirement: str) -> str:
+def name_of(requirement: str) -> str:
     """Return the normalised package name of a requirement."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
 def requirements(*, dev: bool) -> Iterator[str]:
     """Yield the external requirements of all distributions; with ``dev``, also those of development."""
-    projects = [read_project(folder) for folder in PROJECTS]
+    projects = [declared(folder) for folder in PROJECTS]
     ours = {project["project"]["name"] for project in projects}
     for project in projects:
         extras = project["project"].get("optional-dependencies", {})
@@ -38,7 +38,7 @@ def requirements(*, dev: bool) -> Iterator[str]:
         groups += [requirement for extra, requirement in extras.items() if dev or extra not in OMITTED_EXTRAS]
         groups += project.get("dependency-groups", {}).values() if dev else []
         yield from (
-            requirement for group in groups for requirement in group if package_name(requirement) not in ours
+            requirement for group in groups for requirement in group if name_of(requirement) not in ours
         )
 
 

@@ -20,7 +20,7 @@ from typing import Any, NotRequired, TypedDict
 TYPES = {fields.Integer: "int", fields.Boolean: "bool", fields.Float: "float", fields.String: "str"}
 
 
-def generate() -> str:
+def written() -> str:
     """Return the expected text of the file."""
     classes: dict[str, str] = {}
     _record(ORDER.shape, classes)
@@ -52,4 +52,4 @@ def _plain(field: Any, classes: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(generate(), encoding="utf-8")
+    FILE.write_text(written(), encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.version import __version__
 from tests.dist import distributions
-from tests.requirements import PROJECTS, package_name, read_project
+from tests.requirements import PROJECTS, declared, name_of
 from tests.support.blocks import Block
 from tests.support.documentation import environment, of, run_command
 from tests.support.environments import environment_with
@@ -23,8 +23,8 @@ MODULES = {
     "psycopg-pool": "psycopg_pool",
     "prometheus-client": "prometheus_client",
 }
-SERVER = read_project(ROOT)["project"]["optional-dependencies"]["server"]
-EXTRAS = [package_name(each) for each in SERVER] + ["trustme", "psycopg", "psycopg-pool", "prometheus-client"]
+SERVER = declared(ROOT)["project"]["optional-dependencies"]["server"]
+EXTRAS = [name_of(each) for each in SERVER] + ["trustme", "psycopg", "psycopg-pool", "prometheus-client"]
 NEEDED_BY_PYTEST = {"pygments"}
 ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
 
@@ -32,9 +32,9 @@ ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
 def test_all_have_one_version() -> None:
     """A wing needs the sandbox of its own version: they share internals."""
     for folder in PROJECTS[1:]:
-        project = read_project(folder)["project"]
+        project = declared(folder)["project"]
         assert project["version"] == __version__
-        needed = [each for each in project["dependencies"] if package_name(each) == "payment-sandbox"]
+        needed = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
         assert [each.partition("==")[2] for each in needed] == [__version__]
     for file in ("node/package.json", "php/composer.json"):
         assert json.loads((ROOT / "sandbox" / file).read_text())["version"] == __version__
@@ -169,11 +169,9 @@ def test_the_plugin_brings_little() -> None:
     """What it adds to the needs of a shop's suite: itself, the sandbox, and a reader of YAML (limit: 4)."""
     suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
     folders = (ROOT, ROOT / "sandbox" / "pytest_payment_sandbox")
-    added = {
-        package_name(each) for folder in folders for each in read_project(folder)["project"]["dependencies"]
-    }
+    added = {name_of(each) for folder in folders for each in declared(folder)["project"]["dependencies"]}
     more = {
-        package_name(needed)
+        name_of(needed)
         for each in added - suite - {"payment-sandbox"}
         for needed in requires(each) or []
         if "extra ==" not in needed

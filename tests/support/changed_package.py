@@ -79,7 +79,7 @@ class ChangedCheckout(ChangedTree):
         return ran.stdout if ran.returncode == 0 else ran.stdout + ran.stderr
 
     def failing(self, *tests: str, options: Sequence[str] = ("-m", "")) -> set[str]:
-        """Run tests of the copy; which ones fail, such as ``test_schema.py::test_the_schema_is_served``."""
+        """Run tests of the copy; which ones fail, such as ``test_schema.py::test_it_is_served``."""
         pytest = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
         ran = python([*pytest, *tests], self.root, self.root / "sandbox", 240)
         assert ran.returncode in (0, 1), ran.stdout[-2000:] + ran.stderr[-2000:]

@@ -50,8 +50,8 @@ from payment_sandbox_verify.fields import COMPARED_FIELDS, RULES_BY_FIELD
 assert (RULES_BY_FIELD["invoice_number"], "invoice_number" in COMPARED_FIELDS) == ("ORD-99", True)
 import sys
 sys.path.append(ROOT)
-from tests.typed_records import generate
-assert "    invoice_number: NotRequired[str]" in generate()
+from tests.typed_records import written
+assert "    invoice_number: NotRequired[str]" in written()
 print("there")
 """
 
