@@ -13,7 +13,7 @@ from payment_sandbox_verify.model.calls import (
     Call,
     Capture,
     Create,
-    MakeRefund,
+    CreateRefund,
     Scan,
     SetReachability,
     Void,
@@ -160,7 +160,7 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
     "a refund that will fail": (
         Create(70_000, CARD),
         Act(0, "customer", "pay"),
-        MakeRefund(0, amount=66605),
+        CreateRefund(0, amount=66605),
         Act(0, "processor", "fail", refund=0),
     ),
     "a recurring series a second before its year ends": (
@@ -221,7 +221,7 @@ START_STATES: Final[dict[str, tuple[Call, ...]]] = {
     "a partly refunded payment": (
         Create(AMOUNT, CARD, lines=LINES),
         Act(0, "customer", "pay"),
-        MakeRefund(0, amount=400),
+        CreateRefund(0, amount=400),
     ),
     "a scanned QR code": (code_creations()[0], Scan(0)),
     "a QR code for many scans a second before it expires": (code_creations()[1], Advance("P364DT23H59M59S")),
