@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.support")  # so that a helper's assert says as much as a test's
+pytest.register_assert_rewrite("tests.support")  # so that a failed assert in a helper shows its values, too

@@ -1,4 +1,4 @@
-"""A server per test session, a project per test."""
+"""Fixtures: one server per test session, and one project per test."""
 
 import os
 import sys
@@ -25,49 +25,50 @@ from tests.support.state_files import check_file
 
 check_order(on=True)
 
-os.environ.pop(
-    "PYTHONDONTWRITEBYTECODE", None
-)  # many tests start Python, and compiling takes most of its time
+# many tests start Python, and compiling takes most of its start time
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "pycache")
 
 TESTS = Path(__file__).parent
-TAKE_LONG = ("attack", "browser", "containers")
+SLOW_FOLDERS = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them, before pytest chooses by marks."""
+    """Mark slow tests ``prove`` before pytest selects tests by their marks."""
     for item in items:
-        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in TAKE_LONG:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in SLOW_FOLDERS:
             item.add_marker(pytest.mark.prove)
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, in this process; with a state file, or a database, where the environment names one."""
+    """A sandbox on a free port, with the state file or database in ``SANDBOX_TEST_STATE``, if any."""
     state = os.environ.get("SANDBOX_TEST_STATE")
-    with make_server(seed=1, state=state) as running:
-        yield running
-        assert EMPTY_MAPPING == {}, "whoever changed it in place has changed every record"
-        if isinstance(running.state, StateFile):
-            assert check_file(running.state, running.registry) > 1
+    with make_server(seed=1, state=state) as sandbox_server:
+        yield sandbox_server
+        assert EMPTY_MAPPING == {}, (
+            "EMPTY_MAPPING was changed in place, and with it every record that shares it"
+        )
+        if isinstance(sandbox_server.state, StateFile):
+            assert check_file(sandbox_server.state, sandbox_server.registry) > 1
 
 
 @pytest.fixture(scope="session")
 def http(server: Server) -> Iterator[requests.Session]:
-    """Connections that stay open between tests, to several servers if the environment names so many."""
+    """A session with connections to ``SANDBOX_TEST_SERVERS`` servers, which stay open between tests."""
     count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
-    with requests.Session() as session, ExitStack() as others:
+    with requests.Session() as session, ExitStack() as stack:
         session.trust_env = False
         if count > 1:
             state = os.environ["SANDBOX_TEST_STATE"]
-            more = [
-                others.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
+            other_servers = [
+                stack.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
             ]
-            spread = Spread([server.url, *(each.local_url for each in more)], seed=count)
+            spread = Spread([server.url, *(each.local_url for each in other_servers)], seed=count)
             session.mount(server.url, spread)
-            others.callback(lambda: print("requests by server:", spread.sent))
+            stack.callback(lambda: print("requests by server:", spread.sent))
         yield session
 
 
@@ -80,40 +81,40 @@ def postgresql() -> Iterator[Postgres]:
 
 @pytest.fixture
 def project(server: Server, http: requests.Session) -> Callable[..., Sandbox]:
-    """Makes projects with settings."""
+    """A factory of projects; it takes their settings."""
     return lambda **settings: Sandbox(server, http, **settings)
 
 
 @pytest.fixture
 def sandbox(project: Callable[..., Sandbox]) -> Sandbox:
-    """A fresh project in test mode, its clock frozen."""
+    """A fresh project in test mode, with a frozen clock."""
     return project()
 
 
 @pytest.fixture
 def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
-    """The client of a fresh project without an address for webhooks."""
-    made = SandboxClient(sandbox.url, sandbox.key)
-    yield made
-    made.close()
+    """The client of a fresh project without a webhook URL."""
+    sandbox_client = SandboxClient(sandbox.url, sandbox.key)
+    yield sandbox_client
+    sandbox_client.close()
 
 
 @pytest.fixture
 def live(project: Callable[..., Sandbox]) -> Sandbox:
-    """A fresh project in live mode, its clock frozen."""
+    """A fresh project in live mode, with a frozen clock."""
     return project(mode="live")
 
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     """A merchant's shop that receives webhooks."""
-    running = Shop()
-    yield running
-    running.close()
+    merchant_shop = Shop()
+    yield merchant_shop
+    merchant_shop.close()
 
 
 @pytest.fixture
 def watched(project: Callable[..., Any], shop: Shop) -> Sandbox:
     """A project whose webhooks go to ``shop``."""
-    made: Sandbox = project(webhook_url=shop.url)
-    return made
+    sandbox: Sandbox = project(webhook_url=shop.url)
+    return sandbox

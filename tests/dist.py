@@ -1,10 +1,10 @@
-"""Builds what is published: all Python distributions, one file that runs with any Python, and two packages.
+"""Builds the release files: all Python distributions, one file that runs with any Python, and two packages.
 
     make dist
 
-The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
-by side: the names of their files differ. The packages are those for npm and Composer. Everything is built twice,
-and must be the same to the byte.
+The single file holds every dependency at its pinned version. Compiled dependencies are included for each
+Python and platform, side by side: the names of their files differ. The two packages are for npm and Composer.
+Everything is built twice, and both builds must be identical to the byte.
 """
 
 import hashlib
@@ -32,20 +32,20 @@ PLATFORMS = (
     ("macosx_11_0_arm64",),
     ("win_amd64",),
 )
-LEFT_OUT = "psycopg_binary"  # large; the single file uses the libpq of the system
-ONLY_LINUX = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
-START = "payment_sandbox.__main__:main"
-EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they are always the same
+EXCLUDED = "psycopg_binary"  # large; the single file uses the libpq of the system
+LINUX_ONLY = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
+ENTRY_POINT = "payment_sandbox.__main__:main"
+EPOCH = "1767225600"  # 2026-01-01: the modification time of all files, so that builds are reproducible
 
 
 def build(folder: Path, downloads: Path) -> list[Path]:
-    """Build everything in a folder; ``downloads`` keeps what is fetched for the next time."""
+    """Build everything in a folder; ``downloads`` caches the downloaded wheels."""
     built = distributions(folder)
-    ours = [path for path in built if path.suffix == ".whl"]
+    own_wheels = [path for path in built if path.suffix == ".whl"]
     with TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         site.mkdir()
-        for wheel in [*wheels(downloads), *ours]:
+        for wheel in [*wheels(downloads), *own_wheels]:
             with ZipFile(wheel) as archive:
                 archive.extractall(site)
         for file in site.rglob("*"):
@@ -59,7 +59,7 @@ def build(folder: Path, downloads: Path) -> list[Path]:
             "--site-packages",
             str(site),
             "-e",
-            START,
+            ENTRY_POINT,
             "-o",
             str(single),
             *options,
@@ -68,11 +68,13 @@ def build(folder: Path, downloads: Path) -> list[Path]:
 
 
 def node_package(folder: Path) -> Path:
-    """The package for npm, as ``npm pack`` makes it: ``npm install --save-dev ./payment-sandbox-VERSION.tgz``."""
+    """Build the package for ``npm install --save-dev payment-sandbox-VERSION.tgz``, as ``npm pack`` does."""
     source = ROOT / "sandbox" / "node"
-    facts = json.loads((source / "package.json").read_text())
-    files = sorted({file for pattern in ("package.json", *facts["files"]) for file in source.glob(pattern)})
-    target = folder / f"{facts['name']}-{facts['version']}.tgz"
+    metadata = json.loads((source / "package.json").read_text())
+    files = sorted(
+        {file for pattern in ("package.json", *metadata["files"]) for file in source.glob(pattern)}
+    )
+    target = folder / f"{metadata['name']}-{metadata['version']}.tgz"
     with (
         GzipFile(target, "wb", mtime=int(EPOCH)) as packed,
         tarfile.open(fileobj=packed, mode="w") as archive,
@@ -85,10 +87,10 @@ def node_package(folder: Path) -> Path:
 
 
 def php_package(folder: Path) -> Path:
-    """The package for Composer, for a folder that is a repository of the type ``artifact``."""
+    """Build the Composer package, for a folder that serves as a repository of the type ``artifact``."""
     source = ROOT / "sandbox" / "php"
-    facts = json.loads((source / "composer.json").read_text())
-    target = folder / f"{facts['name'].replace('/', '-')}-{facts['version']}.zip"
+    metadata = json.loads((source / "composer.json").read_text())
+    target = folder / f"{metadata['name'].replace('/', '-')}-{metadata['version']}.zip"
     with ZipFile(target, "w") as archive:
         for file in sorted(path for path in source.rglob("*") if path.is_file()):
             archive.writestr(ZipInfo(str(file.relative_to(source))), file.read_bytes())
@@ -104,76 +106,79 @@ def distributions(folder: Path, projects: Sequence[Path] = PROJECTS) -> list[Pat
 
 
 def wheels(folder: Path) -> list[Path]:
-    """The wheels of all dependencies: pure ones once, others for each Python and platform."""
+    """Return the wheels of all dependencies: pure ones once, compiled ones for each Python and platform."""
     if not folder.exists():
-        fetched = list(fetch(folder))
-        kept = folder / "all"
-        kept.mkdir()
-        for number, wheel in enumerate(fetched):  # those of different platforms may have one name
-            shutil.copy(wheel, kept / f"{number:03}-{wheel.name}")
+        downloaded = list(download_wheels(folder))
+        all_wheels = folder / "all"
+        all_wheels.mkdir()
+        for number, wheel in enumerate(downloaded):  # wheels of different platforms may share a name
+            shutil.copy(wheel, all_wheels / f"{number:03}-{wheel.name}")
     return sorted((folder / "all").iterdir())
 
 
-def fetch(folder: Path) -> Iterator[Path]:
-    """Download them."""
+def download_wheels(folder: Path) -> Iterator[Path]:
+    """Download the wheels of all dependencies."""
     host = folder / "host"
     download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
     for wheel in sorted(host.glob("*.whl")):
-        if wheel.name.startswith(LEFT_OUT):
+        if wheel.name.startswith(EXCLUDED):
             continue
         if wheel.name.endswith("-none-any.whl"):
             yield wheel
         else:
-            yield from compiled(folder, wheel)
+            yield from download_compiled(folder, wheel)
 
 
-def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
-    """The wheels of a package with compiled parts; the pure one if there is any."""
+def download_compiled(folder: Path, wheel: Path) -> Iterator[Path]:
+    """Download the wheels of a package with compiled parts; only its pure wheel if it has one."""
     name, version, *_ = wheel.name.split("-")
-    wanted = f"{name}=={version}"
+    requirement = f"{name}=={version}"
     pure = folder / "pure"
     try:
-        download(pure, PYTHONS[0], ("any",), "--implementation", "py", "--abi", "none", wanted)
+        download(pure, PYTHONS[0], ("any",), "--implementation", "py", "--abi", "none", requirement)
         yield from pure.glob(f"{name}-*.whl")
         return
     except subprocess.CalledProcessError:
         pass
-    for number, platform in enumerate((LINUX,) if name in ONLY_LINUX else PLATFORMS):
+    for number, platform in enumerate((LINUX,) if name in LINUX_ONLY else PLATFORMS):
         for python in PYTHONS:
-            place = folder / f"{number}-{python}"
-            download(place, python, platform, wanted)
-            yield from place.glob(f"{name}-*.whl")
+            target = folder / f"{number}-{python}"
+            download(target, python, platform, requirement)
+            yield from target.glob(f"{name}-*.whl")
 
 
 def check(built: Sequence[Path]) -> None:
-    """Check the metadata of wheels and sdists, and the contents of wheels, as an index does."""
-    listed = for_the_index(built)
-    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, listed))
+    """Check the metadata of wheels and sdists, and the contents of wheels, as a package index does."""
+    indexed = index_files(built)
+    run(sys.executable, "-m", "twine", "check", "--strict", *map(str, indexed))
     run(
-        sys.executable, "-m", "check_wheel_contents", *(str(path) for path in listed if path.suffix == ".whl")
+        sys.executable,
+        "-m",
+        "check_wheel_contents",
+        *(str(path) for path in indexed if path.suffix == ".whl"),
     )
 
 
-def for_the_index(built: Sequence[Path]) -> list[Path]:
-    """What goes to the index of Python's packages; those for npm and Composer, and the single file, do not."""
+def index_files(built: Sequence[Path]) -> list[Path]:
+    """Return the wheels and sdists: the files to upload to the Python package index."""
     return [path for path in built if path.name.endswith((".whl", ".tar.gz"))]
 
 
-def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
+def download(folder: Path, python: str, platforms: Sequence[str], *requirements: str) -> None:
     """Download wheels for a Python and a platform, without their dependencies."""
     tags = [part for platform in platforms for part in ("--platform", platform)]
     options = ["--quiet", "--no-deps", "--only-binary=:all:", "--python-version", python, "-d", str(folder)]
-    run(sys.executable, "-m", "pip", "download", *options, *tags, *what)
+    run(sys.executable, "-m", "pip", "download", *options, *tags, *requirements)
 
 
 def run(*command: str, cwd: Path = ROOT) -> None:
-    """Run a command, and show what it says only if it fails."""
+    """Run a command; capture its output for the message of a failure."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "PYTHONHASHSEED": "0"}
     subprocess.run(command, cwd=cwd, check=True, capture_output=True, env=environment)
 
 
 def digest(file: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -182,16 +187,18 @@ def main() -> None:
     target = ROOT / "dist"
     with TemporaryDirectory() as temporary:
         try:
-            places = [Path(temporary) / name for name in ("once", "again")]
-            once, again = (build(place, Path(temporary) / "wheels") for place in places)
-            check(once)
+            folders = [Path(temporary) / name for name in ("first", "second")]
+            first, second = (build(folder, Path(temporary) / "wheels") for folder in folders)
+            check(first)
         except subprocess.CalledProcessError as failed:
             sys.exit(f"{' '.join(failed.cmd[:5])} ... failed:\n{failed.stderr.decode()[-2000:]}")
-        differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]
+        differing = [
+            file.name for file, other in zip(first, second, strict=True) if digest(file) != digest(other)
+        ]
         if differing:
-            sys.exit(f"built twice, these differ: {', '.join(differing)}")
+            sys.exit(f"two builds differ in: {', '.join(differing)}")
         target.mkdir(exist_ok=True)
-        for file in once:
+        for file in first:
             shutil.copy2(file, target)
             print(f"{digest(file)}  dist/{file.name}  {file.stat().st_size / 1e6:.1f} MB")
 

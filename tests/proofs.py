@@ -1,4 +1,4 @@
-"""Finds which tests prove which rules, by their pytest marks, in a wheel build or in a checkout.
+"""Finds the tests that prove each rule, by their pytest marks, in a wheel build or in a checkout.
 
 The wheel build and a checkout run this module on its own, so it imports nothing from the package.
 """
@@ -12,16 +12,16 @@ RULE = re.compile(r"""["']([^"']+)["']""")
 
 def read_proofs(tests: Path) -> list[tuple[str, str]]:
     """Return sorted pairs of a rule and a test that proves it."""
-    found = []
+    pairs = []
     for path in sorted(tests.rglob("test_*.py")):
         name, rules = path.relative_to(tests.parent).as_posix(), list[str]()
-        for marked, test in MARK_OR_TEST.findall(path.read_text(encoding="utf-8")):
+        for arguments, test in MARK_OR_TEST.findall(path.read_text(encoding="utf-8")):
             if test:
-                found += [(rule, f"{name}::{test}") for rule in rules]
+                pairs += [(rule, f"{name}::{test}") for rule in rules]
                 rules.clear()
             else:
-                rules += RULE.findall(marked)
-    return sorted(found)
+                rules += RULE.findall(arguments)
+    return sorted(pairs)
 
 
 def table(proofs: list[tuple[str, str]]) -> str:

@@ -1,6 +1,6 @@
-"""Prints what the distributions need, for the lock files: ``python -m tests.requirements [dev]``.
+"""Prints the requirements of the distributions, for the lock files: ``python -m tests.requirements [dev]``.
 
-Each distribution declares its own needs, and the lock has those of all of them, with their extras.
+Each distribution declares its own requirements; the lock has those of all distributions and their extras.
 """
 
 import re
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-APART = ("mcp", "explore")
-"""Extras that the image and the single file do without: they are large, and few need them."""
+OMITTED_EXTRAS = ("mcp", "explore")
+"""Extras that the image and the single file leave out: they are large, and few users need them."""
 
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 """The folders of all distributions."""
@@ -24,20 +24,22 @@ def declared(folder: Path) -> dict[str, Any]:
 
 
 def name_of(requirement: str) -> str:
-    """Return the normalised name of what is required."""
+    """Return the normalised package name of a requirement."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
 def requirements(*, dev: bool) -> Iterator[str]:
-    """Yield the requirements of all distributions on others, and those of development."""
+    """Yield the external requirements of all distributions; with ``dev``, also those of development."""
     projects = [declared(folder) for folder in PROJECTS]
     ours = {project["project"]["name"] for project in projects}
     for project in projects:
         extras = project["project"].get("optional-dependencies", {})
         groups = [project["project"]["dependencies"]]
-        groups += [needed for extra, needed in extras.items() if dev or extra not in APART]
+        groups += [requirement for extra, requirement in extras.items() if dev or extra not in OMITTED_EXTRAS]
         groups += project.get("dependency-groups", {}).values() if dev else []
-        yield from (needed for group in groups for needed in group if name_of(needed) not in ours)
+        yield from (
+            requirement for group in groups for requirement in group if name_of(requirement) not in ours
+        )
 
 
 if __name__ == "__main__":

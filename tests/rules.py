@@ -6,7 +6,7 @@ from payment_sandbox.fidelity.ledger import assumptions, rules
 
 
 def main() -> int:
-    """Print them."""
+    """Print the unproven rules and assumptions, and how many rules are proven."""
     missing = [rule for rule in rules() if not rule["tests"]]
     for rule in missing:
         note = "  (only a page can show it)" if rule["shown_by"] == "page" else ""

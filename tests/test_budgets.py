@@ -1,4 +1,4 @@
-"""The house rules that a machine can count."""
+"""Style rules that a program can check."""
 
 import ast
 import re
@@ -18,17 +18,17 @@ FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Every function with its length in lines."""
+    """Yield every function with its length in lines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, FUNCTIONS):
             yield f"{path.name}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def test_modules_and_functions_are_short() -> None:
-    """Where one grows over its budget, the idea wants to be split."""
+    """Modules and functions stay within their limits of lines; longer ones are to be split."""
     lines = {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
     assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
-    long = [found for path in lines for found in functions(path) if found[1] > FUNCTION_LINES_MAX]
+    long = [each for path in lines for each in functions(path) if each[1] > FUNCTION_LINES_MAX]
     assert long == []
 
 
@@ -45,7 +45,7 @@ BRANCHES = (
 
 
 def branches(function: ast.AST) -> int:
-    """How many ways lead through a function, boolean operators and conditions of comprehensions counted."""
+    """Count the branches of a function, boolean operators and conditions of comprehensions included."""
     count, inner = 1, list(ast.iter_child_nodes(function))
     while inner:
         node = inner.pop()
@@ -59,30 +59,30 @@ def branches(function: ast.AST) -> int:
 
 
 def test_functions_have_few_branches() -> None:
-    """Ten at most."""
-    found = {
+    """A function has ten branches at most."""
+    branching = {
         f"{path.name}:{node.name}": branches(node)
         for path in sources()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, FUNCTIONS) and branches(node) > BRANCHES_MAX
     }
-    assert found == {}
+    assert branching == {}
 
 
 def test_test_modules_are_short() -> None:
-    """One behaviour each."""
+    """A test module stays within the limit of lines."""
     lines = {path.name: path.read_text(encoding="utf-8").count("\n") for path in TESTS.rglob("*.py")}
     assert {name: count for name, count in lines.items() if count > MODULE_LINES_MAX} == {}
 
 
 def test_every_room_has_a_folder_of_tests() -> None:
-    """With its name, so that a reader finds what tries it."""
+    """Each room has a folder of tests with its name, so that readers find its tests."""
     rooms = {path.parent.name for path in MAIN.glob("*/__init__.py")}
     assert {room for room in rooms if not any((TESTS / room).rglob("test_*.py"))} == set()
 
 
 def views(path: Path) -> Iterator[str]:
-    """The functions that answer a route, if they are long."""
+    """Yield the view functions that are too long."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         decorators = getattr(node, "decorator_list", ())
         is_view = any("route(" in ast.unparse(each) for each in decorators)
@@ -92,40 +92,40 @@ def views(path: Path) -> Iterator[str]:
             yield f"{path.name}:{node.name}"
 
 
-def test_views_only_load_do_and_answer() -> None:
-    """A view longer than that does an operation's work."""
+def test_views_are_short() -> None:
+    """Views are short: the work belongs in an operation."""
     rooms = [MAIN / "web" / room for room in ("merchant", "control", "pages")]
-    assert [found for room in rooms for path in room.glob("*.py") for found in views(path)] == []
+    assert [each for room in rooms for path in room.glob("*.py") for each in views(path)] == []
 
 
-def test_method_names_stand_in_the_methods_only() -> None:
-    """Nothing outside decides by the name of a payment method."""
+def test_only_methods_compare_method_names() -> None:
+    """Only ``methods`` compares names of payment methods."""
     names = {"credit-card", "bank-transfer", "bank-redirect-nl", "pay-later-a", "invoice-later-b"}
-    found = []
+    comparisons = []
     for path in sources():
         if path.parent.name == "methods":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare):
-                found += [
+                comparisons += [
                     f"{path.name}:{node.lineno}"
                     for part in ast.walk(node)
                     if isinstance(part, ast.Constant) and part.value in names
                 ]
-    assert found == []
+    assert comparisons == []
 
 
 NAMES_USED_TWICE_MAX = 11
-OF_THEIR_OWN = ("model", "merchant_records.py")
-"""The model judges the package and imports nothing of it; the typed records are written by a program."""
+EXEMPT_FROM_UNIQUE_NAMES = ("model", "merchant_records.py")
+"""Exempt: the model imports nothing from the package, and the typed records are generated."""
 
 
 def test_a_class_name_has_one_meaning() -> None:
-    """A second class of that name is the same thing once more, or wants a name of its own."""
+    """Few class names are used twice: a second class is a duplicate, or needs another name."""
     classes = Counter(
         node.name
         for path in sources()
-        if not set(OF_THEIR_OWN) & set(path.relative_to(SOURCE).parts)
+        if not set(EXEMPT_FROM_UNIQUE_NAMES) & set(path.relative_to(SOURCE).parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
@@ -135,20 +135,20 @@ def test_a_class_name_has_one_meaning() -> None:
 
 SINGLE_IMPORTERS_MAX = 80
 PREFIX = f"{MAIN.name}."
-DOORS = re.compile(
+IMPORTABLE = re.compile(
     r"(?:Other packages may import|No other package imports) (it|any of its modules|.*?)\.(?:\s|$)", re.DOTALL
 )
 
 
 def modules() -> dict[str, Path]:
-    """Every module by its name, that of the main package left out, such as ``web.call``."""
+    """Return every module by its name without the main package, such as ``web.call``."""
     return {
         module_name(path).removeprefix(PREFIX): path for path in sources() if path != MAIN / "__init__.py"
     }
 
 
 def imports(path: Path, known: Collection[str]) -> Iterator[str]:
-    """The modules of all packages that a module imports, inside functions too."""
+    """Yield the modules of our packages that a module imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom):
@@ -161,19 +161,19 @@ def imports(path: Path, known: Collection[str]) -> Iterator[str]:
 
 @cache
 def importers() -> dict[str, set[str]]:
-    """Who imports each module."""
+    """Return the importers of each module."""
     known = modules()
-    found: dict[str, set[str]] = {name: set() for name in known}
+    by_module: dict[str, set[str]] = {name: set() for name in known}
     for name, path in [*known.items(), ("", MAIN / "__init__.py")]:
         for imported in imports(path, known):
             if imported != name:
-                found[imported].add(name)
-    return found
+                by_module[imported].add(name)
+    return by_module
 
 
-def test_every_room_names_its_doors() -> None:
-    """What other rooms import is what the room's docstring names, no more and no less."""
-    known, found = modules(), importers()
+def test_every_room_documents_its_public_modules() -> None:
+    """The docstring of a room names exactly the modules that other rooms import."""
+    known, importers_by_module = modules(), importers()
     differing = {}
     for room in [
         name
@@ -181,19 +181,27 @@ def test_every_room_names_its_doors() -> None:
         if path.stem == "__init__" and (path.parent.parent == MAIN or path.parent in WINGS)
     ]:
         inside = {name for name in known if name.startswith(f"{room}.")}
-        used = {name for name in (room, *inside) if {each.partition(".")[0] for each in found[name]} - {room}}
-        said = DOORS.search(ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or "")
-        assert said is not None, f"{room} does not say what others import"
-        doors = {f"{room}.{name}" for name in re.findall("``(.*?)``", said[1])}
-        doors |= {room} if "this package" in said[1] else set()
-        doors |= inside if said[1] == "any of its modules" else set()
-        if doors != used and (said[1] != "any of its modules" or doors != used - {room}):
-            differing[room] = doors ^ used
+        used = {
+            name
+            for name in (room, *inside)
+            if {each.partition(".")[0] for each in importers_by_module[name]} - {room}
+        }
+        sentence = IMPORTABLE.search(
+            ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or ""
+        )
+        assert sentence is not None, (
+            f"the docstring of {room} does not name the modules that other rooms may import"
+        )
+        documented = {f"{room}.{name}" for name in re.findall("``(.*?)``", sentence[1])}
+        documented |= {room} if "this package" in sentence[1] else set()
+        documented |= inside if sentence[1] == "any of its modules" else set()
+        if documented != used and (sentence[1] != "any of its modules" or documented != used - {room}):
+            differing[room] = documented ^ used
     assert differing == {}
 
 
 def test_few_modules_have_a_single_importer() -> None:
-    """A helper with one user stands in the module of its user, unless a reader would look for it by name."""
+    """Few modules have one importer: a helper with one user belongs in the module of its user."""
     known = modules()
     single = [name for name, by in importers().items() if len(by) == 1 and known[name].stem != "__init__"]
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
@@ -203,7 +211,7 @@ PACKAGE_LINES_MAX = 63_050
 
 
 def test_the_package_does_not_grow() -> None:
-    """Its lines; a change that needs more raises the limit in a commit of its own, and says why."""
+    """The packages stay within the limit of lines; a separate commit raises it and gives the reason."""
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values())
     assert PACKAGE_LINES_MAX - 1000 < lines <= PACKAGE_LINES_MAX
 
@@ -213,14 +221,14 @@ ANYS_MAX = 1278
 
 
 def test_late_imports_and_anys_stay_few() -> None:
-    """Imports inside functions, and names that mypy cannot check; lower the limit where there are fewer."""
+    """Imports inside functions and uses of ``Any`` stay few; lower the limits when their numbers fall."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources()]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-    late = {id(node) for each in functions for node in ast.walk(each) if isinstance(node, IMPORTS)}
+    late_imports = {id(node) for each in functions for node in ast.walk(each) if isinstance(node, IMPORTS)}
     anys = [
         node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == "Any"
     ]
-    assert LATE_IMPORTS_MAX - 15 < len(late) <= LATE_IMPORTS_MAX
+    assert LATE_IMPORTS_MAX - 15 < len(late_imports) <= LATE_IMPORTS_MAX
     assert ANYS_MAX - 60 < len(anys) <= ANYS_MAX
 
 

@@ -1,4 +1,4 @@
-"""What is loaded late, or made with its first use, is whole for every thread, whoever comes first."""
+"""Late imports and objects created on first use are complete for every thread, whichever thread is first."""
 
 import json
 import subprocess
@@ -11,64 +11,65 @@ from tests.support import first_uses
 from tests.support.first_uses import late_imports
 from tests.support.packages import module_name, sources
 
-LOADS_ALONE = (
+LOADED_BEFORE_THREADS = (
     "payment_sandbox.cli",
     "payment_sandbox.__main__",
     "payment_sandbox_verify.command",
     "pytest_payment_sandbox.command",
 )
-"""Commands load what they need before they start threads."""
-BEFORE_REQUESTS = ("payment_sandbox.serving.gateway",)
-"""It loads while its server starts."""
-LOWER = "operations,projects,forms,scenarios,fidelity,storage,client"
+"""Exempt: commands import before they start threads."""
+LOADED_AT_START = ("payment_sandbox.serving.gateway",)
+"""Exempt: it imports while its server starts."""
+LOWER_ROOMS = "operations,projects,forms,scenarios,fidelity,storage,client"
 
 
-def tried(how: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
-    """The late imports of some rooms that were tried, and what went wrong with them."""
-    program = [sys.executable, "-P", str(Path(first_uses.__file__)), how, str(seed), rooms]
-    ran = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
-    assert ran.returncode == 0, ran.stderr
-    names, problems = json.loads(ran.stdout)
+def run_late_imports(mode: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
+    """Run the late imports of some rooms on eight threads; return their names, and problems by name."""
+    program = [sys.executable, "-P", str(Path(first_uses.__file__)), mode, str(seed), rooms]
+    completed = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert completed.returncode == 0, completed.stderr
+    names, problems = json.loads(completed.stdout)
     return names, {name: each for name, each in problems.items() if each}
 
 
 def test_every_import_in_a_function_is_under_the_lock() -> None:
-    """Unless it is of the standard library, or of a command."""
+    """Imports in functions hold the lock, except those from the standard library and in exempt modules."""
     free = {
         late.name
         for late in late_imports()
         if not late.is_locked and not late.is_of_standard_library
-        if not late.module.startswith(LOADS_ALONE) and late.module not in BEFORE_REQUESTS
+        if not late.module.startswith(LOADED_BEFORE_THREADS) and late.module not in LOADED_AT_START
     }
     assert free == set()
 
 
-@pytest.mark.parametrize("rooms", ["web", "serving", LOWER])
-def test_eight_threads_may_need_the_same_first(rooms: str) -> None:
-    """Each import that is the first use where its room is loaded; and those of one library in turn."""
-    names, problems = tried("race", rooms)
+@pytest.mark.parametrize("rooms", ["web", "serving", LOWER_ROOMS])
+def test_eight_threads_can_run_the_same_late_import_first(rooms: str) -> None:
+    """Eight threads can run the same late import first, once its room is loaded."""
+    names, problems = run_late_imports("race", rooms)
     assert problems == {}
     assert len(names) >= 9
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize(
-    "rooms", ["web", "serving", LOWER, "testing", "pytest_payment_sandbox", "payment_sandbox_verify", "cli"]
+    "rooms",
+    ["web", "serving", LOWER_ROOMS, "testing", "pytest_payment_sandbox", "payment_sandbox_verify", "cli"],
 )
-def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
-    """Each, also where only its module is loaded; unless that one loads the same anyway."""
-    names, problems = tried("alone", rooms)
+def test_eight_threads_can_run_any_late_import_first(rooms: str) -> None:
+    """Eight threads can run any late import first, also if only its own module is loaded."""
+    names, problems = run_late_imports("alone", rooms)
     assert problems == {}
     expected = {late.name for late in late_imports() if late.room in rooms.split(",") and late.is_installed}
-    assert set(names) == expected, "an import in a function loads something"
+    assert set(names) == expected, "every late import must load a module"
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("seed", range(10))
-def test_eight_threads_may_need_everything_in_any_order(seed: int) -> None:
-    """Each in an order of its own."""
-    names, problems = tried(
-        "wander", f"web,serving,testing,pytest_payment_sandbox,payment_sandbox_verify,{LOWER}", seed
+def test_eight_threads_can_run_all_late_imports_in_any_order(seed: int) -> None:
+    """Eight threads can run all late imports, each thread in a different order."""
+    names, problems = run_late_imports(
+        "wander", f"web,serving,testing,pytest_payment_sandbox,payment_sandbox_verify,{LOWER_ROOMS}", seed
     )
     assert problems == {}
     assert len(names) > 80
@@ -98,11 +99,11 @@ print("all")
 
 
 def test_no_module_needs_the_lock_while_it_loads() -> None:
-    """A thread that loads it without the lock would wait for one that waits for it."""
+    """No module takes the lock while it is imported: that would deadlock with an import under the lock."""
     names = [module_name(path) for path in sources() if path.name != "__main__.py"]
     program = [sys.executable, "-c", WITHOUT_LOCK, *names]
-    ran = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
-    assert ran.stdout.splitlines()[-1:] == ["all"], ran.stderr
+    completed = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert completed.stdout.splitlines()[-1:] == ["all"], completed.stderr
 
 
 FORK = """
@@ -127,12 +128,12 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-def test_a_fork_can_load_what_it_needs() -> None:
-    """Also if another thread was loading at that moment."""
+def test_a_forked_child_can_import() -> None:
+    """A forked child can import although another thread was importing during the fork."""
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=10)
 
 
-AT_ONCE = """
+RUN_CONCURRENTLY = """
 import gc
 import threading
 from select import select
@@ -232,15 +233,19 @@ assert len(set(results)) == 1, results
 
 
 @pytest.mark.parametrize("what", [LEXERS, TREES, DESCRIPTIONS], ids=["lexers", "syntax trees", "OpenAPI"])
-def test_threads_may_make_the_same_at_once(what: str) -> None:
-    """Lexers number their states; two threads that make syntax trees, or schemas, would mix them up."""
-    ran = subprocess.run(
-        [sys.executable, "-c", AT_ONCE + what], capture_output=True, text=True, timeout=60, check=False
+def test_threads_can_create_the_same_objects_concurrently(what: str) -> None:
+    """Threads can create lexers, syntax trees or schemas at the same time without mixing them up."""
+    completed = subprocess.run(
+        [sys.executable, "-c", RUN_CONCURRENTLY + what],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
-FIRST_ORDER = """
+FIRST_ORDER_PROGRAM = """
 import sys
 from payment_sandbox import PaymentSandboxServer
 
@@ -256,14 +261,14 @@ server.stop()
 LOADED_MAX = 200
 LIBRARIES = {"blinker", "certifi", "charset_normalizer", "click", "flask", "idna", "itsdangerous", "jinja2"}
 LIBRARIES |= {"markupsafe", "marshmallow", "payment_sandbox", "requests", "urllib3", "werkzeug"}
-OF_THE_ENVIRONMENT = {"backports", "cython_runtime", "distutils", "_distutils_hack", "__main__"}
+ENVIRONMENT_MODULES = {"backports", "cython_runtime", "distutils", "_distutils_hack", "__main__"}
 
 
-def test_the_first_order_loads_little() -> None:
-    """What a suite waits for before its first test: modules of ours, and none of ``[server]``."""
-    program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER]
-    ran = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
-    ours, *libraries = ran.stdout.split()
-    assert LOADED_MAX - 15 < int(ours) <= LOADED_MAX
+def test_the_first_order_loads_few_modules() -> None:
+    """A first order loads few of our modules, and no library of the extra ``[server]``."""
+    program = [sys.executable, "-W", "ignore", "-c", FIRST_ORDER_PROGRAM]
+    completed = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    own_modules, *libraries = completed.stdout.split()
+    assert LOADED_MAX - 15 < int(own_modules) <= LOADED_MAX
     unknown = {name for name in libraries if not name.startswith("_") and "mypyc" not in name}
-    assert unknown - LIBRARIES - OF_THE_ENVIRONMENT == set()
+    assert unknown - LIBRARIES - ENVIRONMENT_MODULES == set()

@@ -21,31 +21,31 @@ TYPES = {fields.Integer: "int", fields.Boolean: "bool", fields.Float: "float", f
 
 
 def written() -> str:
-    """The file as it should be."""
-    made: dict[str, str] = {}
-    _record(ORDER.shape, made)
-    return (HEAD + "\n".join(made.values())).rstrip() + "\n"
+    """Return the expected text of the file."""
+    classes: dict[str, str] = {}
+    _record(ORDER.shape, classes)
+    return (HEAD + "\n".join(classes.values())).rstrip() + "\n"
 
 
-def _record(shape: type[Schema], made: dict[str, str]) -> str:
+def _record(shape: type[Schema], classes: dict[str, str]) -> str:
     name = shape.__name__.removesuffix("Shape").removesuffix("Form")
-    rows = [(key, _type(field, made), field.required) for key, field in shape().fields.items()]
+    rows = [(key, _type(field, classes), field.required) for key, field in shape().fields.items()]
     lines = [f"    {key}: {kind if is_always else f'NotRequired[{kind}]'}\n" for key, kind, is_always in rows]
     about = (shape.__doc__ or "").splitlines()[0]
-    made[name] = f'\nclass {name}(TypedDict):\n    """{about}"""\n\n{"".join(lines)}'
+    classes[name] = f'\nclass {name}(TypedDict):\n    """{about}"""\n\n{"".join(lines)}'
     return name
 
 
-def _type(field: Any, made: dict[str, str]) -> str:
-    kind = _plain(field, made)
+def _type(field: Any, classes: dict[str, str]) -> str:
+    kind = _plain(field, classes)
     return f"{kind} | None" if field.allow_none and kind != "Any" else kind
 
 
-def _plain(field: Any, made: dict[str, str]) -> str:
+def _plain(field: Any, classes: dict[str, str]) -> str:
     if isinstance(field, fields.List):
-        return f"list[{_type(field.inner, made)}]"
+        return f"list[{_type(field.inner, classes)}]"
     if isinstance(field, fields.Nested):
-        return _record(type(field.schema), made)
+        return _record(type(field.schema), classes)
     if isinstance(field, fields.Dict):
         return "dict[str, Any]"
     return next((name for kind, name in TYPES.items() if isinstance(field, kind)), "Any")

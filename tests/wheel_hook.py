@@ -1,6 +1,6 @@
 """Puts the ready scenarios and the table of proofs into the wheel.
 
-The table is made from the marks of the tests, and stored nowhere else.
+The table is generated from the marks of the tests for each build; the repository does not hold it.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ SCENARIOS = "payment_sandbox/scenarios/ready"
 
 
 class ProofsHook(BuildHookInterface):
-    """Runs while the wheel is built."""
+    """Adds files while the wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the table to a folder of its own, and have the wheel include both."""
+        """Write the table to a temporary folder, and include it and the scenarios in the wheel."""
         if version == "editable":
             return  # a checkout reads the marks themselves
         root = Path(self.root)
         proofs = run_path(str(root / "tests" / "proofs.py"))
-        made = Path(mkdtemp()) / "proofs.tsv"
-        made.write_text(proofs["table"](proofs["read_proofs"](root / "tests")), encoding="utf-8")
-        build_data["force_include"][str(made)] = f"{FIDELITY}/proofs.tsv"
+        table = Path(mkdtemp()) / "proofs.tsv"
+        table.write_text(proofs["table"](proofs["read_proofs"](root / "tests")), encoding="utf-8")
+        build_data["force_include"][str(table)] = f"{FIDELITY}/proofs.tsv"
         build_data["force_include"][str(root / "scenarios")] = SCENARIOS

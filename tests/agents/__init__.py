@@ -1,1 +1,1 @@
-"""A benchmark of coding agents: ten tasks, each a shop to complete, graded by a rehearsal that they do not see."""
+"""A benchmark of coding agents: ten tasks, each a shop to complete, graded by a hidden rehearsal."""

@@ -1,25 +1,25 @@
-"""Begins or grades the tasks: ``make agents SOLUTIONS=folder``.
+"""Sets up or grades the tasks: ``make agents SOLUTIONS=folder``.
 
-The folder is written, with the starting shops, if it is not there yet; else its solutions are graded.
+If the folder does not exist, it is created with the starting shops; otherwise its solutions are graded.
 """
 
 import sys
 from pathlib import Path
 
-from tests.agents.grading import TASKS, begin, grade_all
+from tests.agents.grading import TASKS, grade_all, write_tasks
 
 USAGE = (
-    "name a folder: make agents SOLUTIONS=folder; a new one gets the ten tasks, one with solutions is graded"
+    "name a folder: make agents SOLUTIONS=folder; a new folder gets the ten tasks, an existing one is graded"
 )
 
 
 def main() -> None:
-    """Begin, or grade and exit with 1 unless all solutions pass."""
+    """Set up the tasks, or grade the solutions and exit with 1 unless all pass."""
     if len(sys.argv) != 2:
         sys.exit(USAGE)
     folder = Path(sys.argv[1])
     if not folder.exists():
-        begin(folder)
+        write_tasks(folder)
         print(
             f"{folder} has {len(TASKS)} tasks, each with TASK.md and the shop to complete; grade them with the same command"
         )

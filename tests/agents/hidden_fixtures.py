@@ -1,4 +1,4 @@
-"""The fixtures of the grades; copied beside a solution as ``conftest.py``."""
+"""The fixtures for grading; copied beside a solution as ``conftest.py``."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from payment_sandbox import BookEntry, PaymentSandbox
 
 
 class Customer:
-    """A customer with a browser, who also fills in the forms of the shop's staff."""
+    """A customer with a browser, who also submits the forms of the shop's staff."""
 
     def __init__(self, shop: Shop, sandbox: PaymentSandbox) -> None:
         self.shop, self.sandbox = shop, sandbox
@@ -21,9 +21,9 @@ class Customer:
         assert answer.status_code == 303, answer.text
         return list(self.shop.sales.values())[-1]
 
-    def pays(self, sale: object, action: str = "pay", **how: object) -> None:
+    def pays(self, sale: object, action: str = "pay", **options: object) -> None:
         """Pay on the payment page."""
-        self.sandbox.act(sale.orders[-1], action=action, **how)
+        self.sandbox.act(sale.orders[-1], action=action, **options)
 
     def comes_back(self, sale: object) -> str:
         """Return from the payment page."""
@@ -38,7 +38,7 @@ class Customer:
 
 @pytest.fixture
 def shop(payment_sandbox: PaymentSandbox) -> Shop:
-    """The solution, whose webhooks and calls stay in this process."""
+    """The solution; its webhooks and calls stay in this process."""
     shop = Shop(payment_sandbox.base_url, payment_sandbox.session)
     payment_sandbox.deliver_to(shop.app)
     payment_sandbox.every("PT1H", shop.look_at_open_sales)
@@ -47,7 +47,7 @@ def shop(payment_sandbox: PaymentSandbox) -> Shop:
 
 @pytest.fixture
 def payment_books(shop: Shop) -> Callable[[], list[BookEntry]]:
-    """What the shop believes."""
+    """The shop's books."""
     return lambda: [
         BookEntry(
             purchase=sale.number,

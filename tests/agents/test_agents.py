@@ -12,15 +12,15 @@ from payment_sandbox.cli.mcp import INSTRUCTIONS, TOOLS
 from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import PAGE_NAMES, overview, skill
-from tests.agents.grading import TASKS, begin, grade, grade_all, starting
+from tests.agents.grading import TASKS, grade, grade_all, starting_files, write_tasks
 from tests.support.documentation import ROOT
 
-TELLING = 40  # characters: a shorter line says nothing of a task by itself
+REVEALING_LENGTH = 40  # characters: a shorter line reveals nothing about a task
 every_task = pytest.mark.parametrize("task", TASKS)
 
 
-def test_there_are_ten_tasks_with_all_that_they_need() -> None:
-    """A text, a starting shop, a hidden rehearsal, a reference solution, and a plausible wrong one."""
+def test_there_are_ten_complete_tasks() -> None:
+    """Each task has a text, a starting shop, a hidden rehearsal, a reference and a wrong solution."""
     assert len(TASKS) == 10
     for folder in TASKS.values():
         files = {path.name for path in folder.iterdir() if path.name != "__pycache__"}
@@ -32,7 +32,7 @@ def test_there_are_ten_tasks_with_all_that_they_need() -> None:
 @pytest.mark.timeout(900)
 @every_task
 def test_the_reference_solution_passes(task: str) -> None:
-    """Its rehearsal finds nothing."""
+    """The hidden rehearsal has no findings for the reference solution."""
     graded = grade(task, (TASKS[task] / "solution.py").read_text())
     assert graded.findings == []
     assert graded.passed, graded.text[-3000:]
@@ -42,7 +42,7 @@ def test_the_reference_solution_passes(task: str) -> None:
 @pytest.mark.timeout(900)
 @every_task
 def test_a_plausible_wrong_solution_fails(task: str) -> None:
-    """With what it costs, whether as it is or in a variation."""
+    """The hidden rehearsal of a wrong solution has findings, or fails an assertion."""
     graded = grade(task, (TASKS[task] / "wrong.py").read_text())
     assert not graded.passed
     assert graded.findings or "AssertionError" in graded.text or "assert " in graded.text, graded.text[-3000:]
@@ -52,40 +52,40 @@ def test_a_plausible_wrong_solution_fails(task: str) -> None:
 @pytest.mark.timeout(900)
 @every_task
 def test_the_starting_shop_fails(task: str) -> None:
-    """So there is something to do."""
-    assert not grade(task, starting(task)["shop.py"]).passed
+    """The starting shop of a task is incomplete."""
+    assert not grade(task, starting_files(task)["shop.py"]).passed
 
 
 @cache
-def told_to_agents() -> str:
-    """All that the tools tell: the skill, ``/llms.txt``, every page, and the descriptions of the tools."""
+def agent_texts() -> str:
+    """Return all texts for agents: the skill, ``/llms.txt``, every page, and the tools' descriptions."""
     tools = [str(getattr(SandboxTools, name).__doc__) for name in TOOLS]
     pages = [page(name, openapi_description).text for name in PAGE_NAMES]
     return "\n".join([skill(), overview("http://127.0.0.1:8080/docs/"), INSTRUCTIONS, *tools, *pages])
 
 
-def telling(text: str) -> set[str]:
-    """The lines that say something of a task."""
-    return {line.strip() for line in text.splitlines() if len(line.strip()) >= TELLING}
+def revealing_lines(text: str) -> set[str]:
+    """Return the lines that are long enough to reveal something about a task."""
+    return {line.strip() for line in text.splitlines() if len(line.strip()) >= REVEALING_LENGTH}
 
 
 @every_task
 def test_nothing_in_the_tools_leaks_the_grade(task: str) -> None:
-    """No line of the hidden rehearsal or of the solution's own is told, nor where they are."""
-    told = telling(told_to_agents())
-    hidden = telling((TASKS[task] / "hidden.py").read_text())
-    given = "\n".join(starting(task).values())
-    own = telling((TASKS[task] / "solution.py").read_text()) - telling(given)
+    """The texts for agents contain no line of the hidden rehearsal or the solution, and no path to them."""
+    public_lines = revealing_lines(agent_texts())
+    hidden = revealing_lines((TASKS[task] / "hidden.py").read_text())
+    given = "\n".join(starting_files(task).values())
+    own = revealing_lines((TASKS[task] / "solution.py").read_text()) - revealing_lines(given)
     general = {line for line in hidden | own if line.startswith(("@pytest.", "import ", "from "))}
     private = (hidden | own) - general
     assert private
-    assert private & told == set()
-    assert "tests/agents" not in "\n".join(told)
+    assert private & public_lines == set()
+    assert "tests/agents" not in "\n".join(public_lines)
     assert "hidden_fixtures" not in given
 
 
-def test_the_package_has_nothing_of_the_tasks() -> None:
-    """What is installed beside an agent tells no more than the tools."""
+def test_the_packages_do_not_mention_the_benchmark() -> None:
+    """The installed packages do not mention the benchmark."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "sandbox").rglob("*.py"))
     assert [name for name in ("hidden_fixtures", "tests.agents", "tests/agents") if name in text] == []
 
@@ -94,13 +94,13 @@ def test_tasks_begin_in_a_new_folder_and_missing_solutions_fail(tmp_path: Path) 
     """An agent gets the task and the shop, and neither the grade nor the solution."""
     folder = tmp_path / "tasks"
     command = [sys.executable, "-m", "tests.agents", str(folder)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert (ran.returncode, "10 tasks" in ran.stdout) == (0, True)
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (completed.returncode, "10 tasks" in completed.stdout) == (0, True)
     for task in TASKS:
         files = {path.name for path in (folder / task).iterdir()}
         assert files in ({"TASK.md", "shop.py", "frame.py"}, {"TASK.md", "shop.py", "frame.py", "cards.py"})
     assert {path.read_text() for path in folder.rglob("TASK.md")} == {
-        starting(task)["TASK.md"] for task in TASKS
+        starting_files(task)["TASK.md"] for task in TASKS
     }
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -108,6 +108,6 @@ def test_tasks_begin_in_a_new_folder_and_missing_solutions_fail(tmp_path: Path) 
         graded.findings == [f"there is no {empty / task / 'shop.py'}"]
         for task, graded in grade_all(empty).items()
     )
-    again = tmp_path / "again"
-    begin(again)
-    assert (again / "parcels" / "shop.py").is_file()
+    second = tmp_path / "second"
+    write_tasks(second)
+    assert (second / "parcels" / "shop.py").is_file()

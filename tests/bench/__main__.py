@@ -1,4 +1,4 @@
-"""Runs all measurements, or those that are named: ``python -m tests.bench http state``."""
+"""Runs all benchmarks, or the named ones: ``python -m tests.bench http state``."""
 
 import sys
 
@@ -6,13 +6,13 @@ from tests.bench import (
     clock,
     company,
     http,
-    keep,
     memory,
     merchants,
     peers,
     plugin,
     printing,
     projects,
+    save_ratios,
     startup,
     state,
 )
@@ -35,4 +35,4 @@ names = [name for name in sys.argv[1:] if name != "--keep"]
 for name in names or ALL:
     ALL[name]()
 if "--keep" in sys.argv:
-    keep()
+    save_ratios()

@@ -1,4 +1,4 @@
-"""What the bench sends, and an answer of the size it gets."""
+"""The request body of the benchmarks, and a typical response body."""
 
 import json
 
@@ -22,7 +22,7 @@ BODY = json.dumps(ORDER).encode()
 
 
 def fresh_project() -> tuple[Project, Flask]:
-    """A project on a frozen clock, and the application that serves it."""
+    """Return a project with a frozen clock, and the application that serves it."""
     registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
     project, _ = registry.create({}, api_key="sandbox-key")
     return project, make_app(registry, public_url="http://127.0.0.1:8080")

@@ -1,4 +1,4 @@
-"""An advance over many expiries, against a bare heap with the same callbacks."""
+"""Benchmark of an advance over many expiries, against a bare heap with the same callbacks."""
 
 import heapq
 from datetime import timedelta
@@ -14,8 +14,8 @@ from tests.bench.bodies import ORDER, fresh_project
 EVENTS = 100_000
 
 
-def filled(events: int) -> Project:
-    """A project with as many orders, each to expire at a time of its own."""
+def project_with_orders(events: int) -> Project:
+    """Return a project with this many orders, each with another time of expiry."""
     project, _ = fresh_project()
     for number in range(events):
         transaction = {"payment_method": "credit-card", "expiration_period": f"PT{number + 1}S"}
@@ -23,8 +23,8 @@ def filled(events: int) -> Project:
     return project
 
 
-def bare(project: Project) -> None:
-    """The same callbacks, from a heap and nothing else."""
+def run_bare_heap(project: Project) -> None:
+    """Run the same callbacks from a bare heap."""
     heap = [(due.at, due.sequence, due.item) for due in project.epoch.timeline]
     heapq.heapify(heap)
     while heap:
@@ -33,18 +33,18 @@ def bare(project: Project) -> None:
             handler_of(command).run(edit, command)
 
 
-def advanced(project: Project) -> float:
-    """Seconds for one advance over everything."""
+def advance_seconds(project: Project) -> float:
+    """Return the seconds of one advance over all expiries."""
     until = project.now() + timedelta(days=3)
     return seconds(lambda: advance_clock(project, {"to": until}, AdvanceLimits(10 * EVENTS, 600)))
 
 
 def main() -> None:
-    """Ratio to the bare loop, and linearity."""
-    half = advanced(filled(EVENTS // 2))
-    whole = advanced(filled(EVENTS))
-    reference_project = filled(EVENTS)
-    reference = seconds(lambda: bare(reference_project))
+    """Report the ratio to the bare heap, and linearity."""
+    half = advance_seconds(project_with_orders(EVENTS // 2))
+    whole = advance_seconds(project_with_orders(EVENTS))
+    reference_project = project_with_orders(EVENTS)
+    reference = seconds(lambda: run_bare_heap(reference_project))
     report(
         f"{EVENTS} expiries in one advance / bare heap with the same callbacks", whole / reference, "<= 1.5"
     )

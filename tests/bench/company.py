@@ -1,4 +1,4 @@
-"""Several servers on a PostgreSQL database, against one server without: what a company pays for it."""
+"""Benchmark of several servers on a PostgreSQL database, against one server without a database."""
 
 import gc
 import json
@@ -18,35 +18,37 @@ from time import perf_counter
 from payment_sandbox_company.cluster import ClusterRegistry
 from tests.bench import paired, report, seconds
 from tests.bench.bodies import BODY
-from tests.bench.http import HEADERS, many, send, served
+from tests.bench.http import HEADERS, send, send_many, serve
 from tests.support import postgres
 from tests.support.ports import free_port
 from tests.support.servers import make_server
 
 CLIENTS = 16
-REQUESTS = 25  # of each client
+REQUESTS = 25  # per client
 ROUNDS = 7
 PROJECTS = 10_000
 ACTIVE = 1_000
 
 
 def main() -> None:
-    """Creations, reads, and two workers."""
+    """Report creations, reads, and two workers."""
     if postgres.binaries() is None:
-        print("PostgreSQL is not installed: nothing of it is measured")
+        print("PostgreSQL is not installed: its benchmarks are skipped")
         return
-    with TemporaryDirectory() as folder, postgres.running("fsync=on") as database, ExitStack() as ends:
+    with TemporaryDirectory() as folder, postgres.running("fsync=on") as database, ExitStack() as stack:
         state = database.new_database()
-        connections = [ends.enter_context(served(state)) for _ in range(2)]
+        connections = [stack.enter_context(serve(state)) for _ in range(2)]
         one = _address(connections[0])
-        in_memory = ends.enter_context(served())
+        in_memory = stack.enter_context(serve())
         memory = _address(in_memory)
-        file = _address(ends.enter_context(served(str(Path(folder) / "state.db"))))
+        file = _address(stack.enter_context(serve(str(Path(folder) / "state.db"))))
         for name, other in (("memory", memory), ("SQLite", file)):
-            work, reference = (partial(_at_once, address, _projects(address)) for address in (one, other))
+            work, reference = (
+                partial(_create_concurrently, address, _projects(address)) for address in (one, other)
+            )
             aim = ">= 0.35" if other is memory else "none"
-            what = f"creations per second of {CLIENTS} clients, PostgreSQL / {name}"
-            report(what, paired(work, reference, ROUNDS), aim)
+            label = f"creations per second of {CLIENTS} clients, PostgreSQL / {name}"
+            report(label, paired(work, reference, ROUNDS), aim)
         reads, reference = (partial(_reads, connection) for connection in (connections[0], in_memory))
         report("reads per second, PostgreSQL / memory", paired(reads, reference, ROUNDS), ">= 0.50")
     with postgres.running() as database:
@@ -56,11 +58,11 @@ def main() -> None:
 
 def _reads(connection: HTTPConnection) -> None:
     order = json.loads(send(connection, "POST", "/v1/orders/", BODY))
-    many(connection, "GET", f"/v1/orders/{order['id']}/")
+    send_many(connection, "GET", f"/v1/orders/{order['id']}/")
 
 
 def many_projects() -> None:
-    """What an idle project costs a server, and an order in one that the server has forgotten."""
+    """Report the memory of an idle project, and the cost of an order in an unloaded project."""
     with (
         postgres.running() as database,
         make_server(clock="frozen", seed=1, state=database.new_database()) as server,
@@ -74,7 +76,7 @@ def many_projects() -> None:
         before = _traced_kib()
         for number in range(PROJECTS):
             keys[number] = _project(connection)
-        held = (_traced_kib() - before) / PROJECTS
+        used_kib = (_traced_kib() - before) / PROJECTS
         assert isinstance(server.registry, ClusterRegistry)
         server.registry.drop_idle(-1.0)
         report(
@@ -82,7 +84,7 @@ def many_projects() -> None:
             (_traced_kib() - before) / PROJECTS,
             "<= 1",
         )
-        report("KiB in the server of a project that is used", held, "none")
+        report("KiB in the server of a project that is used", used_kib, "none")
         tracemalloc.stop()
         active = keys[:: PROJECTS // ACTIVE]
         first, second = (seconds(partial(_order_in_each, connection, active)) for _ in range(2))
@@ -102,7 +104,9 @@ def _order_in_each(connection: HTTPConnection, keys: Sequence[str]) -> None:
 
 def _workers(database: postgres.Postgres) -> None:
     with _serving(database.new_database(), "1") as one, _serving(database.new_database(), "2") as two:
-        work, reference = (partial(_at_once, address, _projects(address)) for address in (two, one))
+        work, reference = (
+            partial(_create_concurrently, address, _projects(address)) for address in (two, one)
+        )
         report(
             "creations per second, two workers / one (2 processors)",
             paired(work, reference, ROUNDS),
@@ -118,8 +122,8 @@ def _serving(state: str, workers: str) -> Iterator[str]:
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            begun = perf_counter()
-            while perf_counter() - begun < 3:  # the other workers come a moment later
+            started = perf_counter()
+            while perf_counter() - started < 3:  # the other workers start a moment later
                 send(HTTPConnection(f"127.0.0.1:{port}"), "GET", "/health/")
             yield f"127.0.0.1:{port}"
         finally:
@@ -131,18 +135,18 @@ def _address(connection: HTTPConnection) -> str:
 
 
 def _projects(address: str) -> list[str]:
-    """The authorizations of as many projects as there are clients."""
+    """Return the Authorization headers of new projects, one per client."""
     return [_project(HTTPConnection(address)) for _ in range(CLIENTS)]
 
 
 def _project(connection: HTTPConnection) -> str:
-    """The authorization of a new project."""
+    """Return the Authorization header of a new project."""
     key = json.loads(send(connection, "POST", "/control/projects/", b"{}"))["api_key"]
     return f"Basic {b64encode(f'{key}:'.encode()).decode()}"
 
 
-def _at_once(address: str, keys: Sequence[str]) -> None:
-    """Orders of many clients at the same time, each on a connection and in a project of its own."""
+def _create_concurrently(address: str, keys: Sequence[str]) -> None:
+    """Create orders from many clients at the same time, each with its own connection and project."""
 
     def create(number: int) -> None:
         headers = {**HEADERS, "Authorization": keys[number]}

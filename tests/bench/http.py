@@ -1,4 +1,4 @@
-"""Over HTTP: how much of a request's cost is ours."""
+"""Benchmark of requests over HTTP: the share of their cost that is ours."""
 
 import json
 import subprocess
@@ -21,21 +21,21 @@ HEADERS = {
 
 
 def send(connection: HTTPConnection, method: str, path: str, body: bytes | None = None) -> bytes:
-    """One request on a connection that stays open."""
+    """Send a request on a connection that stays open; return the body of its response."""
     connection.request(method, path, body, HEADERS)
     return connection.getresponse().read()
 
 
-def many(connection: HTTPConnection, method: str, path: str, body: bytes | None = None) -> None:
-    """A batch of requests."""
+def send_many(connection: HTTPConnection, method: str, path: str, body: bytes | None = None) -> None:
+    """Send a batch of requests."""
     for _ in range(REQUESTS):
         send(connection, method, path, body)
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[HTTPConnection]:
-    """A connection to a server in a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.served", *arguments]
+def serve(*arguments: str) -> Iterator[HTTPConnection]:
+    """Open a connection to a server in a separate process."""
+    command = [sys.executable, "-m", "tests.bench.constant_server", *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         connection = HTTPConnection(process.stdout.readline().strip().partition("://")[2])
@@ -45,12 +45,12 @@ def served(*arguments: str) -> Iterator[HTTPConnection]:
 
 
 def main() -> None:
-    """Creation and read against a constant view of the same server."""
-    with served() as connection:
+    """Report creations and reads against a constant view of the same server."""
+    with serve() as connection:
         order = json.loads(send(connection, "POST", "/v1/orders/", BODY))
-        create = partial(many, connection, "POST", "/v1/orders/", BODY)
-        read = partial(many, connection, "GET", f"/v1/orders/{order['id']}/")
-        constant_post = partial(many, connection, "POST", "/constant/", BODY)
-        constant_get = partial(many, connection, "GET", "/constant/")
+        create = partial(send_many, connection, "POST", "/v1/orders/", BODY)
+        read = partial(send_many, connection, "GET", f"/v1/orders/{order['id']}/")
+        constant_post = partial(send_many, connection, "POST", "/constant/", BODY)
+        constant_get = partial(send_many, connection, "GET", "/constant/")
         report("creations per second / constant view's", paired(create, constant_post, ROUNDS), ">= 0.50")
         report("reads per second / constant view's", paired(read, constant_get, ROUNDS), ">= 0.85")

@@ -1,4 +1,4 @@
-"""Many orders: what each keeps, whether they slow each other, and how long the longest wait is."""
+"""Benchmark of many orders: memory per order, the effect of their number, and the longest response time."""
 
 import gc
 import tracemalloc
@@ -17,21 +17,21 @@ JOURNAL_FULL = 11_000
 
 
 def creations(count: int) -> list[float]:
-    """Create orders through the application, without sockets; seconds for each."""
+    """Create orders through the application, without sockets; return the seconds of each."""
     server = make_server(clock="frozen", seed=1, freeze_memory=True)
     client = server.app.test_client()
     options: dict[str, Any] = {"json": ORDER, "auth": ("sandbox-key", "")}
-    taken = []
+    durations = []
     for _ in range(count):
-        begun = perf_counter()
+        started = perf_counter()
         client.post("/v1/orders/", **options).close()
-        taken.append(perf_counter() - begun)
+        durations.append(perf_counter() - started)
     server.stop()
-    return taken
+    return durations
 
 
-def kept_kib() -> float:
-    """Memory per stored order with a customer and a line; what is limited in all, such as the journal, left out."""
+def kib_per_order() -> float:
+    """Return KiB per stored order with a customer and a line, without bounded data such as the journal."""
     server = make_server(clock="frozen", seed=1)
     client = server.app.test_client()
     options: dict[str, Any] = {
@@ -54,11 +54,11 @@ def kept_kib() -> float:
 
 
 def main() -> None:
-    """Memory, steadiness and stalls."""
-    report("KiB kept per stored order / 1.5 KiB", kept_kib() / 1.5, "<= 1")
+    """Report memory, slowdown and stalls."""
+    report("KiB kept per stored order / 1.5 KiB", kib_per_order() / 1.5, "<= 1")
     gc.collect()
-    taken = creations(ORDERS)
-    # the first hundred warm up; windows of a thousand, by their medians, so that one stall is no slope
-    first, last = median(taken[100:1100]), median(taken[-1000:])
+    durations = creations(ORDERS)
+    # without a warm-up of a hundred; medians of a thousand, so that a single stall does not count
+    first, last = median(durations[100:1100]), median(durations[-1000:])
     report(f"creation rate at {ORDERS} orders / that of the first 1,000", first / last, ">= 0.95")
-    report("longest creation on the way / 25 ms", max(taken) / 0.025, "<= 1")
+    report("longest creation on the way / 25 ms", max(durations) / 0.025, "<= 1")

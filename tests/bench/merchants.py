@@ -1,4 +1,4 @@
-"""A merchant's run of 300 tests, start included: with the fixtures, and with what they would use instead."""
+"""Benchmark of a merchant's 300 tests, start included: with the fixtures, and with alternative tools."""
 
 import os
 import shutil
@@ -21,15 +21,24 @@ KINDS = {
     "http_server": ("300 tests with pytest-httpserver / with responses", "none"),
     "backend": ("300 tests with a stateful backend, as moto's / with responses", "none"),
 }
-UNUSED = ("cacheprovider", "randomly", "asyncio", "anyio", "hypothesispytest", "timeout", "xdist", "socket")
+DISABLED_PLUGINS = (
+    "cacheprovider",
+    "randomly",
+    "asyncio",
+    "anyio",
+    "hypothesispytest",
+    "timeout",
+    "xdist",
+    "socket",
+)
 
 
 def run(folder: Path, kind: str, tests: int = TESTS) -> float:
-    """Seconds of a whole run of one kind, in a folder of its own."""
+    """Return the seconds of a whole run of one kind of tests."""
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder)]
-    for plugin in UNUSED:
+    for plugin in DISABLED_PLUGINS:
         command += ["-p", f"no:{plugin}"]
-    begun = perf_counter()
+    started = perf_counter()
     subprocess.run(
         [*command, str(folder / f"test_{kind}.py")],
         cwd=folder,
@@ -37,11 +46,11 @@ def run(folder: Path, kind: str, tests: int = TESTS) -> float:
         stdout=subprocess.DEVNULL,
         env={**environment(str(folder / "cache")), "BENCH_TESTS": str(tests)},
     )
-    return perf_counter() - begun
+    return perf_counter() - started
 
 
 def main() -> None:
-    """Each against stubs, in turn."""
+    """Report each kind against stubs, measured in turn."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copy(FILES / "shop.py", folder)
@@ -51,7 +60,7 @@ def main() -> None:
         ratios: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for _ in range(ROUNDS):
             stubs = run(folder, STUBS)
-            for kind, found in ratios.items():
-                found.append(run(folder, kind) / stubs)
+            for kind, values in ratios.items():
+                values.append(run(folder, kind) / stubs)
     for kind, (line, aim) in KINDS.items():
         report(line, ratios[kind], aim)

@@ -1,7 +1,7 @@
-"""Against servers of the same kind, side by side: those that are installed take part.
+"""Benchmark against similar servers, if they are installed.
 
-localstripe (from the Python package index) keeps state, as the sandbox does; prism (@stoplight/prism-cli, from
-the Node package index) answers from an OpenAPI document and keeps none.
+localstripe (from the Python package index) is stateful, like the sandbox; prism (@stoplight/prism-cli, from
+the Node package index) is stateless and answers from an OpenAPI document.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.bench.startup import free_port
 
 ROUNDS = 5
 READS = 4000
-CREATIONS = 500  # as many on both sides; localstripe gets slower with each, as it writes all of its state
+CREATIONS = 500  # on both sides; localstripe gets slower with each, as it writes its whole state
 MANY = 2000
 START_SECONDS = 30
 BASIC = "Authorization: Basic c2FuZGJveC1rZXk6"
@@ -43,8 +43,8 @@ CREATE_CUSTOMER = http_request("POST", "/v1/customers", b"email=jan@example.com&
 
 
 @contextmanager
-def running(*command: str) -> Iterator[int]:
-    """A server in a process of its own; ``PORT`` in the command stands for its port."""
+def run_server(*command: str) -> Iterator[int]:
+    """Run a server in a separate process; ``PORT`` in the command stands for its port."""
     port = free_port()
     with subprocess.Popen(
         [part.replace("PORT", str(port)) for part in command],
@@ -52,9 +52,9 @@ def running(*command: str) -> Iterator[int]:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            until = perf_counter() + START_SECONDS
+            deadline = perf_counter() + START_SECONDS
             while not _answers(port):
-                assert perf_counter() < until, f"{command[0]} does not answer"
+                assert perf_counter() < deadline, f"{command[0]} does not answer"
             yield port
         finally:
             process.terminate()
@@ -69,14 +69,14 @@ def _answers(port: int) -> bool:
 
 
 @contextmanager
-def sandbox() -> Iterator[int]:
-    """The sandbox, as it is served."""
-    with running(sys.executable, "-m", "payment_sandbox", "serve", "--port", "PORT") as port:
+def run_sandbox() -> Iterator[int]:
+    """Run the sandbox with ``serve``."""
+    with run_server(sys.executable, "-m", "payment_sandbox", "serve", "--port", "PORT") as port:
         yield port
 
 
-def made(port: int, request: bytes) -> str:
-    """The id of a new object."""
+def create_object(port: int, request: bytes) -> str:
+    """Create an object, and return its id."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
         answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -85,49 +85,55 @@ def made(port: int, request: bytes) -> str:
 
 
 def localstripe(command: str) -> None:
-    """Reads, creations from empty, and creations beside two thousand others."""
-    with sandbox() as ours, running(command, "--port", "PORT", "--from-scratch") as theirs:
-        read = http_request("GET", f"/v1/orders/{made(ours, CREATE)}/", b"", BASIC)
-        read_customer = http_request("GET", f"/v1/customers/{made(theirs, CREATE_CUSTOMER)}", b"", BEARER)
+    """Report reads, creations from empty, and creations with two thousand existing objects."""
+    with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+        read = http_request("GET", f"/v1/orders/{create_object(our_port, CREATE)}/", b"", BASIC)
+        read_customer = http_request(
+            "GET", f"/v1/customers/{create_object(their_port, CREATE_CUSTOMER)}", b"", BEARER
+        )
         reads = [
-            per_second(ours, read, READS) / per_second(theirs, read_customer, READS) for _ in range(ROUNDS)
+            per_second(our_port, read, READS) / per_second(their_port, read_customer, READS)
+            for _ in range(ROUNDS)
         ]
     report("reads per second / localstripe's", reads, ">= 1.5")
     creations = []
     for _ in range(ROUNDS):
-        with sandbox() as ours, running(command, "--port", "PORT", "--from-scratch") as theirs:
-            rate = per_second(ours, CREATE, CREATIONS)
-            creations.append(rate / per_second(theirs, CREATE_CUSTOMER, CREATIONS))
+        with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+            rate = per_second(our_port, CREATE, CREATIONS)
+            creations.append(rate / per_second(their_port, CREATE_CUSTOMER, CREATIONS))
     report("creations per second / localstripe's, from empty", creations, ">= 12")
-    with sandbox() as ours, running(command, "--port", "PORT", "--from-scratch") as theirs:
-        per_second(ours, CREATE, MANY)
-        per_second(theirs, CREATE_CUSTOMER, MANY)
+    with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+        per_second(our_port, CREATE, MANY)
+        per_second(their_port, CREATE_CUSTOMER, MANY)
         beside = [
-            per_second(ours, CREATE, CREATIONS) / per_second(theirs, CREATE_CUSTOMER, CREATIONS // 10)
+            per_second(our_port, CREATE, CREATIONS) / per_second(their_port, CREATE_CUSTOMER, CREATIONS // 10)
             for _ in range(ROUNDS)
         ]
     report(f"creations per second / localstripe's, beside {MANY} others", beside, ">= 250")
 
 
 def prism(command: str) -> None:
-    """Creations, against one that only checks the body and answers an example."""
-    described = subprocess.run(
+    """Report creations, against a server that only checks the body and answers with an example."""
+    description = subprocess.run(
         [sys.executable, "-m", "payment_sandbox", "openapi"], check=True, capture_output=True
     ).stdout
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder, "openapi.json")
-        document.write_bytes(described)
-        with sandbox() as ours, running(command, "mock", "-p", "PORT", str(document)) as theirs:
-            per_second(theirs, CREATE, CREATIONS)  # it compiles what it runs often
+        document.write_bytes(description)
+        with (
+            run_sandbox() as our_port,
+            run_server(command, "mock", "-p", "PORT", str(document)) as their_port,
+        ):
+            per_second(their_port, CREATE, CREATIONS)  # a warm-up: prism compiles hot code
             ratios = [
-                per_second(ours, CREATE, CREATIONS) / per_second(theirs, CREATE, CREATIONS)
+                per_second(our_port, CREATE, CREATIONS) / per_second(their_port, CREATE, CREATIONS)
                 for _ in range(ROUNDS)
             ]
     report("creations per second / prism's", ratios, ">= 0.7")
 
 
 def main() -> None:
-    """Those that are installed."""
+    """Report the comparison with each installed server."""
     for name, compare in (("localstripe", localstripe), ("prism", prism)):
         command = shutil.which(name)
         if command is None:

@@ -1,4 +1,4 @@
-"""In a merchant's suite: what the fixtures cost, with and without sockets, on one worker and on two."""
+"""Benchmark of the fixtures in a merchant's suite, with and without sockets, on one worker and on two."""
 
 import json
 import os
@@ -28,8 +28,8 @@ server.stop()
 """
 
 
-def run(folder: Path, tests: str, *options: str, **more: str) -> float:
-    """Seconds of a run of some of the suite's tests, a thousand of each kind."""
+def run(folder: Path, tests: str, *options: str, **variables: str) -> float:
+    """Return the seconds of a run of some of the suite's tests, a thousand of each kind."""
     command = [
         sys.executable,
         "-m",
@@ -42,19 +42,19 @@ def run(folder: Path, tests: str, *options: str, **more: str) -> float:
         "-p",
         "no:randomly",
     ]
-    begun = perf_counter()
+    started = perf_counter()
     subprocess.run(
         [*command, "-p", "tests.bench.suite", *options, "-k", tests, str(SUITE)],
         cwd=ROOT,
         check=True,
         stdout=subprocess.DEVNULL,
-        env={**environment(str(folder / "cache")), "BENCH_TESTS": str(TESTS), **more},
+        env={**environment(str(folder / "cache")), "BENCH_TESTS": str(TESTS), **variables},
     )
-    return perf_counter() - begun
+    return perf_counter() - started
 
 
-def starts(folder: Path) -> None:
-    """Of the server, in a process that has imported it, and from nothing to the first order."""
+def report_starts(folder: Path) -> None:
+    """Report the start of the imported server, and the time from exec to a first order."""
     cache = environment(str(folder / "cache"))
 
     def first_order() -> object:
@@ -73,45 +73,46 @@ def starts(folder: Path) -> None:
 
 
 def _ready_seconds() -> float:
-    begun = perf_counter()
+    started = perf_counter()
     server = PaymentSandboxServer()
     server.session_for("sandbox-key").get(f"{server.base_url}/health/")
-    taken = perf_counter() - begun
+    taken = perf_counter() - started
     server.stop()
     return taken
 
 
-def suites(folder: Path) -> None:
-    """A thousand tests of each kind, less what pytest itself takes for them."""
-    inside = [costs(folder, "without_sockets") for _ in range(ROUNDS)]
+def report_suites(folder: Path) -> None:
+    """Report a thousand tests of each kind, without the time of pytest itself."""
+    inside = [relative_costs(folder, "without_sockets") for _ in range(ROUNDS)]
     report("a fresh project for a test / an order creation", [c["test_a_project"] for c in inside], "<= 3")
     without = [cost["test_without_sockets"] for cost in inside]
     report("1,000 tests without sockets / 1,000 bare creations", without, "<= 3")
     report_workers(folder, "without_sockets")
     with make_server() as server:
-        outside = [costs(folder, "with_sockets", SANDBOX_URL=server.url) for _ in range(ROUNDS)]
+        outside = [relative_costs(folder, "with_sockets", SANDBOX_URL=server.url) for _ in range(ROUNDS)]
         with_sockets = [cost["test_with_sockets"] for cost in outside]
         report("1,000 tests with sockets / 1,000 bare creations", with_sockets, "none")
         report_workers(folder, "with_sockets", SANDBOX_URL=server.url)
 
 
-def costs(folder: Path, test: str, **more: str) -> dict[str, float]:
-    """What each kind of test costs in order creations, without what pytest itself takes."""
+def relative_costs(folder: Path, test: str, **variables: str) -> dict[str, float]:
+    """Return the cost of each kind of test in order creations, without the time of pytest itself."""
     durations = folder / "durations.json"
-    run(folder, f"nothing or a_creation or a_project or {test}", BENCH_DURATIONS=str(durations), **more)
-    took = json.loads(durations.read_text())
-    bare = took["test_nothing"]
-    return {kind: (taken - bare) / (took["test_a_creation"] - bare) for kind, taken in took.items()}
+    run(folder, f"nothing or a_creation or a_project or {test}", BENCH_DURATIONS=str(durations), **variables)
+    seconds_by_kind = json.loads(durations.read_text())
+    bare = seconds_by_kind["test_nothing"]
+    creation = seconds_by_kind["test_a_creation"] - bare
+    return {kind: (taken - bare) / creation for kind, taken in seconds_by_kind.items()}
 
 
-def report_workers(folder: Path, test: str, **more: str) -> None:
-    """How much sooner two workers are ready."""
-    two = [run(folder, test, "-n", "2", **more) / run(folder, test, **more) for _ in range(3)]
+def report_workers(folder: Path, test: str, **variables: str) -> None:
+    """Report the time of two workers against that of one."""
+    two = [run(folder, test, "-n", "2", **variables) / run(folder, test, **variables) for _ in range(3)]
     report(f"the same on two workers / on one ({os.cpu_count()} processors)", two, "none")
 
 
 def main() -> None:
-    """All of it."""
+    """Report the start of the server, and the suites."""
     with tempfile.TemporaryDirectory() as name:
-        starts(Path(name))
-        suites(Path(name))
+        report_starts(Path(name))
+        report_suites(Path(name))

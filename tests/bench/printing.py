@@ -1,4 +1,4 @@
-"""What the lines that ``serve`` prints cost the requests that they are about."""
+"""Benchmark of the request log of ``serve``: its cost per request."""
 
 import json
 import os
@@ -19,31 +19,31 @@ from tests.bench.startup import free_port
 REQUESTS = 3000
 ROUNDS = 9
 HEADER_LINES = [f"{name}: {value}" for name, value in HEADERS.items()]
-TICKS_AT = 11  # user and system time in /proc/PID/stat, after the name of the program
+TICKS_INDEX = 11  # user and system time in /proc/PID/stat, after the name of the program
 
 
 class Serve(NamedTuple):
-    """A ``serve`` in a process of its own, which prints into a file."""
+    """A ``serve`` in a separate process that prints into a file."""
 
     port: int
     process_id: int
 
     def seconds(self) -> float:
-        """The processor time that it has used; Linux only."""
+        """Return its processor time so far; Linux only."""
         fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[TICKS_AT : TICKS_AT + 2])) / os.sysconf("SC_CLK_TCK")
+        return sum(map(int, fields[TICKS_INDEX : TICKS_INDEX + 2])) / os.sysconf("SC_CLK_TCK")
 
 
 class Pace(NamedTuple):
-    """What a server does in a second, and in a second of processor time."""
+    """The requests of a server per second, and per second of processor time."""
 
     in_time: float
     in_processor_time: float
 
 
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Serve]:
-    """Start one, and wait until it is ready."""
+def run_serve(folder: Path, *options: str) -> Iterator[Serve]:
+    """Start ``serve``, and wait until it is ready."""
     port = free_port()
     command = [sys.executable, "-m", "payment_sandbox", "serve", "--clock", "frozen", "--port", str(port)]
     with open(folder / f"printed-{port}", "wb") as printed:
@@ -61,43 +61,43 @@ def serving(folder: Path, *options: str) -> Iterator[Serve]:
         process.wait()
 
 
-def pace(serve: Serve, request: bytes) -> Pace:
-    """One run."""
+def measure(serve: Serve, request: bytes) -> Pace:
+    """Measure one run."""
     before = serve.seconds()
     in_time = per_second(serve.port, request, REQUESTS)
     return Pace(in_time, REQUESTS / (serve.seconds() - before))
 
 
-def order_path(serve: Serve) -> str:
-    """The path of a new order."""
+def create_order(serve: Serve) -> str:
+    """Create an order, and return its path."""
     client = Client(serve.port, http_request("POST", "/v1/orders/", BODY, *HEADER_LINES))
     client.send()
     while not client.read():
         pass
     client.socket.close()
-    order = json.loads(client.came.partition(b"\r\n\r\n")[2])
+    order = json.loads(client.received.partition(b"\r\n\r\n")[2])
     return f"/v1/orders/{order['id']}/"
 
 
 def main() -> None:
-    """Creations and reads, with lines and without, in turn."""
-    with ExitStack() as ends:
-        folder = Path(ends.enter_context(TemporaryDirectory()))
-        servers = [ends.enter_context(serving(folder, *options)) for options in ((), ("--quiet",))]
+    """Report creations and reads, with and without a request log, measured in turn."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        servers = [stack.enter_context(run_serve(folder, *options)) for options in ((), ("--quiet",))]
         creation = http_request("POST", "/v1/orders/", BODY, *HEADER_LINES)
-        both = {
+        requests = {
             "creations": [creation, creation],
-            "reads": [http_request("GET", order_path(serve), b"", *HEADER_LINES) for serve in servers],
+            "reads": [http_request("GET", create_order(serve), b"", *HEADER_LINES) for serve in servers],
         }
-        for what, sent in both.items():
+        for kind, sent in requests.items():
             rounds = [
-                [pace(serve, request) for serve, request in zip(servers, sent, strict=True)]
+                [measure(serve, request) for serve, request in zip(servers, sent, strict=True)]
                 for _ in range(1 + ROUNDS)
             ][1:]
             times = [loud.in_time / quiet.in_time for loud, quiet in rounds]
-            report(f"{what} per second of serve / of serve --quiet", times, ">= 0.9")
+            report(f"{kind} per second of serve / of serve --quiet", times, ">= 0.9")
             used = [loud.in_processor_time / quiet.in_processor_time for loud, quiet in rounds]
-            report(f"{what} per processor second of serve / of serve --quiet", used, ">= 0.9")
+            report(f"{kind} per processor second of serve / of serve --quiet", used, ">= 0.9")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From exec to the first answer, against importing Flask alone."""
+"""Benchmark of the time from exec to the first response, against importing Flask."""
 
 import os
 import socket
@@ -14,37 +14,37 @@ ROUNDS = 11
 
 
 def environment(cache: str) -> dict[str, str]:
-    """Bytecode is kept, as it is for everybody who starts the sandbox twice."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": cache}
+    """Return environment variables with a bytecode cache, which every second start has."""
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**variables, "PYTHONPYCACHEPREFIX": cache}
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return an unused port."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port: int = unused.getsockname()[1]
     return port
 
 
-def until_answer(cache: str) -> float:
-    """Seconds from exec to the first answer of /health/."""
+def seconds_to_response(cache: str) -> float:
+    """Return the seconds from exec to the first response of /health/."""
     port = free_port()
-    begun = perf_counter()
+    started = perf_counter()
     with subprocess.Popen(
         [sys.executable, "-m", "payment_sandbox", "serve", "--port", str(port)],
         stdout=subprocess.DEVNULL,
         env=environment(cache),
-    ) as served:
-        connection = _connected(port)
+    ) as server:
+        connection = _connect(port)
         connection.sendall(b"GET /health/ HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
-        taken = perf_counter() - begun
+        elapsed = perf_counter() - started
         connection.close()
-        served.terminate()
-    return taken
+        server.terminate()
+    return elapsed
 
 
-def _connected(port: int) -> socket.socket:
+def _connect(port: int) -> socket.socket:
     while True:
         try:
             return socket.create_connection(("127.0.0.1", port))
@@ -53,7 +53,7 @@ def _connected(port: int) -> socket.socket:
 
 
 def main() -> None:
-    """The two in turn."""
+    """Report the start of the server against the import of Flask, measured in turn."""
     with tempfile.TemporaryDirectory() as folder:
         cache = str(Path(folder))
 
@@ -61,6 +61,6 @@ def main() -> None:
             return subprocess.run([sys.executable, "-c", "import flask"], check=True, env=environment(cache))
 
         flask()
-        until_answer(cache)
-        ratios = [until_answer(cache) / seconds(flask) for _ in range(ROUNDS)]
+        seconds_to_response(cache)
+        ratios = [seconds_to_response(cache) / seconds(flask) for _ in range(ROUNDS)]
     report("exec to first /health/ / python -c 'import flask'", ratios, "<= 1.4")

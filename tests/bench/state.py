@@ -1,4 +1,4 @@
-"""What a state file costs, over HTTP."""
+"""Benchmark of a state file, over HTTP."""
 
 from functools import partial
 from pathlib import Path
@@ -6,19 +6,19 @@ from tempfile import TemporaryDirectory
 
 from tests.bench import paired, report
 from tests.bench.bodies import BODY
-from tests.bench.http import many, served
+from tests.bench.http import send_many, serve
 
 ROUNDS = 21
 
 
 def main() -> None:
-    """Creations with a state file against creations without one."""
+    """Report creations with a state file against creations without one."""
     with (
         TemporaryDirectory() as folder,
-        served(str(Path(folder) / "state.db")) as kept,
-        served() as memory,
+        serve(str(Path(folder) / "state.db")) as on_file,
+        serve() as in_memory,
     ):
         with_file, without = (
-            partial(many, connection, "POST", "/v1/orders/", BODY) for connection in (kept, memory)
+            partial(send_many, connection, "POST", "/v1/orders/", BODY) for connection in (on_file, in_memory)
         )
         report("creations per second with --state / without", paired(with_file, without, ROUNDS), ">= 0.70")

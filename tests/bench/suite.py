@@ -1,7 +1,7 @@
-"""A merchant's tests, and smaller ones to hold them against; ``tests.bench.plugin`` times them.
+"""A merchant's tests, and smaller tests for comparison; ``tests.bench.plugin`` times them.
 
-It is a pytest plugin, too: it runs the kinds in turn, so that a machine that gets slower makes all of them
-slower, and writes what each kind took in all to the file named by ``BENCH_DURATIONS``, in seconds.
+This module is a pytest plugin, too: it runs the kinds in turn, so that a slowdown of the machine affects all
+of them, and writes the total seconds of each kind to the file named by ``BENCH_DURATIONS``.
 """
 
 import json
@@ -20,56 +20,56 @@ from payment_sandbox.testing.project import PaymentSandbox
 from tests.bench.bodies import ORDER
 from tests.support.servers import make_server
 
-WARM_UP: Final = 0  # the first of each kind makes what all others share; it does not count
+WARM_UP: Final = 0  # the first test of each kind sets up shared objects; it does not count
 NUMBERS: Final = range(1 + int(os.environ.get("BENCH_TESTS", "0")))
 
-took_seconds: dict[str, float] = defaultdict(float)
-came: dict[str, list[str]] = {}
+seconds_by_kind: dict[str, float] = defaultdict(float)
+received: dict[str, list[str]] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """One of each kind, then the next of each."""
+    """Interleave the kinds: the first test of each kind, then the second of each."""
     items.sort(key=lambda item: str(item.callspec.params["number"]).zfill(9))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up, by kind."""
+    """Add up the durations by kind."""
     kind, _, number = report.nodeid.rpartition("::")[2].rstrip("]").partition("[")
     if number != str(WARM_UP):
-        took_seconds[kind] += report.duration
+        seconds_by_kind[kind] += report.duration
 
 
 def pytest_sessionfinish() -> None:
-    """Write the sums."""
+    """Write the total durations."""
     if "BENCH_DURATIONS" in os.environ:
-        Path(os.environ["BENCH_DURATIONS"]).write_text(json.dumps(took_seconds))
+        Path(os.environ["BENCH_DURATIONS"]).write_text(json.dumps(seconds_by_kind))
 
 
 @pytest.fixture(scope="session")
 def client() -> FlaskClient:
-    """Of a server for bare creations."""
+    """A client of a server for bare creations."""
     return make_server().app.test_client()
 
 
 @pytest.fixture(scope="session")
 def app() -> Flask:
-    """A shop that only listens."""
+    """A shop that records webhooks."""
     app = Flask("shop")
 
     @app.post("/<key>")
     def webhook(key: str) -> str:
-        came[key].append(request.get_json()["order_id"])
+        received[key].append(request.get_json()["order_id"])
         return ""
 
     return app
 
 
 @pytest.fixture
-def listening(payment_sandbox: PaymentSandbox, app: Flask) -> list[str]:
-    """What the shop hears in this process."""
-    heard = came[payment_sandbox.api_key] = []
+def received_webhooks(payment_sandbox: PaymentSandbox, app: Flask) -> list[str]:
+    """The webhooks that the shop receives in this process."""
+    webhooks = received[payment_sandbox.api_key] = []
     payment_sandbox.deliver_to(app, f"http://shop.test/{payment_sandbox.api_key}")
-    return heard
+    return webhooks
 
 
 @pytest.fixture(scope="session")
@@ -81,30 +81,30 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def receiving(payment_sandbox: PaymentSandbox, receiver: WebhookReceiver) -> WebhookReceiver:
-    """The same shop, for this test's project."""
+def project_receiver(payment_sandbox: PaymentSandbox, receiver: WebhookReceiver) -> WebhookReceiver:
+    """The shop behind a socket, with this test's project."""
     payment_sandbox.client.change_settings(webhook_url=receiver.url)
     return receiver
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_nothing(number: int) -> None:
-    """What pytest itself takes."""
+    """An empty test shows the time of pytest itself."""
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_creation(client: FlaskClient, number: int) -> None:
-    """An order and no more."""
+    """A single order is created."""
     client.post("/v1/orders/", json=ORDER, auth=("sandbox-key", "")).close()
 
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_project(payment_sandbox: PaymentSandbox, number: int) -> None:
-    """The fixture and no more."""
+    """The fixture creates a project."""
 
 
-def paid(sandbox: PaymentSandbox) -> str:
-    """An order that was paid, half an hour ago; gives its id."""
+def pay_order(sandbox: PaymentSandbox) -> str:
+    """Create and pay an order, advance half an hour, and return the order's id."""
     order: dict[str, Any] = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=ORDER).json()
     sandbox.act(order["id"])
     sandbox.clock.advance("PT30M")
@@ -112,12 +112,14 @@ def paid(sandbox: PaymentSandbox) -> str:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_without_sockets(payment_sandbox: PaymentSandbox, listening: list[str], number: int) -> None:
-    """Created, paid, advanced, and the webhook came."""
-    assert paid(payment_sandbox) in listening
+def test_without_sockets(payment_sandbox: PaymentSandbox, received_webhooks: list[str], number: int) -> None:
+    """An order is created and paid, and its webhook arrives without sockets."""
+    assert pay_order(payment_sandbox) in received_webhooks
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_with_sockets(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver, number: int) -> None:
-    """The same, with a server and a shop behind sockets."""
-    receiving.wait_for(paid(payment_sandbox))
+def test_with_sockets(
+    payment_sandbox: PaymentSandbox, project_receiver: WebhookReceiver, number: int
+) -> None:
+    """An order is created and paid, and its webhook arrives over sockets."""
+    project_receiver.wait_for(pay_order(payment_sandbox))

@@ -1,4 +1,4 @@
-"""A real Chromium; without one, the tests say how to get it."""
+"""Fixtures with a real Chromium; without it, the tests are skipped with a hint how to install it."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-TIMEOUT_MS = 15_000  # on a machine that does much else
+TIMEOUT_MS = 15_000  # for a busy machine
 expect.set_options(timeout=TIMEOUT_MS)
 
 
@@ -29,7 +29,9 @@ def browser() -> Iterator[Browser]:
     """One browser for all tests of a worker."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("no Chromium here, so the pages are not tried in a browser: apt-get install chromium")
+        pytest.skip(
+            "Chromium is not installed, so the pages are not tested in a browser: apt-get install chromium"
+        )
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=flags)
@@ -39,22 +41,22 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def new_context(browser: Browser, server: Server) -> Iterator[NewContext]:
-    """Makes browser profiles, each as new, in which nothing but the sandbox and the shop answers."""
-    made: list[BrowserContext] = []
+    """A factory of new browser profiles."""
+    contexts: list[BrowserContext] = []
 
     def make(**options: Any) -> BrowserContext:
         options.setdefault("locale", "en-GB")
         context = browser.new_context(**options)
         context.set_default_timeout(TIMEOUT_MS)
-        made.append(context)
+        contexts.append(context)
         return context
 
     yield make
-    for context in made:
+    for context in contexts:
         context.close()
 
 
 @pytest.fixture
 def page(new_context: NewContext) -> Page:
-    """One tab."""
+    """A tab in a new profile."""
     return new_context().new_page()

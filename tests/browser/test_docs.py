@@ -1,4 +1,4 @@
-"""The documentation in a browser: readable for everybody, on a phone and in the dark, with no network."""
+"""The documentation in a browser: accessible, on a phone, in dark mode and without a network."""
 
 from urllib.parse import urlsplit
 
@@ -8,16 +8,19 @@ from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.browser import NewContext, violations
 from tests.support.driver import Sandbox
 
-WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")  # text, every language, every table
+WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")
+"""Pages with text, code in every language, and every kind of table."""
 
 
-FAST = "quick-start"
-EVERY = [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in PAGE_NAMES]
+FAST_PAGE = "quick-start"
+ALL_PAGES = [
+    name if name == FAST_PAGE else pytest.param(name, marks=pytest.mark.prove) for name in PAGE_NAMES
+]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ALL_PAGES)
 def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
-    """Nothing for axe-core to find, and only tables and code scroll sideways."""
+    """Every page passes axe-core, and only tables and code scroll sideways."""
     page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
     page.goto(f"{sandbox.url}/docs/{name}/")
     assert violations(page) == []
@@ -27,27 +30,27 @@ def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_every_page_asks_nobody_else(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
-    """It needs no network, and its own policy stops nothing of it."""
+@pytest.mark.parametrize("name", ALL_PAGES)
+def test_every_page_loads_from_the_sandbox_only(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
+    """Every page loads from the sandbox only, and its content security policy blocks nothing."""
     page = new_context(viewport={"width": 1400, "height": 900}).new_page()
     hosts: set[str] = set()
-    noise: list[str] = []
+    console: list[str] = []
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("console", lambda message: noise.append(message.text))
+    page.on("console", lambda message: console.append(message.text))
     page.goto(f"{sandbox.url}/docs/{name}/")
     page.wait_for_load_state("load")
     assert hosts == {urlsplit(sandbox.url).netloc}
-    assert noise == []
-    cut = page.evaluate(
+    assert console == []
+    overflowing = page.evaluate(
         "[...document.querySelectorAll('pre')].filter(b => b.scrollWidth > b.clientWidth).length"
     )
-    assert cut == 0, "code is wrapped"
+    assert overflowing == 0, "code must be wrapped"
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:
-    """Without what the highlighting adds."""
+    """The copy button copies code without the markup of the highlighting."""
     page = new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
     page.goto(f"{sandbox.url}/docs/refunds/")
     page.locator(".copy").first.click()
@@ -57,9 +60,9 @@ def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:
 
 
 def test_colours_without_contrast_are_found(sandbox: Sandbox, new_context: NewContext) -> None:
-    """Also where nothing else is looked for."""
+    """A colour without contrast is found also if only colours are checked."""
     page = new_context(bypass_csp=True).new_page()
     page.goto(f"{sandbox.url}/docs/quick-start/")
     page.evaluate("document.querySelector('p').style.color = '#fafafa'")
-    (found,) = violations(page, only_colours=True)
-    assert found.startswith("color-contrast: <p")
+    (violation,) = violations(page, only_colours=True)
+    assert violation.startswith("color-contrast: <p")

@@ -1,4 +1,4 @@
-"""What a shop did wrong stands in the first screen of its order; of a right shop, nothing is said."""
+"""The order's page shows a mistake of the shop without scrolling; a correct shop gets no verdict."""
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
@@ -15,18 +15,18 @@ SCREEN: ViewportSize = {"width": 1280, "height": 830}
 
 
 def orders(sandbox: Sandbox) -> list[str]:
-    """The ids of all orders of customers."""
+    """Return the ids of all orders except refunds."""
     items = sandbox.get("/control/orders/?limit=100").json()["items"]
     return [item["id"] for item in items if not item.get("related_order_id")]
 
 
-def opened(page: Page, sandbox: Sandbox, order_id: str) -> None:
+def open_order(page: Page, sandbox: Sandbox, order_id: str) -> None:
     """Open the page of an order."""
     page.goto(f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/{order_id}/")
 
 
 def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page) -> None:
-    """With amount, cause and remedy, for each of the shops that make one."""
+    """The verdict on each mistake shows the amount, the cause and the remedy in the first screen."""
     page.set_viewport_size(SCREEN)
     for story, problem, amount, advice in WRONG:
         told.post("/control/reset/")
@@ -45,7 +45,7 @@ def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page)
 
 
 def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool:
-    opened(page, sandbox, order_id)
+    open_order(page, sandbox, order_id)
     verdict = by_id(page, "verdict")
     return bool(verdict.count()) and problem.lower() in verdict.first.inner_text().lower()
 
@@ -55,12 +55,12 @@ def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool
 def test_a_right_shop_is_not_accused(
     told: Sandbox, shop: Shop, page: Page, story: Story, framework: str
 ) -> None:
-    """On no page of an order, and not in the review."""
+    """A correct shop has no verdict on any order's page, and no finding in the review."""
     with FRAMEWORKS[framework](shop) as address:
         told.settings(webhook_url=address)
         story(told, shop)
     for order_id in orders(told):
-        opened(page, told, order_id)
+        open_order(page, told, order_id)
         assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()
         assert page.locator("#picture .missing").count() == 0
     page.goto(f"{told.url}/dashboard/{told.project['project_id']}/review/")

@@ -1,9 +1,9 @@
-"""Keyboards reach the main action of each page soon, and readers of screens hear what has changed."""
+"""The main action of each page takes few key presses, and screen readers announce changes."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_dashboard import at
+from tests.browser.test_dashboard import view_url
 from tests.support.browser import by_id
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -13,22 +13,22 @@ SKIP_TO_ORDER, SKIP_TO_CONTENT = "Skip to the order", "Skip to content"
 FOCUSED = "() => document.activeElement.dataset.testid || ''"
 
 
-def stops_to(page: Page, skip: str, wanted: str) -> int:
-    """How many keys lead from the address to an element, by way of a link that skips the head of the page."""
+def tab_stops_to(page: Page, skip: str, main_action: str) -> int:
+    """Return the number of Tab presses to an element, by the link that skips the page header."""
     stops = 0
-    for way in (skip, wanted):
+    for target in (skip, main_action):
         while stops <= STOPS_MAX:
             page.keyboard.press("Tab")
             stops += 1
-            if way in (page.evaluate(FOCUSED), page.locator(":focus").inner_text()):
+            if target in (page.evaluate(FOCUSED), page.locator(":focus").inner_text()):
                 break
-        if way == skip:
+        if target == skip:
             page.keyboard.press("Enter")
     return stops
 
 
 @pytest.mark.parametrize(
-    ("view", "skip", "wanted"),
+    ("view", "skip", "main_action"),
     [
         ("orders/", SKIP_TO_CONTENT, "create-test-order"),
         ("order", SKIP_TO_ORDER, "see-it-fail"),
@@ -43,8 +43,10 @@ def stops_to(page: Page, skip: str, wanted: str) -> int:
         ("request", SKIP_TO_CONTENT, "older"),
     ],
 )
-def test_the_main_action_is_near(watched: Sandbox, page: Page, view: str, skip: str, wanted: str) -> None:
-    """In at most twelve stops, on a page with many orders before it."""
+def test_the_main_action_is_near(
+    watched: Sandbox, page: Page, view: str, skip: str, main_action: str
+) -> None:
+    """The main action takes twelve Tab stops at most, also on a page with many orders."""
     for number in range(12):
         watched.place(card(), merchant_order_id=f"S-{number}")
     order = watched.acted(watched.place(card()), "customer pay")
@@ -55,30 +57,30 @@ def test_the_main_action_is_near(watched: Sandbox, page: Page, view: str, skip: 
         "webhook": f"webhooks/{watched.webhooks()[0]['id']}/",
         "request": f"requests/{entry['id']}/",
     }
-    page.goto(at(watched, paths.get(view, view)))
-    assert stops_to(page, skip, wanted) <= STOPS_MAX
+    page.goto(view_url(watched, paths.get(view, view)))
+    assert tab_stops_to(page, skip, main_action) <= STOPS_MAX
 
 
 def test_what_changes_is_announced(watched: Sandbox, shop: Shop, page: Page) -> None:
-    """In a region that says only that, and is there from the beginning."""
+    """Changes are announced in a live region that exists from the start."""
     shop.answer = lambda received: 204
     order = watched.place(card(), merchant_order_id="S-1")
-    page.goto(at(watched, f"orders/{order['id']}/"))
-    announced = by_id(page, "announced")
-    expect(announced).to_have_attribute("role", "status")
-    expect(announced).to_contain_text("S-1 is new.")
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
+    region = by_id(page, "announced")
+    expect(region).to_have_attribute("role", "status")
+    expect(region).to_contain_text("S-1 is new.")
     watched.acted(order, "customer pay")
-    expect(announced).to_contain_text("S-1 is completed.")
-    page.goto(at(watched, "orders/"))
-    expect(announced).to_contain_text("1 order; S-1 is completed.")
+    expect(region).to_contain_text("S-1 is completed.")
+    page.goto(view_url(watched, "orders/"))
+    expect(region).to_contain_text("1 order; S-1 is completed.")
     watched.place(card(), merchant_order_id="S-2")
-    expect(announced).to_contain_text("2 orders; S-2 is new.")
+    expect(region).to_contain_text("2 orders; S-2 is new.")
 
 
 def test_a_case_is_played_by_one_click(sandbox: Sandbox, page: Page) -> None:
-    """From the coverage to the order that has met it."""
+    """A click on a case in the coverage plays it, and opens the new order."""
     sandbox.pay(sandbox.place(card()))
-    page.goto(at(sandbox, "coverage/"))
+    page.goto(view_url(sandbox, "coverage/"))
     page.get_by_role("button", name="▶ declined").first.click()
     expect(by_id(page, "notice")).to_have_text("Played: credit-card, declined.")
     expect(by_id(page, "reason")).to_have_text("Reason: Do not honour")

@@ -1,9 +1,9 @@
-"""The dashboard uses the room that there is: one row for the clock, the whole width for the picture."""
+"""The dashboard uses the available space: one row for the clock, the whole width for the picture."""
 
 import pytest
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from tests.browser.test_dashboard import at
+from tests.browser.test_dashboard import view_url
 from tests.support.browser import NewContext, by_id, unfold, violations
 from tests.support.driver import Sandbox, card
 
@@ -13,24 +13,24 @@ SIZES = """root => [...root.querySelectorAll('li, li *')].filter(each => each.in
 
 
 def box(element: Locator) -> FloatRect:
-    """Where an element is."""
-    found = element.bounding_box()
-    assert found is not None
-    return found
+    """Return the bounding box of an element."""
+    bounds = element.bounding_box()
+    assert bounds is not None
+    return bounds
 
 
-def sized(new_context: NewContext, width: int) -> Page:
-    """A window of a width."""
+def open_window(new_context: NewContext, width: int) -> Page:
+    """Open a window with this width."""
     return new_context(viewport={"width": width, "height": 900}, bypass_csp=True).new_page()
 
 
 @pytest.mark.parametrize("width", [1280, 1920, 2560])
 def test_the_clock_is_one_row(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
-    """Also with a long name, an event of another day, and a shop of long standing."""
+    """The clock takes one row, also with a long project name and an event on another day."""
     sandbox.patch("/control/project/", {"name": "Shop of Team Checkout"})
     sandbox.authorized(expiration_period="P7D")
-    page = sized(new_context, width)
-    page.goto(at(sandbox, "orders/"))
+    page = open_window(new_context, width)
+    page.goto(view_url(sandbox, "orders/"))
     tops = [box(by_id(page, name))["y"] for name in ("clock-freeze", "clock-minute", "clock-next")]
     assert max(tops) - min(tops) < 10
     assert box(by_id(page, "clock-bar"))["height"] < 70
@@ -38,35 +38,35 @@ def test_the_clock_is_one_row(sandbox: Sandbox, new_context: NewContext, width: 
 
 
 def test_a_picture_uses_a_wide_window(watched: Sandbox, new_context: NewContext) -> None:
-    """As wide as its card, with text that is no larger than elsewhere."""
+    """The picture is as wide as its card, with text of the normal size."""
     order = watched.pay(watched.place(card()))
     watched.settle()
-    page = sized(new_context, 2560)
-    page.goto(at(watched, f"orders/{order['id']}/"))
+    page = open_window(new_context, 2560)
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
     assert box(page.locator(".sequence"))["width"] > 0.95 * box(by_id(page, "money"))["width"]
     label = box(page.locator(".sequence .label").first)
     assert TEXT_PX_MIN <= label["height"] < 20
 
 
-def test_a_phone_has_text_that_can_be_read(watched: Sandbox, new_context: NewContext) -> None:
-    """In the story of an order, every word has at least eleven pixels."""
+def test_a_phone_has_readable_text(watched: Sandbox, new_context: NewContext) -> None:
+    """On a phone, text in the story of an order has eleven pixels at least."""
     order = watched.pay(watched.place(card()))
     watched.settle()
-    page = sized(new_context, 390)
-    page.goto(at(watched, f"orders/{order['id']}/"))
+    page = open_window(new_context, 390)
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
     assert min(by_id(page, "story").evaluate(SIZES)) >= TEXT_PX_MIN
 
 
 @pytest.mark.parametrize("view", ["journal/", "webhooks/"])
-def test_a_wide_window_shows_one_beside_the_list(
+def test_a_wide_window_shows_an_entry_beside_the_list(
     watched: Sandbox, new_context: NewContext, view: str
 ) -> None:
-    """The newest first, then what is clicked; nothing covers the list, and axe finds nothing."""
+    """A wide window shows the newest entry, then the clicked entry, beside the list."""
     for number in (1, 2):
         watched.acted(watched.place(card(), merchant_order_id=f"S-{number}"), "customer visit")
     watched.settle()
-    page = sized(new_context, 2560)
-    page.goto(at(watched, view))
+    page = open_window(new_context, 2560)
+    page.goto(view_url(watched, view))
     detail, calls = page.locator("#detail"), page.locator("#rows .call")
     expect(detail).to_contain_text("S-2")
     expect(calls.first).to_have_attribute("aria-current", "true")
@@ -79,11 +79,11 @@ def test_a_wide_window_shows_one_beside_the_list(
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_open_menus_can_be_used_by_everybody(watched: Sandbox, new_context: NewContext, width: int) -> None:
-    """One at a time is open; nothing in them is beside the window, and axe finds nothing."""
+def test_open_menus_are_accessible(watched: Sandbox, new_context: NewContext, width: int) -> None:
+    """One menu is open at a time, inside the window, and passes axe-core."""
     order = watched.authorized()
-    page = sized(new_context, width)
-    page.goto(at(watched, f"orders/{order['id']}/"))
+    page = open_window(new_context, width)
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
     for name in ("menu-capture", "again", "filter", "clock-menu", "recipes"):
         unfold(page, name)
         assert page.locator("details[name=menus][open]").count() == 1

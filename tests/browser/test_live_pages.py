@@ -1,9 +1,9 @@
-"""Pages of the dashboard that people look at while things happen: nothing changes under their hands."""
+"""Live updates of the dashboard do not disturb its users."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_dashboard import at
+from tests.browser.test_dashboard import view_url
 from tests.support.browser import NewContext, by_id, unfold, violations
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
@@ -12,10 +12,10 @@ from tests.support.servers import make_server
 LONG = "shop-number-of-thirty-six-characters"
 
 
-def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox, page: Page) -> None:
-    """The shop captures while somebody types another amount: the money is up to date, the field is theirs."""
+def test_input_and_open_sections_survive_live_updates(sandbox: Sandbox, page: Page) -> None:
+    """A live update shows a new capture, and keeps focus, selection and input of the amount field."""
     order = sandbox.authorized()
-    page.goto(at(sandbox, f"orders/{order['id']}/"))
+    page.goto(view_url(sandbox, f"orders/{order['id']}/"))
     expect(page.locator("#live")).to_have_text("live")
     amount = page.locator("#amount-capture")
     page.get_by_text("The order as JSON").click()
@@ -36,19 +36,19 @@ def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox,
 
 
 def test_the_verdict_leads_to_a_test(watched: Sandbox, page: Page) -> None:
-    """Its link opens what is to be copied."""
+    """The link in the verdict opens the code of a test."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
-    page.goto(at(watched, f"orders/{order['id']}/"))
+    page.goto(view_url(watched, f"orders/{order['id']}/"))
     expect(page.locator("#test-code")).to_be_hidden()
     by_id(page, "make-a-test").click()
     expect(page.locator("#test-code")).to_be_visible()
 
 
-def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page) -> None:
-    """In euros, with what was typed; the right one is taken after it."""
+def test_a_refused_amount_is_explained_beside_its_field(sandbox: Sandbox, page: Page) -> None:
+    """A refused amount is explained beside its field, which keeps its input; then a valid amount works."""
     order = sandbox.authorized()
-    page.goto(at(sandbox, f"orders/{order['id']}/"))
+    page.goto(view_url(sandbox, f"orders/{order['id']}/"))
     unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("1.234,50")
     by_id(page, "act-merchant-capture").click()
@@ -61,13 +61,13 @@ def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page)
     expect(by_id(page, "notice")).to_have_count(0)
 
 
-def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
-    """A banner says so; what is typed stays, and is sent once the server is back; then the page is up to date."""
+def test_input_survives_a_server_restart(page: Page) -> None:
+    """A banner shows that the server is unreachable; input stays, and the page recovers with the server."""
     port = free_port()
     with make_server(port=port, seed=1) as server:
         sandbox = Sandbox(server)
         order = sandbox.authorized()
-        page.goto(at(sandbox, f"orders/{order['id']}/"))
+        page.goto(view_url(sandbox, f"orders/{order['id']}/"))
         expect(page.locator("#live")).to_have_text("live")
         snapshot = sandbox.get("/control/state/").json()
     expect(page.locator("#lost")).to_contain_text("The server is not responding")
@@ -77,20 +77,20 @@ def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
     expect(page.locator("#lost")).to_contain_text("nothing was sent")
     expect(page.locator("#amount-capture")).to_have_value("4.00")
     with make_server(port=port, seed=1) as server:
-        again = Sandbox(server)
-        assert again.project["project_id"] == sandbox.project["project_id"]
-        again.put("/control/state/", snapshot)
+        restarted = Sandbox(server)
+        assert restarted.project["project_id"] == sandbox.project["project_id"]
+        restarted.put("/control/state/", snapshot)
         expect(page.locator("#lost")).to_be_hidden()
         expect(page.locator("#live")).to_have_text("live")
 
 
-def test_an_order_that_is_gone_is_told(page: Page) -> None:
-    """The server was started again without it: the page says so, and stays."""
+def test_a_missing_order_is_reported(page: Page) -> None:
+    """After a restart without the order, its page shows that it no longer exists, and stays open."""
     port = free_port()
     with make_server(port=port, seed=1) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
-        page.goto(at(sandbox, f"orders/{order['id']}/"))
+        page.goto(view_url(sandbox, f"orders/{order['id']}/"))
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#lost")).to_contain_text("is not responding")
     with make_server(port=port, seed=1) as server:
@@ -100,12 +100,12 @@ def test_an_order_that_is_gone_is_told(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1280, 2560])
-def test_long_numbers_push_nothing_out(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
-    """Amount, status and webhooks stay in sight; the whole number is at hand."""
+def test_long_numbers_fit_the_columns(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
+    """A long order number is truncated, so that the other columns stay visible; its title has it in full."""
     order = sandbox.place(card(), merchant_order_id=LONG)
     page = new_context(viewport={"width": width, "height": 900}).new_page()
     for path in ("orders/", f"orders/{order['id']}/"):
-        page.goto(at(sandbox, path))
+        page.goto(view_url(sandbox, path))
         table = by_id(page, "orders")
         box, card_box = table.bounding_box(), page.locator(".list").bounding_box()
         assert box is not None
@@ -116,16 +116,16 @@ def test_long_numbers_push_nothing_out(sandbox: Sandbox, new_context: NewContext
             assert cell is not None
             assert cell["x"] + cell["width"] <= card_box["x"] + card_box["width"], (path, column)
         assert table.locator(".order-link").get_attribute("title") == LONG
-    page.goto(at(sandbox, "orders/"))
+    page.goto(view_url(sandbox, "orders/"))
     list_box = page.locator(".list").bounding_box()
     assert list_box is not None
     assert width < 960 or list_box["width"] > 0.6 * width
 
 
-def test_a_move_of_the_clock_says_what_it_did(sandbox: Sandbox, page: Page) -> None:
-    """With links to the orders; the address can be loaded again, and other pages say nothing."""
+def test_an_advance_shows_its_events(sandbox: Sandbox, page: Page) -> None:
+    """A notice after an advance names the events, with links to their orders; other pages do not show it."""
     order = sandbox.place(card())
-    page.goto(at(sandbox, "journal/"))
+    page.goto(view_url(sandbox, "journal/"))
     unfold(page, "clock-menu")
     by_id(page, "clock-half-hour").click()
     notice = by_id(page, "notice")
@@ -136,10 +136,10 @@ def test_a_move_of_the_clock_says_what_it_did(sandbox: Sandbox, page: Page) -> N
     expect(by_id(page, "notice")).to_have_count(0)
 
 
-def test_keys_lead_through_the_list(sandbox: Sandbox, page: Page) -> None:
-    """Down and up, into an order, to the search; and not while somebody types."""
+def test_keys_move_through_the_list(sandbox: Sandbox, page: Page) -> None:
+    """j and k move through the list, Enter opens an order, and / focuses the search, where keys are text."""
     orders = [sandbox.place(card(), merchant_order_id=f"jk-{number}") for number in range(3)]
-    page.goto(at(sandbox, "orders/"))
+    page.goto(view_url(sandbox, "orders/"))
     for key in "jjk":
         page.keyboard.press(key)
     page.keyboard.press("j")
@@ -154,10 +154,10 @@ def test_keys_lead_through_the_list(sandbox: Sandbox, page: Page) -> None:
 
 
 def test_a_filter_acts_at_once(sandbox: Sandbox, page: Page) -> None:
-    """And stands in the address."""
+    """A filter applies immediately, and the URL contains it."""
     sandbox.pay(sandbox.place(card()))
     still_new = sandbox.place(card())
-    page.goto(at(sandbox, "orders/"))
+    page.goto(view_url(sandbox, "orders/"))
     unfold(page, "filter")
     by_id(page, "filter-status").select_option("new")
     page.wait_for_url("**status=new**")
@@ -166,12 +166,12 @@ def test_a_filter_acts_at_once(sandbox: Sandbox, page: Page) -> None:
 
 
 def test_a_phone_shows_the_story_as_a_list(watched: Sandbox, new_context: NewContext) -> None:
-    """With the words of the picture, in euros; its calls open beside it, and nothing is wider than the phone."""
+    """On a phone, the story of an order is a list with the words of the picture; calls open from it."""
     order = watched.authorized()
     watched.take(order, "captures/amount", {"amount": 99_900})
     watched.settle()
     phone = new_context(viewport={"width": 390, "height": 844}).new_page()
-    phone.goto(at(watched, f"orders/{order['id']}/"))
+    phone.goto(view_url(watched, f"orders/{order['id']}/"))
     expect(phone.locator(".sequence")).to_be_hidden()
     story = by_id(phone, "story")
     expect(story).to_contain_text("captures · €999.00")
@@ -180,13 +180,13 @@ def test_a_phone_shows_the_story_as_a_list(watched: Sandbox, new_context: NewCon
     expect(phone.locator("#dialog")).to_contain_text("captures/amount")
     assert phone.evaluate("document.documentElement.scrollWidth") <= 390
     wide = new_context(viewport={"width": 1280, "height": 844}).new_page()
-    wide.goto(at(watched, f"orders/{order['id']}/"))
+    wide.goto(view_url(watched, f"orders/{order['id']}/"))
     expect(wide.locator(".sequence")).to_be_visible()
     expect(by_id(wide, "story")).to_be_hidden()
 
 
-def test_a_slider_leads_through_the_story(sandbox: Sandbox, new_context: NewContext) -> None:
-    """The order as it was; the slider stays in hand while others go on, and works without scripts."""
+def test_a_slider_shows_earlier_states(sandbox: Sandbox, new_context: NewContext) -> None:
+    """The slider shows earlier states of the order, survives live updates, and works without JavaScript."""
     order = sandbox.authorized(expiration_period="P7D")
     sandbox.take(order, "captures/amount", {"amount": 500})
     address = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/{order['id']}/"

@@ -1,4 +1,4 @@
-"""Customers pay, fail, cancel and walk away in Chromium, with every method."""
+"""Customers pay, fail, cancel and leave in Chromium, with every method."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -15,45 +15,45 @@ from tests.support.payer import WITH_PAGE
 from tests.support.shop import Shop
 
 
-def expect_shop(page: Page, order: dict[str, Any]) -> None:
-    """The customer is back in the shop, with both ids."""
+def expect_return_to_shop(page: Page, order: dict[str, Any]) -> None:
+    """Wait for the customer's return to the shop, and check both ids in the URL."""
     page.wait_for_url("**/thanks**")
-    found = urlsplit(page.url)
-    query = parse_qs(found.query)
+    returned = urlsplit(page.url)
+    query = parse_qs(returned.query)
     assert query == {"basket": ["7"], "order_id": [order["id"]], "project_id": [order["project_id"]]}
-    assert found.fragment == "top"
+    assert returned.fragment == "top"
 
 
 def confirm(page: Page) -> None:
-    """Press the page's own button; the app's, for a code."""
+    """Press the pay button; for a code, the button of the app."""
     if press(page, "scan-open", "pay") == "scan-open":
         by_id(page, "pay").first.click()
 
 
 @pytest.mark.parametrize("method", WITH_PAGE)
 def test_a_customer_pays(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
-    """From creation to return_url."""
+    """A customer pays on the page of a method, and returns to the shop."""
     order = placed(live, method, shop)
     page.goto(address(order))
     confirm(page)
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
     assert live.status(order) == ("completed", "completed")
 
 
 @pytest.mark.parametrize("ending", ["fail", "cancel"])
 @pytest.mark.parametrize("method", WITH_PAGE)
 def test_a_customer_does_not_pay(live: Sandbox, shop: Shop, page: Page, method: str, ending: str) -> None:
-    """From the tester's corner, to return_url."""
+    """The tester's buttons let a payment fail or cancel it, and the customer returns to the shop."""
     order = placed(live, method, shop)
     page.goto(address(order))
     by_id(page, f"sandbox-{ending}").click()
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
     assert live.status(order)[0] == {"fail": "error", "cancel": "cancelled"}[ending]
 
 
 @pytest.mark.parametrize("method", [*WITH_PAGE, "bank-transfer"])
-def test_a_customer_walks_away_and_comes_back(live: Sandbox, page: Page, method: str) -> None:
-    """Nothing has happened, and the payment is still open."""
+def test_a_customer_leaves_and_returns(live: Sandbox, page: Page, method: str) -> None:
+    """A customer who leaves the page changes nothing, and can return to the open payment."""
     order = placed(live, method)
     page.goto(address(order))
     before = live.status(order)
@@ -66,11 +66,12 @@ def test_a_customer_walks_away_and_comes_back(live: Sandbox, page: Page, method:
 
 @pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
-    """And pays; a transfer is credited by the tester, an invoice leads back by its link."""
+    """A customer chooses a method on the order's page, and pays with it."""
     order = placed(live, None, shop)
     page.goto(address(order))
     by_id(page, f"method-{method}").click()
-    by_id(page, f"method-{method}").wait_for(state="detached")  # the way back to the shop is here, too
+    # wait for the next page, because the link back to the shop is on both pages
+    by_id(page, f"method-{method}").wait_for(state="detached")
     if (
         press(page, "issuer-SBXANL2A", "sandbox-credit", "back-to-shop", "scan-open", "pay")
         == "issuer-SBXANL2A"
@@ -78,12 +79,12 @@ def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: P
         press(page, "pay")
     elif by_id(page, "pay").count() and "/scan/" in page.url:
         by_id(page, "pay").click()
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
     assert live.read(order)["status"] in ("completed", "accepted")
 
 
 def test_a_customer_tries_again(live: Sandbox, shop: Shop, page: Page) -> None:
-    """After a decline, with another method."""
+    """A customer pays with another method after a declined card."""
     order = placed(live, None, shop)
     page.goto(address(order))
     by_id(page, "method-credit-card").click()
@@ -92,7 +93,7 @@ def test_a_customer_tries_again(live: Sandbox, shop: Shop, page: Page) -> None:
     expect(by_id(page, "notice")).to_be_visible()
     by_id(page, "method-wallet-web").click()
     by_id(page, "pay").click()
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
 
 
 @pytest.mark.parametrize(
@@ -102,39 +103,39 @@ def test_a_customer_tries_again(live: Sandbox, shop: Shop, page: Page) -> None:
 def test_the_bank_answers_as_the_tester_chooses(
     live: Sandbox, shop: Shop, page: Page, answer: str, status: str
 ) -> None:
-    """A typed test card, then the 3-D Secure step."""
+    """With a typed test card, the tester chooses the result of the 3-D Secure step."""
     order = placed(live, "credit-card", shop)
     page.goto(address(order))
     page.locator(".typed summary").click()
-    for field, typed in {
+    for field, text in {
         "number": CARDS["challenge-configurable"].number,
         "expiry": "12/31",
         "cvc": "123",
         "holder": "J. de Vries",
     }.items():
-        by_id(page, field).fill(typed)
+        by_id(page, field).fill(text)
     by_id(page, "pay-typed").click()
     by_id(page, answer if answer != "cancel" else "sandbox-cancel").click()
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
     assert live.status(order)[0] == status
 
 
 def test_a_waiting_page_moves_on_by_itself(
     live: Sandbox, shop: Shop, page: Page, new_context: NewContext
 ) -> None:
-    """Once the app on another device has confirmed what the code leads to."""
+    """A page with a code moves on once the app on another device has confirmed the payment."""
     order = placed(live, "wallet-qr", shop)
     page.goto(address(order))
     picture = by_id(page, "code").screenshot()
     phone = new_context(viewport={"width": 390, "height": 844}).new_page()
     phone.goto(read_code(picture))
     by_id(phone, "pay").click()
-    expect_shop(phone, order)
-    expect_shop(page, order)
+    expect_return_to_shop(phone, order)
+    expect_return_to_shop(page, order)
 
 
 def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> None:
-    """With a button that says so when it is done."""
+    """A button copies the account number, and confirms that for a moment."""
     context = new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     order = placed(live, "bank-transfer")
@@ -148,15 +149,15 @@ def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> 
 
 
 def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> None:
-    """Amount, bank, confirmation."""
+    """A customer pays a bank QR code: amount, bank, confirmation."""
     request = {
         "amount": 1000,
         "amount_changeable": True,
         "amount_max": 5000,
         "return_url": f"{shop.url}/thanks?basket=7#top",
     }
-    made = sandbox.post("/v1/bankqr/", request).json()
-    page.goto(made["qr_url"].removesuffix(".png") + "/")
+    code = sandbox.post("/v1/bankqr/", request).json()
+    page.goto(code["qr_url"].removesuffix(".png") + "/")
     by_id(page, "amount-input").fill("60")
     by_id(page, "continue").click()
     expect(by_id(page, "error-amount")).to_be_visible()
@@ -170,18 +171,18 @@ def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> Non
 
 
 @pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
-def test_it_all_works_without_scripts(
+def test_every_method_works_without_scripts(
     live: Sandbox, shop: Shop, new_context: NewContext, method: str
 ) -> None:
-    """Chosen on the order's page and paid, with JavaScript off."""
+    """Every method can be chosen and paid without JavaScript."""
     test_a_customer_chooses_on_the_order_page(
         live, shop, new_context(java_script_enabled=False).new_page(), method
     )
 
 
 @pytest.mark.parametrize("method", WITH_PAGE)
-def test_it_all_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
-    """Tab to the method, Enter, Tab to the button, Enter; what has the focus can be seen."""
+def test_every_method_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
+    """Every method can be chosen and paid with Tab and Enter, with a visible focus."""
     order = placed(live, None, shop)
     page.goto(address(order))
     tab_to(page, f"method-{method}")
@@ -194,11 +195,11 @@ def test_it_all_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, m
         page.keyboard.press("Enter")
     tab_to(page, "pay")
     page.keyboard.press("Enter")
-    expect_shop(page, order)
+    expect_return_to_shop(page, order)
 
 
 def tab_to(page: Page, test_id: str) -> None:
-    """Press Tab until a part of the page has the focus, and see that it shows."""
+    """Press Tab until an element has the focus, and check that the focus is visible."""
     by_id(page, test_id).first.wait_for()
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -210,28 +211,28 @@ def tab_to(page: Page, test_id: str) -> None:
 
 
 @pytest.fixture
-def outside(page: Page) -> list[str]:
-    """What a page asks of anybody but the sandbox and the shop."""
-    asked: list[str] = []
+def external_urls(page: Page) -> list[str]:
+    """The URLs that a page requests from other hosts than the sandbox and the shop."""
+    urls: list[str] = []
 
     def refuse(route: Route) -> None:
-        asked.append(route.request.url)
+        urls.append(route.request.url)
         route.abort()
 
     page.route(lambda url: not url.startswith(("http://127.0.0.1", "data:")), refuse)
-    return asked
+    return urls
 
 
-def test_no_page_on_the_way_asks_anybody_else(
-    live: Sandbox, shop: Shop, page: Page, outside: list[str]
+def test_no_page_loads_from_another_host(
+    live: Sandbox, shop: Shop, page: Page, external_urls: list[str]
 ) -> None:
-    """From the order's page to the shop."""
+    """No page between the order's page and the shop loads from another host."""
     test_a_customer_chooses_on_the_order_page(live, shop, page, "credit-card")
-    assert outside == []
+    assert external_urls == []
 
 
 def test_wrong_fields_are_red_and_reached_from_the_summary(live: Sandbox, page: Page) -> None:
-    """Each line of the summary leads to its field."""
+    """Wrong fields are red, and each line of the summary links to its field."""
     page.goto(address(placed(live, "credit-card")))
     page.locator(".typed summary").click()
     by_id(page, "number").fill("4242 4242 4242 4242")

@@ -1,4 +1,4 @@
-"""The typed client says all that the control API can, and raises what it refuses."""
+"""The typed client covers the control API, and raises refusals as errors."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -21,17 +21,17 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 
 @pytest.fixture
 def client(server: Server, shop: Shop) -> Iterator[SandboxClient]:
-    """A project of its own, its webhooks to a shop."""
+    """A client of a new project whose webhooks go to a shop."""
     owner = SandboxClient(server.url, "sandbox-key")
-    made = owner.create_project(clock=f"frozen@{START}", mode="live", webhook_url=shop.url)
-    yield made
-    made.delete_project()
+    project_client = owner.create_project(clock=f"frozen@{START}", mode="live", webhook_url=shop.url)
+    yield project_client
+    project_client.delete_project()
 
 
-def placed(client: SandboxClient, **more: object) -> str:
-    """The id of a new order."""
+def place_order(client: SandboxClient, **fields: object) -> str:
+    """Create an order, and return its id."""
     order = client.call(
-        "POST", "/v1/orders/", {"currency": "EUR", "amount": 1000, "transactions": [card()], **more}
+        "POST", "/v1/orders/", {"currency": "EUR", "amount": 1000, "transactions": [card()], **fields}
     )
     order_id: str = order["id"]
     return order_id
@@ -48,25 +48,25 @@ def placed(client: SandboxClient, **more: object) -> str:
     ids=["list", "create", "prune", "servers"],
 )
 def test_calls_about_the_whole_server_send_its_control_token(call: Callable[[SandboxClient], object]) -> None:
-    """All of them: without it they would be refused."""
+    """Calls about all projects send the control token; without it the server refuses them."""
     with make_server(control_token="let-me-in") as guarded:
         call(SandboxClient(guarded.url, "sandbox-key", control_token="let-me-in"))
         with pytest.raises(SandboxError, match="control token"):
             call(SandboxClient(guarded.url, "sandbox-key"))
 
 
-def test_time_is_read_and_moved(client: SandboxClient) -> None:
-    """By a period, to a time, until something; as datetimes, with what happened."""
+def test_the_clock_is_read_and_advanced(client: SandboxClient) -> None:
+    """The clock is read as a datetime, advanced by a period, to a time or until idle, run and frozen."""
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert (client.clock.now, client.clock.mode) == (start, "frozen")
-    order_id = placed(client)
+    order_id = place_order(client)
     advance = client.clock.advance("PT30M")
     assert (advance.begun, advance.ended, advance.stopped) == (start, client.clock.now, False)
     assert advance.labels[0] == f"expiry of {order_id}"
     client.clock.advance(to=datetime(2026, 3, 2, tzinfo=UTC))
     assert client.clock.now == datetime(2026, 3, 2, tzinfo=UTC)
-    placed(client)
-    placed(client)
+    place_order(client)
+    place_order(client)
     assert client.clock.advance(until="idle", max_events=1).stopped
     client.clock.run(rate=60)
     assert client.clock.mode == "running"
@@ -75,39 +75,39 @@ def test_time_is_read_and_moved(client: SandboxClient) -> None:
 
 
 def test_a_refusal_is_raised_with_all_violations(client: SandboxClient) -> None:
-    """Status, type, sentence, and each violation with its nearest word."""
+    """A refusal is raised with its status, type and violations, or with the allowed actions."""
     with pytest.raises(SandboxError) as refused:
         client.change_settings(mod="live", payment_methods=5)
     assert (refused.value.status, refused.value.type) == (400, "ValidationError")
-    found = {violation.path: violation for violation in refused.value.violations}
-    assert found["mod"].nearest == "mode"
-    assert "must be a list" in found["payment_methods"].message
+    violations = {violation.path: violation for violation in refused.value.violations}
+    assert violations["mod"].nearest == "mode"
+    assert "must be a list" in violations["payment_methods"].message
     assert format_exception_only(refused.value)[0].startswith("payment_sandbox.SandboxError: ")
     with pytest.raises(SandboxError) as impossible:
-        client.act(placed(client), "bank", "credit")
+        client.act(place_order(client), "bank", "credit")
     assert impossible.value.allowed == ["visit", "pay", "cancel", "fail"]
     assert "409 ActionNotPossible" in str(impossible.value)
 
 
 def test_scenarios_faults_and_actions(client: SandboxClient) -> None:
-    """By name, whole, and back."""
-    assert "webhook-lost" in {found["name"] for found in client.scenarios()}
+    """Scenarios and faults are set and reset; actions and scans return their results."""
+    assert "webhook-lost" in {scenario["name"] for scenario in client.scenarios()}
     assert client.scenario("webhook-lost")["name"] == "webhook-lost"
     assert client.scenario({"name": "mine", "rules": [{"then": {"customer": "pays"}}]})["name"] == "mine"
     client.reset_scenario()
     assert client.project()["scenario"] == "default"
     client.faults([{"when": {"method": "POST", "path": "/v1/orders/"}, "then": {"status": 503}}])
     with pytest.raises(SandboxError, match="503 ServiceUnavailable"):
-        placed(client)
+        place_order(client)
     client.faults()
-    assert client.act(placed(client), "customer", "pay", card="challenge")["status"] == "completed"
+    assert client.act(place_order(client), "customer", "pay", card="challenge")["status"] == "completed"
     code = client.call("POST", "/v1/bankqr/", {"amount": 5})
     assert client.scan(code["id"], issuer_id="DUINNL2U")["amount"] == 5
 
 
-def test_what_happened_is_listed(client: SandboxClient, shop: Shop) -> None:
-    """Orders, agenda, webhooks, journal, waiting, rules."""
-    order_id = placed(client)
+def test_events_of_an_order_are_listed(client: SandboxClient, shop: Shop) -> None:
+    """The client lists the agenda, webhooks, journal and rules, and waits for changes."""
+    order_id = place_order(client)
     assert [due["order_id"] for due in client.agenda()] == [order_id]
     client.act(order_id, "customer", "visit")
     assert client.wait(order_id=order_id, status="processing")["status"] == "processing"
@@ -122,9 +122,9 @@ def test_what_happened_is_listed(client: SandboxClient, shop: Shop) -> None:
     assert client.health()["status"] == "ok"
 
 
-def test_a_state_is_taken_and_restored(client: SandboxClient) -> None:
-    """And everything is as at the start after a reset."""
-    order_id = placed(client)
+def test_a_snapshot_is_restored(client: SandboxClient) -> None:
+    """A snapshot restores the orders that a reset has deleted."""
+    order_id = place_order(client)
     state = client.snapshot()
     client.reset()
     with pytest.raises(SandboxError, match="404"):
@@ -133,8 +133,8 @@ def test_a_state_is_taken_and_restored(client: SandboxClient) -> None:
     assert client.order(order_id)["status"] == "new"
 
 
-def test_what_is_no_sandbox_is_an_error_too(shop: Shop) -> None:
-    """Not a crash on its answer."""
+def test_another_server_raises_an_error(shop: Shop) -> None:
+    """A response from another kind of server raises a SandboxError."""
     shop.answer = lambda received: 500
     with pytest.raises(SandboxError) as refused:
         SandboxClient(shop.url, "key").health()
@@ -142,7 +142,7 @@ def test_what_is_no_sandbox_is_an_error_too(shop: Shop) -> None:
 
 
 def test_every_method_is_documented(project: Callable[..., Sandbox]) -> None:
-    """In a sentence."""
+    """Every public method of the client has a docstring."""
     assert project().place(by("wallet-web"), order_lines=LINES)
     for kind in (SandboxClient, *SandboxClient.__bases__, module.SandboxClock):
         methods = {name: member for name, member in vars(kind).items() if not name.startswith("_")}
@@ -151,28 +151,32 @@ def test_every_method_is_documented(project: Callable[..., Sandbox]) -> None:
             assert member.__doc__, f"{kind.__name__}.{name}"
 
 
-def test_all_that_happens_can_be_watched(client: SandboxClient) -> None:
-    """From the call on, in its order, each with its kind; closing the iterator ends it."""
+def test_events_are_streamed(client: SandboxClient) -> None:
+    """Events are streamed in order, each with its kind, until the iterator is closed."""
     events = client.events()
-    order_id = placed(client)
-    found = next(event for event in events if event.kind == "status")
-    assert (found.data["order_id"], found.data["before"], found.data["after"]) == (order_id, None, "new")
+    order_id = place_order(client)
+    created = next(event for event in events if event.kind == "status")
+    assert (created.data["order_id"], created.data["before"], created.data["after"]) == (
+        order_id,
+        None,
+        "new",
+    )
     client.clock.set("2026-03-01T13:00:00Z")
     assert client.clock.now == datetime(2026, 3, 1, 13, tzinfo=UTC)
     expired = next(event for event in events if event.kind == "status")
-    assert (expired.data["after"], expired.number > found.number) == ("expired", True)
+    assert (expired.data["after"], expired.number > created.number) == ("expired", True)
     events.close()
 
 
 def test_the_projects_of_a_server(client: SandboxClient) -> None:
-    """Without their keys."""
+    """The list of projects contains the client's project."""
     ids = {project["project_id"] for project in client.projects()}
     assert client.project()["project_id"] in ids
 
 
 def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
-    """Each filter by its own name."""
-    order_id = placed(client)
+    """The journal is filtered by method, path, status and order."""
+    order_id = place_order(client)
     client.call("GET", f"/v1/orders/{order_id}/")
     (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
     assert created["order_id"] == order_id
@@ -180,7 +184,7 @@ def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
 
 
 def test_a_closed_client_can_be_used_again(server: Server) -> None:
-    """Closing lets go of connections, no more."""
+    """A closed client opens a new connection for its next call."""
     client = SandboxClient(server.url, FIRST_API_KEY)
     assert client.health()["status"] == "ok"
     client.close()
@@ -188,8 +192,8 @@ def test_a_closed_client_can_be_used_again(server: Server) -> None:
     client.close()
 
 
-def test_arguments_of_a_wrong_kind_are_told_in_a_sentence(client: SandboxClient, tmp_path: Path) -> None:
-    """Before anything is sent."""
+def test_arguments_of_a_wrong_type_are_refused(client: SandboxClient, tmp_path: Path) -> None:
+    """Arguments of a wrong type are refused before a call is made."""
     with pytest.raises(TypeError, match="a scenario is a name, a file or a document, not 5"):
         client.scenario(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a number of seconds or a timedelta, not '5'"):
@@ -199,8 +203,8 @@ def test_arguments_of_a_wrong_kind_are_told_in_a_sentence(client: SandboxClient,
         client.scenario(missing)
 
 
-def test_a_test_s_own_look_is_not_the_shop_s(client: SandboxClient) -> None:
-    """It is not in the journal, and no fault applies to it or counts it."""
+def test_reads_by_a_test_are_not_those_of_the_shop(client: SandboxClient) -> None:
+    """A read by the test is not in the journal, and no fault applies to it or counts it."""
     order = client.call("POST", "/v1/orders/", ORDER)
     client.faults([{"when": {"method": "GET", "nth": 1}, "then": {"status": 503}}])
     assert client.order(order["id"])["status"] == "new"
@@ -209,8 +213,8 @@ def test_a_test_s_own_look_is_not_the_shop_s(client: SandboxClient) -> None:
         client.call("GET", f"/v1/orders/{order['id']}/")
 
 
-def test_the_types_of_answers_are_there_for_annotations() -> None:
-    """Under one name of the package."""
+def test_the_types_of_responses_are_exported() -> None:
+    """The package exports the types of the responses as ``answers``."""
     from payment_sandbox import answers
 
     assert "attempts" in answers.Webhook.__required_keys__

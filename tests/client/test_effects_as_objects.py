@@ -1,4 +1,4 @@
-"""Tests write effects as objects where a document has their data; both mean the same."""
+"""Effects can be written as objects or as data in a document, with the same meaning."""
 
 from datetime import timedelta
 from typing import Any
@@ -50,30 +50,30 @@ REQUESTS: tuple[tuple[Any, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(("effect", "said"), WEBHOOKS, ids=str)
-def test_effects_on_webhooks(payment_sandbox: PaymentSandbox, effect: Any, said: dict[str, Any]) -> None:
-    """By themselves, in a rule, and in a scenario."""
+@pytest.mark.parametrize(("effect", "document"), WEBHOOKS, ids=str)
+def test_effects_on_webhooks(payment_sandbox: PaymentSandbox, effect: Any, document: dict[str, Any]) -> None:
+    """Webhook effects are accepted alone, in a rule and in a scenario."""
     client = payment_sandbox.client
-    only = {"when": {"attempt": 1}, "then": effect}
-    shown = client.faults(webhooks=[effect, only])
-    assert shown["webhooks"] == [{"then": said}, {"when": {"attempt": 1}, "then": said}]
+    rule = {"when": {"attempt": 1}, "then": effect}
+    response = client.faults(webhooks=[effect, rule])
+    assert response["webhooks"] == [{"then": document}, {"when": {"attempt": 1}, "then": document}]
     scenario = payment_sandbox.scenario({"name": "mine", "webhooks": [effect]})
-    assert scenario == client.scenario({"name": "mine", "webhooks": [{"then": said}]})
+    assert scenario == client.scenario({"name": "mine", "webhooks": [{"then": document}]})
 
 
-@pytest.mark.parametrize(("effect", "said"), REQUESTS, ids=str)
-def test_effects_on_requests(payment_sandbox: PaymentSandbox, effect: Any, said: dict[str, Any]) -> None:
-    """In the same way, with what only faults of requests have."""
+@pytest.mark.parametrize(("effect", "document"), REQUESTS, ids=str)
+def test_effects_on_requests(payment_sandbox: PaymentSandbox, effect: Any, document: dict[str, Any]) -> None:
+    """Request effects are accepted alone, in a rule and in a scenario, with latency and phase."""
     client = payment_sandbox.client
-    only = {"when": {"method": "POST", "nth": 1}, "then": effect}
-    shown = client.faults([effect, only])
-    assert shown["faults"] == [{"then": said}, {"when": only["when"], "then": said}]
+    rule = {"when": {"method": "POST", "nth": 1}, "then": effect}
+    response = client.faults([effect, rule])
+    assert response["faults"] == [{"then": document}, {"when": rule["when"], "then": document}]
     scenario = payment_sandbox.scenario({"name": "mine", "faults": [effect]})
-    assert scenario == client.scenario({"name": "mine", "faults": [{"then": said}]})
+    assert scenario == client.scenario({"name": "mine", "faults": [{"then": document}]})
 
 
-def test_a_shop_meets_the_effect(payment_sandbox: PaymentSandbox) -> None:
-    """A webhook comes twice, also under a scenario of the test's own."""
+def test_an_effect_applies_to_a_shop(payment_sandbox: PaymentSandbox) -> None:
+    """An effect object in a scenario applies: each webhook arrives twice."""
     arrived = []
 
     def shop(environ: Any, start_response: Any) -> list[bytes]:
@@ -90,43 +90,43 @@ def test_a_shop_meets_the_effect(payment_sandbox: PaymentSandbox) -> None:
 
 
 @pytest.mark.payment_scenario({"name": "mine", "webhooks": [Drop()]})
-def test_a_marker_takes_effects(payment_sandbox: PaymentSandbox) -> None:
-    """As the fixture does."""
+def test_a_marker_accepts_effects(payment_sandbox: PaymentSandbox) -> None:
+    """The marker accepts effect objects in its scenario."""
     assert payment_sandbox.client.call("GET", "/control/scenario/")["webhooks"] == [{"then": {"drop": True}}]
 
 
 @pytest.mark.asyncio
 async def test_async_tests_use_effects(payment_sandbox: PaymentSandbox) -> None:
-    """In the same documents."""
-    shown = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
-    assert shown["faults"] == [{"then": {"latency": 0.1}}]
+    """The asynchronous fixture accepts effect objects, too."""
+    response = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
+    assert response["faults"] == [{"then": {"latency": 0.1}}]
 
 
 def test_every_effect_of_documents_is_exported() -> None:
-    """A test author finds each by its name in the package."""
+    """The package exports every effect under its name."""
     effects: list[type[Effect]] = [*REQUEST_EFFECTS, *WEBHOOK_EFFECTS]
     assert {effect.__name__ for effect in effects} <= set(payment_sandbox.__all__)
     assert all(getattr(payment_sandbox, effect.__name__) is effect for effect in effects)
-    shown = {type(effect) for effect, _ in (*WEBHOOKS, *REQUESTS)} - {Fault}
-    assert shown == set(effects), "this file tries each"
+    listed = {type(effect) for effect, _ in (*WEBHOOKS, *REQUESTS)} - {Fault}
+    assert listed == set(effects), "the lists above must have every effect"
 
 
 @pytest.mark.parametrize("wrong", [Answer(42), Duplicate(1), Together(11), ErrorStatus(200)], ids=str)
 def test_wrong_values_are_refused_as_in_documents(wrong: Effect) -> None:
-    """The form that checks documents checks them."""
+    """Wrong values of effect objects are refused by the form for documents."""
     kind = "webhooks" if isinstance(wrong, WebhookEffect) else "faults"
     with pytest.raises(Invalid, match=f"then.{wrong.key}: must be"):
         read(FaultsForm(), {kind: [{"then": wrong.document}]})
 
 
 def test_a_wrong_period_is_refused_at_once() -> None:
-    """Where it is written."""
+    """A wrong period is refused by the constructor."""
     with pytest.raises(ValueError, match="'10 minutes' is not an ISO 8601 duration"):
         Delay("10 minutes")
 
 
-def test_what_is_no_effect_is_no_body(payment_sandbox: PaymentSandbox) -> None:
-    """It is named, and nothing is sent."""
+def test_other_objects_are_refused(payment_sandbox: PaymentSandbox) -> None:
+    """An object that is not an effect is refused before the call."""
     rules: Any = [{"then": object()}]
     with pytest.raises(TypeError, match="is not a JSON value"):
         payment_sandbox.client.faults(rules)

@@ -1,4 +1,4 @@
-"""The listener: whatever restarts, no webhook is lost and none comes twice."""
+"""The listener delivers each webhook exactly once, also across restarts of server and shop."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,14 +21,15 @@ from tests.support.shop import Received, Shop
 
 
 class Listening:
-    """A listener on a thread, and what it told."""
+    """A listener on a thread, and its notifications."""
 
     def __init__(self, client: SandboxClient, url: str) -> None:
-        self.told: SimpleQueue[ForwardedWebhook] = SimpleQueue()  # shortly after the server knows
+        # webhooks arrive in this queue shortly after the server has recorded them
+        self.forwarded: SimpleQueue[ForwardedWebhook] = SimpleQueue()
         self.connected = Event()
         self.error: Exception | None = None
         self.listener = Listener(
-            client, url, on_forwarded=self.told.put, on_server=self._note, send=webhook_poster()
+            client, url, on_forwarded=self.forwarded.put, on_server=self._note, send=webhook_poster()
         )
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -40,8 +41,8 @@ class Listening:
             self.error = error
             self.connected.set()
 
-    def _note(self, why: str | None) -> None:
-        if why is None:
+    def _note(self, reason: str | None) -> None:
+        if reason is None:
             self.connected.set()
         else:
             self.connected.clear()
@@ -53,7 +54,7 @@ class Listening:
 
 
 def settle(client: SandboxClient) -> None:
-    """Move the clock from attempt to attempt until the listener, which comes back, has delivered everything."""
+    """Advance the clock from attempt to attempt until the reconnected listener has delivered all webhooks."""
     with closing(client.events()) as events:
         client.clock.advance(until="idle")
         while client.webhooks(state="pending"):
@@ -63,41 +64,41 @@ def settle(client: SandboxClient) -> None:
 
 @pytest.fixture
 def listen(sandbox: Sandbox) -> Iterator[Callable[[str], Listening]]:
-    """Starts listeners and ends them."""
-    made: list[Listening] = []
+    """A factory of listeners; they are stopped after the test."""
+    listeners: list[Listening] = []
 
     def start(url: str) -> Listening:
-        made.append(Listening(SandboxClient(sandbox.url, sandbox.key), url))
-        assert made[-1].connected.wait(10)
-        return made[-1]
+        listeners.append(Listening(SandboxClient(sandbox.url, sandbox.key), url))
+        assert listeners[-1].connected.wait(10)
+        return listeners[-1]
 
     yield start
-    sandbox.delete("/control/project/")  # ends the calls that wait
-    for listening in made:
+    sandbox.delete("/control/project/")  # ends waiting calls
+    for listening in listeners:
         listening.stop()
 
 
-def test_the_shop_gets_webhooks_that_the_server_could_not_send(
+def test_the_shop_gets_forwarded_webhooks(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """With the same body and headers, and the answer counts as the shop's."""
+    """The shop gets forwarded webhooks, and the server records its responses."""
     shop.says = b"thanks"
     listening = listen(shop.url)
     order = trigger(client, "paid")["order"]
     assert shop.orders() == [order["id"]] * 2
     (first, second) = client.webhooks(order["id"])
     assert (first["state"], second["state"], second["url"]) == ("delivered", "delivered", shop.url)
-    answered = second["attempts"][0]["response"]
-    assert answered is not None
-    assert (answered["status"], answered["body"]) == (200, "thanks")
+    response = second["attempts"][0]["response"]
+    assert response is not None
+    assert (response["status"], response["body"]) == (200, "thanks")
     assert "payment-sandbox" in shop.received[0].headers["User-Agent"]
-    assert [listening.told.get(timeout=10).reply.status for _ in range(2)] == [200, 200]
+    assert [listening.forwarded.get(timeout=10).reply.status for _ in range(2)] == [200, 200]
 
 
 def test_the_shop_s_failures_are_retried(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """Every two minutes, as if the server had sent them; a redirect is warned about."""
+    """Failed forwarded webhooks are retried every two minutes, and a redirect causes a warning."""
     statuses = iter([500, 302])
     shop.answer = lambda received: next(statuses, 200)
     listen(shop.url)
@@ -110,10 +111,10 @@ def test_the_shop_s_failures_are_retried(
     assert "redirects are not followed" in str(webhook["attempts"][1]["warning"])
 
 
-def test_an_address_of_the_order_is_forwarded_too(
+def test_webhooks_to_an_order_url_are_forwarded(
     sandbox: Sandbox, client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """The server may not reach that either."""
+    """Webhooks to an order's own URL are forwarded, too."""
     listen(shop.url)
     order = sandbox.place(card(), webhook_url="http://shop.invalid/webhook")
     client.act(order["id"], "customer", "pay")
@@ -125,7 +126,7 @@ def test_an_address_of_the_order_is_forwarded_too(
 def test_webhooks_wait_for_a_listener(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """That has been told of; they cost no attempt, and come when it is there."""
+    """With ``forward_to`` set, webhooks wait for a listener without using up attempts."""
     client.change_settings(forward_to=shop.url)
     order = trigger(client, "paid")["order"]
     client.clock.advance("PT1H")
@@ -137,8 +138,8 @@ def test_webhooks_wait_for_a_listener(
     assert [len(webhook["attempts"]) for webhook in client.webhooks()] == [1, 1]
 
 
-def test_without_a_listener_the_server_sends_again(client: SandboxClient, shop: Shop) -> None:
-    """Once the setting is emptied, also what has waited."""
+def test_without_forwarding_the_server_sends_webhooks(client: SandboxClient, shop: Shop) -> None:
+    """Once ``forward_to`` is unset, the server sends the waiting webhooks itself."""
     client.change_settings(forward_to="http://shop.invalid/", webhook_url=shop.url)
     order = trigger(client, "paid")["order"]
     assert shop.orders() == []
@@ -147,20 +148,20 @@ def test_without_a_listener_the_server_sends_again(client: SandboxClient, shop: 
     assert shop.orders()[0] == order["id"]
 
 
-def test_a_webhook_sent_again_by_hand_is_delivered_again(
+def test_a_manual_redelivery_is_forwarded(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """Although the shop has had it."""
+    """A manual redelivery is forwarded again."""
     listen(shop.url)
     order = trigger(client, "expired")["order"]
     client.redeliver(client.webhooks(order["id"])[0]["id"])
     assert shop.orders() == [order["id"]] * 2
 
 
-def test_duplicates_of_a_scenario_arrive(
+def test_duplicates_are_forwarded(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:
-    """Each copy is delivered."""
+    """Each copy of a duplicated webhook is forwarded."""
     listen(shop.url)
     client.faults(webhooks=[{"when": {"status": "expired"}, "then": {"duplicate": 3}}])
     trigger(client, "expired")
@@ -168,7 +169,7 @@ def test_duplicates_of_a_scenario_arrive(
 
 
 def test_a_wrong_key_ends_the_listener(sandbox: Sandbox, shop: Shop) -> None:
-    """It would never work."""
+    """A listener with a wrong key stops with an error."""
     listening = Listening(SandboxClient(sandbox.url, "no-such-key"), shop.url)
     assert listening.connected.wait(10)
     listening.stop()
@@ -176,36 +177,36 @@ def test_a_wrong_key_ends_the_listener(sandbox: Sandbox, shop: Shop) -> None:
     assert listening.error.status == 401
 
 
-def test_an_answer_that_nobody_asked_for_is_not_recorded(client: SandboxClient) -> None:
-    """Such as one that comes after a restart of the server."""
-    told = client.call("POST", "/control/listener/answers/", {"id": "unknown", "status": 200})
-    assert told == {"recorded": False}
+def test_an_answer_to_an_unknown_offer_is_not_recorded(client: SandboxClient) -> None:
+    """An answer to an unknown offer, such as after a restart of the server, is not recorded."""
+    result = client.call("POST", "/control/listener/answers/", {"id": "unknown", "status": 200})
+    assert result == {"recorded": False}
 
 
 def test_kills_of_server_and_shop_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
-    """The server is killed while the shop handles a webhook, which it then does not get again."""
+    """Webhooks are neither lost nor repeated if the server is killed while the shop handles one."""
     port, shop_port = free_port(), free_port()
     nursery = Nursery(tmp_path / "state.db", port)
-    life = nursery.begin()
+    server = nursery.begin()
     shop = Shop(shop_port)
-    answered: Counter[str] = Counter()
+    handled: Counter[str] = Counter()
     killed = Event()
 
     def kill_while_handling(received: Received) -> int:
         if len(shop.received) % 5 == 3:
-            nursery.kill(life)
+            nursery.kill(server)
             killed.set()
-        answered[received.body["order_id"]] += 1
+        handled[received.body["order_id"]] += 1
         return 200
 
     shop.answer = kill_while_handling
-    client = SandboxClient(life.url, "sandbox-key")
+    client = SandboxClient(server.url, "sandbox-key")
     listening = Listening(client, shop.url)
     assert listening.connected.wait(10)
     orders: list[str] = []
-    lives = 0
+    restarts = 0
     try:
-        while lives < 12:
+        while restarts < 12:
             killed.clear()
             try:
                 orders.append(client.call("POST", "/v1/orders/", ORDER)["id"])
@@ -214,21 +215,21 @@ def test_kills_of_server_and_shop_lose_nothing_and_repeat_nothing(tmp_path: Path
             except (OSError, SandboxError):
                 assert killed.wait(10)
             if killed.is_set():
-                lives += 1
-                life = nursery.begin()
-            if lives % 4 == 3:  # the shop restarts, and is away for a while
+                restarts += 1
+                server = nursery.begin()
+            if restarts % 4 == 3:  # the shop restarts, and is unreachable for a while
                 shop.close()
                 trigger(client, "expired")
                 received = shop.received
                 shop = Shop(shop_port)
                 shop.received, shop.answer = received, kill_while_handling
-                lives += 1
-        shop.answer = lambda received: answered.update([received.body["order_id"]]) or 200
+                restarts += 1
+        shop.answer = lambda received: handled.update([received.body["order_id"]]) or 200
         settle(client)
         webhooks = client.webhooks()
         assert {webhook["state"] for webhook in webhooks} == {"delivered"}
-        assert answered == Counter(webhook["order_id"] for webhook in webhooks)
-        assert len(webhooks) > lives
+        assert handled == Counter(webhook["order_id"] for webhook in webhooks)
+        assert len(webhooks) > restarts
     finally:
         nursery.close()
         listening.stop()

@@ -1,4 +1,4 @@
-"""Any server takes any request: it answers as the one that owns the project does."""
+"""Every server handles every request: the servers of a database give the same responses."""
 
 import socket
 from base64 import b64encode
@@ -22,8 +22,8 @@ from tests.support.shop import Shop
 pytestmark = needs_postgres
 
 
-def test_an_order_is_the_same_everywhere(first: Sandbox, second: Sandbox) -> None:
-    """Created at one server, changed at the other, read at both."""
+def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:
+    """An order created at one server can be changed at the other, and read at both."""
     order = second.place(card())
     first.acted(order, "customer pay")
     assert first.read(order) == second.read(order)
@@ -44,16 +44,18 @@ def test_an_order_is_the_same_everywhere(first: Sandbox, second: Sandbox) -> Non
     ],
 )
 def test_answers_are_equal_to_the_byte(first: Sandbox, second: Sandbox, method: str, path: str) -> None:
-    """Refusals, large ones, streams and those without a body; only the date may differ."""
+    """Responses of both servers are equal to the byte, except for the date."""
     first.place(card())
     one, other = (each.http.request(method, each.url + path, auth=(each.key, "")) for each in (first, second))
     assert (one.status_code, one.content) == (other.status_code, other.content)
-    kept = [{name: value for name, value in each.headers.items() if name != "Date"} for each in (one, other)]
-    assert kept[0] == kept[1]
+    headers = [
+        {name: value for name, value in each.headers.items() if name != "Date"} for each in (one, other)
+    ]
+    assert headers[0] == headers[1]
 
 
 def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> None:
-    """A record is written a moment after its call; from then on, both servers show the same."""
+    """Both servers show the same journal once a record is written."""
     order = first.place(card())
     path = f"/control/journal/?order_id={order['id']}"
     for _ in range(200):
@@ -64,8 +66,8 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
     assert one["items"] == other["items"] != []
 
 
-def test_a_body_over_the_limit_is_refused_by_the_owner(second: Sandbox) -> None:
-    """Although the other server keeps only a part of it."""
+def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
+    """A body over the limit is refused with 413."""
     answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
     assert answer.status_code == 413
 
@@ -74,25 +76,25 @@ JSON = {"Content-Type": "application/json"}
 
 
 def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox) -> None:
-    """A customer opens the payment page at any server, and pays at another."""
+    """Pages opened at one server can be submitted at the other."""
     order = first.place(expiration_period="P1D")
     project_id = first.project["project_id"]
     page = second.http.get(f"{second.url}/pay/{project_id}/{order['id']}/")
     assert page.status_code == 200
     assert "credit" in page.text.lower()
-    board = second.http.get(f"{second.url}/dashboard/{project_id}/orders/{order['id']}/")
-    assert board.status_code == 200
-    token = board.text.partition('name="token" value="')[2].partition('"')[0]
-    moved = first.http.post(
+    order_page = second.http.get(f"{second.url}/dashboard/{project_id}/orders/{order['id']}/")
+    assert order_page.status_code == 200
+    token = order_page.text.partition('name="token" value="')[2].partition('"')[0]
+    response = first.http.post(
         f"{first.url}/dashboard/{project_id}/clock/",
         data={"token": token, "by": "P1D"},
         allow_redirects=False,
     )
-    assert moved.status_code in (302, 303), moved.text
+    assert response.status_code in (302, 303), response.text
 
 
 def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -> None:
-    """They come when they happen, not when the stream ends."""
+    """Events of one server are streamed by the other immediately, not when the stream ends."""
     url, auth = f"{second.url}/control/events/", (second.key, "")
     with second.http.get(url, auth=auth, stream=True, timeout=10) as stream:
         lines = stream.iter_lines(chunk_size=1)
@@ -101,8 +103,8 @@ def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -
         assert any(line == b"event: request" for line in lines)
 
 
-def test_a_wait_at_one_server_hears_of_a_change_at_the_other(first: Sandbox, second: Sandbox) -> None:
-    """It holds nothing up meanwhile."""
+def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, second: Sandbox) -> None:
+    """A wait at one server ends with a change at the other, and does not block it."""
     order = first.place(card())
     answers: list[int] = []
     path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
@@ -114,37 +116,37 @@ def test_a_wait_at_one_server_hears_of_a_change_at_the_other(first: Sandbox, sec
 
 
 @pytest.mark.parametrize("then", [{"reset": True}, {"truncate": True}, {"status": 503}])
-def test_faults_come_through(first: Sandbox, second: Sandbox, then: dict[str, object]) -> None:
-    """What a client sees of a fault is the same at each server."""
+def test_faults_apply_at_every_server(first: Sandbox, second: Sandbox, then: dict[str, object]) -> None:
+    """A fault has the same effect at both servers."""
     outcomes = []
     for sandbox in (first, second):
         answer = first.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": then}]})
         assert answer.status_code == 200, answer.text
-        outcomes.append(_raw(sandbox, "/v1/orders/x/"))
+        outcomes.append(_response_bytes(sandbox, "/v1/orders/x/"))
     first.put("/control/faults/", {"faults": []})
     assert outcomes[0] == outcomes[1]
 
 
-def _raw(sandbox: Sandbox, path: str) -> bytes:
-    """What comes over the wire until the connection ends, without its date."""
+def _response_bytes(sandbox: Sandbox, path: str) -> bytes:
+    """Return the bytes of a response until the end of its connection, without the date."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     key = b64encode(f"{sandbox.key}:".encode()).decode()
-    with socket.create_connection((host, int(port)), timeout=10) as opened:
-        opened.sendall(
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(
             f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Basic {key}\r\n\r\n".encode()
         )
-        pieces = []
+        chunks = []
         try:
-            while piece := opened.recv(4096):
-                pieces.append(piece)
+            while chunk := connection.recv(4096):
+                chunks.append(chunk)
         except ConnectionResetError:
-            pieces.append(b"(reset)")
-    lines = b"".join(pieces).split(b"\r\n")
+            chunks.append(b"(reset)")
+    lines = b"".join(chunks).split(b"\r\n")
     return b"\r\n".join(line for line in lines if not line.startswith(b"Date:"))
 
 
-def test_projects_are_one_list(company: Company, first: Sandbox) -> None:
-    """Each server lists all, and the first one has the same key and id at each."""
+def test_all_servers_list_all_projects(company: Company, first: Sandbox) -> None:
+    """Both servers list all projects, and the first project has the same key and id at both."""
     lists = [requests.get(f"{server.url}/control/projects/", timeout=9).json() for server in company.servers]
     ids = [[each["project_id"] for each in listed["items"]] for listed in lists]
     assert ids == [[FIRST_PROJECT_ID, first.project["project_id"]]] * 2
@@ -152,22 +154,22 @@ def test_projects_are_one_list(company: Company, first: Sandbox) -> None:
         assert requests.get(f"{server.url}/control/project/", auth=(FIRST_API_KEY, ""), timeout=9).ok
 
 
-def test_a_project_is_deleted_everywhere(first: Sandbox, second: Sandbox) -> None:
-    """Its key works at no server."""
+def test_a_project_is_deleted_at_all_servers(first: Sandbox, second: Sandbox) -> None:
+    """The key of a deleted project is refused by both servers."""
     assert second.delete("/control/project/").status_code == 200
     assert [each.get("/control/clock/").status_code for each in (first, second)] == [401, 401]
 
 
 def test_the_servers_of_a_sandbox(company: Company, first: Sandbox) -> None:
-    """Each lists both."""
+    """Each server lists both servers with their status."""
     for server in company.servers:
         listed = SandboxClient(server.local_url, first.key).servers()
         assert {each["url"] for each in listed} == {each.local_url for each in company.servers}
         assert {each["status"] for each in listed} == {"ok"}
 
 
-def test_what_a_server_did(first: Sandbox, second: Sandbox) -> None:
-    """As a scraper reads it: each server counts its own calls, commits and webhooks."""
+def test_each_server_has_its_own_metrics(first: Sandbox, second: Sandbox) -> None:
+    """The metrics of each server count its own calls and commits."""
     first.place(card())
     second.get("/v1/orders/nope/")
     texts = [requests.get(f"{each.url}/metrics", timeout=9).text for each in (first, second)]
@@ -177,18 +179,18 @@ def test_what_a_server_did(first: Sandbox, second: Sandbox) -> None:
     assert "sandbox_call_seconds_count" in texts[0]
 
 
-def test_a_call_that_is_asked_for_again_at_another_server(first: Sandbox, second: Sandbox) -> None:
-    """It has happened once, and both are answered alike."""
+def test_a_call_is_resent_to_another_server(first: Sandbox, second: Sandbox) -> None:
+    """A call resent to another server with its idempotency key has an effect once, and the same response."""
     body, key = {"currency": "EUR", "amount": 1295}, {"Idempotency-Key": "order 17"}
-    made = [each.post("/v1/orders/", body, headers=key) for each in (first, second, first)]
-    assert [answer.status_code for answer in made] == [201] * 3
-    assert len({answer.content for answer in made}) == 1
+    answers = [each.post("/v1/orders/", body, headers=key) for each in (first, second, first)]
+    assert [answer.status_code for answer in answers] == [201] * 3
+    assert len({answer.content for answer in answers}) == 1
     assert len(second.get("/control/orders/").json()["items"]) == 1
     assert second.post("/v1/orders/", {**body, "amount": 5}, headers=key).status_code == 409
 
 
 def test_calls_at_the_same_time_with_the_same_key(first: Sandbox, second: Sandbox) -> None:
-    """One of them happens; the other is told so, or to ask again."""
+    """Of concurrent calls with the same key, one has an effect; the others get its response or a 503."""
     body, key = {"currency": "EUR", "amount": 1295}, {"Idempotency-Key": "order 18"}
     with ThreadPoolExecutor(8) as pool:
         calls = [pool.submit(each.post, "/v1/orders/", body, headers=key) for each in (first, second) * 4]
@@ -199,59 +201,58 @@ def test_calls_at_the_same_time_with_the_same_key(first: Sandbox, second: Sandbo
 
 
 def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbox, second: Sandbox) -> None:
-    """It ends where it is, and says so."""
+    """An advance can be stopped at another server, and its response says so."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
         first.patch("/control/project/", {"webhook_url": shop.url})
-        seen, go_on = Event(), Event()
+        is_received, may_answer = Event(), Event()
 
         def answer(received: object) -> int:
-            seen.set()
-            go_on.wait(10)
+            is_received.set()
+            may_answer.wait(10)
             return 200
 
         first.place(card())
-        first.place(
-            card(), expiration_period="P30D"
-        )  # without it, the advance may be over before it is stopped
+        # a later event: without it, the advance may finish before it is stopped
+        first.place(card(), expiration_period="P30D")
         shop.answer = answer
-        moving = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
-        assert seen.wait(10)
+        advance = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
+        assert is_received.wait(10)
         project = company.registry(1).find_by_id(first.project["project_id"])
         assert project is not None
         assert stop_advance(project)
-        go_on.set()
-        assert moving.result(20).json()["stopped"]
+        may_answer.set()
+        assert advance.result(20).json()["stopped"]
         later = company.registry(1).find_by_id(project.project_id)
         assert later is project
         assert not stop_advance(later)
 
 
-def test_an_edit_is_not_misled_by_what_was_read_before(company: Company, first: Sandbox) -> None:
-    """The row that it has locked says who advances the clock, and not an answer that comes late."""
-    here, there = (company.registry(number).find_by_id(first.project["project_id"]) for number in range(2))
-    assert here is not None
-    assert there is not None
-    storage = storage_of(here)
-    before = company.registry(0).database.head(here.project_id)
+def test_an_edit_ignores_older_reads(company: Company, first: Sandbox) -> None:
+    """An edit reads the clock's holder from the row that it has locked, not from an older read."""
+    local, remote = (company.registry(number).find_by_id(first.project["project_id"]) for number in range(2))
+    assert local is not None
+    assert remote is not None
+    storage = storage_of(local)
+    before = company.registry(0).database.head(local.project_id)
     assert before is not None
-    assert there.hold_clock()
-    with ThreadPoolExecutor(1) as pool, here.locked():
+    assert remote.hold_clock()
+    with ThreadPoolExecutor(1) as pool, local.locked():
         holder = storage.replica.clock_holder
         assert holder is not None
-        pool.submit(storage.is_current, here, before).result()
+        pool.submit(storage.is_current, local, before).result()
         assert storage.replica.clock_holder == holder
-    storage.is_current(here, before)
+    storage.is_current(local, before)
     assert storage.replica.clock_holder is None
 
 
 def test_a_listener_gets_webhooks_of_another_server(first: Sandbox, second: Sandbox) -> None:
-    """The server that it calls takes them over, and records what the shop has answered."""
-    asked = {"timeout": 10, "listener": "me", "forward_to": "http://localhost:3000/webhook"}
-    assert second.post("/control/listener/next/", {**asked, "timeout": 0}).json()["items"] == []
+    """A listener at one server gets the webhooks of the other; its server records the shop's response."""
+    request = {"timeout": 10, "listener": "me", "forward_to": "http://localhost:3000/webhook"}
+    assert second.post("/control/listener/next/", {**request, "timeout": 0}).json()["items"] == []
     order = first.place(by("bank-transfer"))
-    (offer,) = second.post("/control/listener/next/", asked).json()["items"]
+    (offer,) = second.post("/control/listener/next/", request).json()["items"]
     assert offer["order_id"] == order["id"]
-    answered = second.post("/control/listener/answers/", {"id": offer["id"], "status": 200})
-    assert answered.json() == {"recorded": True}
+    recorded = second.post("/control/listener/answers/", {"id": offer["id"], "status": 200})
+    assert recorded.json() == {"recorded": True}
     (webhook,) = first.get("/control/webhooks/").json()["items"]
     assert webhook["state"] == "delivered"

@@ -1,4 +1,4 @@
-"""``serve --state postgresql://…``: several processes, on one port or on several, are one sandbox."""
+"""``serve --state postgresql://…``: several processes, on one or several ports, form one sandbox."""
 
 import os
 import re
@@ -28,14 +28,14 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 
 @pytest.fixture
 def own_postgresql() -> Iterator[Postgres]:
-    """A PostgreSQL in which a test may name roles and databases as it likes."""
+    """A separate PostgreSQL server, so that a test can choose the names of roles and databases."""
     with running() as server:
         yield server
 
 
 @contextmanager
-def serving(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """The command, with the address that it prints."""
+def serve(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """Run ``serve``, and yield its printed address and its process."""
     command = [sys.executable, "-m", "payment_sandbox", "serve", "--port", "0", "--quiet", "--state", state]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -50,31 +50,31 @@ def serving(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[
 
 
 def members(server: Postgres, state: str) -> list[str]:
-    """The servers that are alive."""
+    """Return the URLs of the registered servers."""
     return [str(url) for (url,) in server.execute("SELECT url FROM sandbox_server", state.rpartition("/")[2])]
 
 
 def await_members(server: Postgres, state: str, count: int) -> list[str]:
-    """Until there are so many."""
+    """Wait until this many servers are registered, and return their URLs."""
     while len(urls := members(server, state)) != count or not all(urls):
         pass
     return urls
 
 
 def test_workers_are_one_sandbox(postgresql: Postgres) -> None:
-    """Whichever gets a connection; one that is killed is started again; all end together."""
+    """Workers share all data; a killed worker is restarted, and all workers stop together."""
     state = postgresql.new_database()
-    with serving(state, "--workers", "2") as (url, process):
+    with serve(state, "--workers", "2") as (url, process):
         await_members(postgresql, state, 2)
         order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
-        for _ in range(20):  # each on a connection of its own
+        for _ in range(20):  # each on a new connection
             assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=9).status_code == 200
         (child,) = map(int, _children(process.pid))
         os.kill(child, signal.SIGKILL)
         while str(child) in _children(process.pid):
-            pass  # what was in its queue is lost with it
+            pass  # connections in its queue would be lost
         assert requests.get(f"{url}/health/", timeout=9).json()["status"] == "ok"
-        await_members(postgresql, state, 3)  # the killed one's lease is not over yet
+        await_members(postgresql, state, 3)  # the lease of the killed worker has not expired yet
         assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
     assert process.returncode == 0
     assert len(members(postgresql, state)) == 1
@@ -91,9 +91,9 @@ def _children(parent: int) -> list[str]:
 
 
 def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
-    """Another one has its projects a moment later, without waiting for a lease to end."""
+    """Another server takes over the projects of a terminated server at once, without waiting for a lease."""
     state = postgresql.new_database()
-    with serving(state) as (url, first), serving(state) as (other, _):
+    with serve(state) as (url, first), serve(state) as (other, _):
         order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
         first.send_signal(signal.SIGTERM)
         first.wait(10)
@@ -103,15 +103,15 @@ def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
 
 @pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
 def test_workers_need_a_database(state: list[str]) -> None:
-    """A sentence says so."""
+    """``--workers`` without a database is refused with a hint."""
     command = [sys.executable, "-m", "payment_sandbox", "serve", "--workers", "2", *state]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert ran.returncode == 2
-    assert "add --state postgresql://" in ran.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert completed.returncode == 2
+    assert "add --state postgresql://" in completed.stderr
 
 
 def test_a_draining_server_says_so(company: Company) -> None:
-    """So that a load balancer sends no more clients."""
+    """A draining server reports 503 at /health/, so that load balancers stop using it."""
     server = company.servers[0]
     assert server.cluster is not None
     server.cluster.is_draining = True
@@ -120,15 +120,15 @@ def test_a_draining_server_says_so(company: Company) -> None:
 
 
 def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path: Path) -> None:
-    """Two servers behind HAProxy, as the page starts them: one is stopped while clients call."""
+    """The commands on the page start two servers behind HAProxy; one can be stopped during calls."""
     if shutil.which("haproxy") is None:
         pytest.skip("HAProxy is not installed; .ci/run installs it")
-    shown = list(blocks(read_source("company")))
-    create, start = (block.text for block in shown if block.language == "shell")
-    at = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
-    subprocess.run(["sh", "-ec", create], env={**os.environ, **at}, check=True)
+    examples = list(blocks(read_source("company")))
+    create, start = (block.text for block in examples if block.language == "shell")
+    variables = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
+    subprocess.run(["sh", "-ec", create], env={**os.environ, **variables}, check=True)
     database = f"postgresql://sandbox@127.0.0.1:{postgresql.port}/sandbox"
-    (balancer,) = (block.text for block in shown if block.file == "haproxy.cfg")
+    (balancer,) = (block.text for block in examples if block.file == "haproxy.cfg")
     front, ports = free_port(), [free_port(), free_port()]
     for number, port in enumerate(ports, start=1):
         balancer = balancer.replace(f"10.0.0.{number}:8080", f"127.0.0.1:{port}")
@@ -144,62 +144,64 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
 
 
 def test_the_compose_file_starts_a_company(own_postgresql: Postgres, tmp_path: Path) -> None:
-    """Its two servers and its load balancer with their environment, on a database with its names."""
+    """The Compose file's servers and load balancer work with their environment and database names."""
     if shutil.which("haproxy") is None:
         pytest.skip("HAProxy is not installed; .ci/run installs it")
-    shown = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
-    services, front, ports = shown["services"], free_port(), [free_port(), free_port()]
+    compose = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
+    services, front, ports = compose["services"], free_port(), [free_port(), free_port()]
     names = services["database"]["environment"]
     role, database = names["POSTGRES_USER"], names["POSTGRES_DB"]
     own_postgresql.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{names['POSTGRES_PASSWORD']}'")
     own_postgresql.execute(f"CREATE DATABASE {database} OWNER {role}")
-    balancer = shown["configs"]["balancer"]["content"]
+    balancer = compose["configs"]["balancer"]["content"]
     for name, port in zip(("one", "two"), ports, strict=True):
         balancer = balancer.replace(f" {name}:8080", f" 127.0.0.1:{port}")
     (outer,) = services["balancer"]["ports"]
     assert outer.endswith(":8090:8090")
     (tmp_path / "haproxy.cfg").write_text(balancer.replace("bind :8090", f"bind 127.0.0.1:{front}"))
-    started = []
+    commands = []
     for name, port in zip(("one", "two"), ports, strict=True):
-        given = {**services[name]["environment"], "SANDBOX_PORT": str(port)}
-        given["SANDBOX_CONTROL_TOKEN"] = "let-me-in"
-        state = given["SANDBOX_STATE"].replace("database:5432", f"127.0.0.1:{own_postgresql.port}")
-        url = given["SANDBOX_PUBLIC_URL"].replace("8090", str(front))
-        given |= {"SANDBOX_STATE": state, "SANDBOX_PUBLIC_URL": url}
-        started.append((["payment-sandbox", "serve"], given))
-    expect_a_company(f"http://localhost:{front}", ports, started, tmp_path)
+        variables = {**services[name]["environment"], "SANDBOX_PORT": str(port)}
+        variables["SANDBOX_CONTROL_TOKEN"] = "let-me-in"
+        state = variables["SANDBOX_STATE"].replace("database:5432", f"127.0.0.1:{own_postgresql.port}")
+        url = variables["SANDBOX_PUBLIC_URL"].replace("8090", str(front))
+        variables |= {"SANDBOX_STATE": state, "SANDBOX_PUBLIC_URL": url}
+        commands.append((["payment-sandbox", "serve"], variables))
+    expect_a_company(f"http://localhost:{front}", ports, commands, tmp_path)
 
 
 def expect_a_company(
     url: str, ports: list[int], servers: list[tuple[list[str], dict[str, str]]], folder: Path
 ) -> None:
-    """Two servers behind a load balancer are one sandbox, also while one of them is stopped."""
-    with ExitStack() as ends:
+    """Check that two servers behind a load balancer form one sandbox, also while one of them stops."""
+    with ExitStack() as stack:
         commands = [*servers, (["haproxy", "-db", "-f", str(folder / "haproxy.cfg")], {})]
-        running = [_run(ends, command, {**os.environ, **more}, folder) for command, more in commands]
+        running = [
+            _run(stack, command, {**os.environ, **variables}, folder) for command, variables in commands
+        ]
         while not _is_ready(url) or not all(_is_ready(f"http://127.0.0.1:{port}") for port in ports):
             assert all(each.poll() is None for each in running), (folder / "log").read_text()
         while not all(_is_ready(url) for _ in range(10)):
-            pass  # the load balancer has not seen both yet
-        made = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
-        assert made.status_code == 201, made.text
-        order = made.json()
+            pass  # the load balancer does not use both servers yet
+        created = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
+        assert created.status_code == 201, created.text
+        order = created.json()
         assert order["transactions"][0]["payment_url"].startswith(url.partition("://")[2])
-        stopped = requests.Session()
-        subprocess.run(["kill", "-TERM", str(_listener(ports[0]))], check=True)
+        session = requests.Session()
+        subprocess.run(["kill", "-TERM", str(_listening_process(ports[0]))], check=True)
         for _ in range(100):
-            answer = stopped.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20)
+            answer = session.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20)
             assert answer.status_code == 200, answer.text
 
 
 def _run(
-    ends: ExitStack, command: list[str], environment: dict[str, str], folder: Path
+    stack: ExitStack, command: list[str], environment: dict[str, str], folder: Path
 ) -> "subprocess.Popen[bytes]":
-    log = ends.enter_context((folder / "log").open("ab"))
-    path = f"{Path(sys.executable).parent}:{environment['PATH']}"  # where the command is
+    log = stack.enter_context((folder / "log").open("ab"))
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"  # the folder of the command
     process = subprocess.Popen(command, env={**environment, "PATH": path}, stdout=log, stderr=log)
-    ends.callback(process.wait, 20)
-    ends.callback(process.terminate)
+    stack.callback(process.wait, 20)
+    stack.callback(process.terminate)
     return process
 
 
@@ -210,9 +212,9 @@ def _is_ready(url: str) -> bool:
         return False
 
 
-def _listener(port: int) -> int:
-    """The process that listens on a port."""
-    shown = subprocess.run(["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True)
-    found = re.search(r"pid=(\d+)", shown.stdout)
-    assert found is not None, shown.stdout
-    return int(found[1])
+def _listening_process(port: int) -> int:
+    """Return the id of the process that listens on a port."""
+    sockets = subprocess.run(["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True)
+    match = re.search(r"pid=(\d+)", sockets.stdout)
+    assert match is not None, sockets.stdout
+    return int(match[1])

@@ -1,4 +1,4 @@
-"""What a server counts against a quota does not depend on which server has written it (SET-08)."""
+"""The usage that counts against a quota is the same on every server (SET-08)."""
 
 from payment_sandbox.projects.quotas import Quotas, Usage
 from payment_sandbox.serving.server import Server
@@ -18,9 +18,9 @@ def _usage(server: Server, sandbox: Sandbox) -> Usage:
     return project.account.usage
 
 
-def test_what_another_server_has_written_counts_like_what_was_written_here(company: Company) -> None:
-    """Orders, their agenda, and what was chosen: at the writer, a follower, and a server that loads it all."""
-    writer, follower = (company.begin(quotas=QUOTAS) for _ in range(2))
+def test_all_servers_count_the_same_usage(company: Company) -> None:
+    """The writer, a follower and a newly started server count the same usage."""
+    writer, follower = (company.start_server(quotas=QUOTAS) for _ in range(2))
     sandbox = Sandbox(writer, clock="frozen@2027-01-01T12:00:00Z")
     empty = _usage(follower, sandbox)
     for _ in range(3):
@@ -29,6 +29,6 @@ def test_what_another_server_has_written_counts_like_what_was_written_here(compa
     assert _usage(follower, sandbox) == _usage(writer, sandbox) != empty
     sandbox.patch("/control/settings/", {"aliases": {"my-button": "credit-card"}})
     assert _usage(follower, sandbox) == _usage(writer, sandbox)
-    sandbox.post("/control/clock/advance/", {"by": "P2D"})  # most of the agenda is done
+    sandbox.post("/control/clock/advance/", {"by": "P2D"})  # most events of the agenda have run
     assert _usage(follower, sandbox) == _usage(writer, sandbox)
-    assert _usage(company.begin(quotas=QUOTAS), sandbox) == _usage(writer, sandbox)
+    assert _usage(company.start_server(quotas=QUOTAS), sandbox) == _usage(writer, sandbox)

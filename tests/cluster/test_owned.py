@@ -1,4 +1,4 @@
-"""What several servers share goes with a project, too."""
+"""A deleted project leaves nothing behind on any server."""
 
 import gc
 
@@ -10,17 +10,17 @@ from tests.support.uses import look, trade, watch
 
 
 def test_no_server_mentions_a_deleted_project(company: Company, shop: Shop) -> None:
-    """Whichever had it, or was asked for it."""
+    """No server mentions a deleted project, neither its creator nor another server that has used it."""
     first, other = company.servers[:2]
     sandbox = Sandbox(first, webhook_url=shop.url)
     for use in (trade, look, watch):
         use(sandbox)
     project_id = sandbox.project["project_id"]
-    elsewhere = company.at(other, sandbox)
-    assert elsewhere.get("/control/orders/").status_code == 200
-    assert any(mentions(project_id, *company.servers)), "the walk sees what is there"
+    at_other = company.client_at(other, sandbox)
+    assert at_other.get("/control/orders/").status_code == 200
+    assert any(mentions(project_id, *company.servers)), "the walk must find the project before its deletion"
     sandbox.delete("/control/project/")
-    for asked in (sandbox, elsewhere):
-        asked.get("/health/")  # a connection has its last response until the next one
+    for each in (sandbox, at_other):
+        each.get("/health/")  # a connection keeps its last response until the next one
     gc.collect()
     assert list(mentions(project_id, *company.servers)) == []

@@ -1,1 +1,1 @@
-"""The sandbox beside a shop: in containers, under several names, and over https."""
+"""Tests of the sandbox in containers, under several host names, and over https."""

@@ -1,9 +1,9 @@
-"""A customer in Chromium: buys in the shop of ``compose.yaml`` and prints what the shop then says.
+"""A customer in Chromium: buys in the shop of ``compose.yaml``, and prints the shop's final page.
 
     python -m tests.containers.customer http://localhost:8000/
 
-The browser trusts what its user's NSS database has. It runs in a process of its own, because a test may put
-it into another network.
+The browser trusts the certificates in its user's NSS database. It runs in a separate process, because a test
+may run it in another network namespace.
 """
 
 import os
@@ -17,7 +17,7 @@ from tests.browser.conftest import FLAGS, NAMES, TIMEOUT_MS
 
 
 def main(shop: str) -> None:
-    """Buy, pay, come back."""
+    """Buy, pay, and return to the shop."""
     path = next(filter(None, map(shutil.which, NAMES)))
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
@@ -33,13 +33,13 @@ def main(shop: str) -> None:
         page.get_by_test_id("pay").first.click()
         page.wait_for_url("**/return.php*")
         print(page.locator("h1").inner_text())
-        told = page.locator("#told")
+        webhook_status = page.locator("#told")
         for _ in range(20):
-            if "completed" in told.inner_text():
+            if "completed" in webhook_status.inner_text():
                 break
-            page.reload()  # the webhook comes when the response is on its way
-        expect(told).to_contain_text("completed")
-        print(told.inner_text())
+            page.reload()  # the webhook may arrive after the response
+        expect(webhook_status).to_contain_text("completed")
+        print(webhook_status.inner_text())
         browser.close()
 
 

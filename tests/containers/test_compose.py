@@ -1,4 +1,4 @@
-"""``compose.yaml``: the services with their names, environment and commands, as processes of their own network."""
+"""``compose.yaml``: its services run as processes in a separate network, with their names and environment."""
 
 import os
 import shlex
@@ -34,32 +34,32 @@ timeout 30 sh -c 'until curl -s -o /dev/null http://localhost:8000/; do sleep 0.
 
 
 def image_environment() -> dict[str, str]:
-    """What the image sets for the sandbox."""
+    """Return the environment variables of the image."""
     lines = CONTAINERFILE.rpartition("FROM ")[2].replace("\\\n", " ").splitlines()
-    (told,) = (line.removeprefix("ENV ") for line in lines if line.startswith("ENV "))
-    return dict(pair.split("=", 1) for pair in told.split())
+    (assignments,) = (line.removeprefix("ENV ") for line in lines if line.startswith("ENV "))
+    return dict(pair.split("=", 1) for pair in assignments.split())
 
 
 def with_environment(program: list[str], folder: Path, *variables: dict[str, str]) -> str:
-    """A shell command with these variables; the state goes to a folder of the test."""
-    every = {name: value for found in variables for name, value in found.items() if name != "PATH"}
-    plain = {name: _filled(value).replace("/state", str(folder)) for name, value in every.items()}
-    pairs = [f"{name}={value}" for name, value in plain.items()]
+    """Return a shell command with these variables; the state is in a folder of the test."""
+    merged = {name: value for each in variables for name, value in each.items() if name != "PATH"}
+    values = {name: _default_of(value).replace("/state", str(folder)) for name, value in merged.items()}
+    pairs = [f"{name}={value}" for name, value in values.items()]
     return shlex.join(["env", "-C", str(ROOT), *pairs, *program])
 
 
-def _filled(value: str) -> str:
-    """The default of a variable that nobody has set."""
+def _default_of(value: str) -> str:
+    """Return the default of an unset variable."""
     return value.partition(":-")[2].removesuffix("}") if value.startswith("${") else value
 
 
 def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
-    """Browser and shop reach the sandbox by different names; its webhooks find the shop by its name."""
+    """Browser and shop reach the sandbox under different names, and its webhooks reach the shop."""
     if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs a network of its own, which only root may have")
+        pytest.skip("needs root to create a network namespace")
     missing = [name for name in ("php", "ip", "curl") if shutil.which(name) is None]
     if missing or not any(map(shutil.which, NAMES)):
-        pytest.skip(f"not installed here: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+        pytest.skip(f"not installed: {', '.join(missing) or 'chromium'}; .ci/run installs it")
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in ADDRESSES.items()))
     shop_folder = SERVICES["shop"]["volumes"][0].partition(":")[0]
@@ -74,7 +74,7 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
         shop=with_environment(php, tmp_path, SERVICES["shop"]["environment"]),
         customer=shlex.join(["env", "-C", str(ROOT), *customer]),
     )
-    ran = subprocess.run(
+    completed = subprocess.run(
         [*NETWORK, "bash", "-c", script],
         cwd=tmp_path,
         env=environment(HOME=str(tmp_path)),
@@ -84,8 +84,8 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
         check=False,
     )
     logs = "".join(file.read_text() for file in tmp_path.glob("*.log"))
-    assert ran.returncode == 0, f"{ran.stderr[-2000:]}\n{logs[-3000:]}"
-    assert ran.stdout.splitlines()[-3:] == [
+    assert completed.returncode == 0, f"{completed.stderr[-2000:]}\n{logs[-3000:]}"
+    assert completed.stdout.splitlines()[-3:] == [
         "http://localhost:8080",
         "Order completed",
         "The webhook said: completed",
@@ -93,8 +93,8 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
     assert "webhook completed to http://shop:8000/webhook.php  answered 204" in logs
 
 
-def test_the_sandbox_may_write_nothing_but_its_state() -> None:
-    """No root, no capabilities, a read-only file system; and it is only reachable from this machine."""
+def test_the_sandbox_can_write_only_its_state() -> None:
+    """The services run without root, capabilities or a writable file system, and listen locally only."""
     for name in ("sandbox", "one", "two"):
         assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"])
     assert SERVICES["sandbox"]["volumes"] == ["sandbox-state:/state"]
@@ -104,10 +104,14 @@ def test_the_sandbox_may_write_nothing_but_its_state() -> None:
     assert "VOLUME /state" in CONTAINERFILE
 
 
-def test_every_variable_is_that_of_an_option() -> None:
-    """A misspelled one would be ignored."""
+def test_every_variable_belongs_to_an_option() -> None:
+    """Every variable belongs to an option of ``serve``; a misspelled variable would be ignored."""
     from payment_sandbox.cli.serve import serve
 
     known = {variable for parameter in serve.params if (variable := parameter.envvar)}
-    given = {**image_environment(), **SERVICES["sandbox"]["environment"], **SERVICES["one"]["environment"]}
-    assert {name for name in given if name.startswith("SANDBOX_")} <= known
+    variables = {
+        **image_environment(),
+        **SERVICES["sandbox"]["environment"],
+        **SERVICES["one"]["environment"],
+    }
+    assert {name for name in variables if name.startswith("SANDBOX_")} <= known

@@ -1,4 +1,4 @@
-"""The image: built by ``Containerfile`` on a base made here, and run as its user."""
+"""The image: built by ``Containerfile`` on a new base image, and run as its user."""
 
 import json
 import os
@@ -21,66 +21,76 @@ from tests.support.ports import free_port
 BASE = "localhost/python-base"
 IMAGE = "payment-sandbox"
 PROGRAMS = ("buildah", "debootstrap")
-OF_THE_HOST = ("/etc/pip.conf", "/etc/ssl/certs")  # so that pip works in the build as it does here
+HOST_PATHS = ("/etc/pip.conf", "/etc/ssl/certs")  # so that pip in the build has the settings of the host
 pytestmark = pytest.mark.timeout(600)
 
 
 class Builder(NamedTuple):
-    """Images and containers in a folder of the test; nothing of the host's is touched."""
+    """Images and containers in a folder of the test, separate from those of the host."""
 
     storage: Path
 
     def run(self, *arguments: str) -> str:
-        """Run buildah; returns what it prints."""
-        ran = subprocess.run(
+        """Run buildah, and return its output."""
+        completed = subprocess.run(
             self.command(*arguments), capture_output=True, text=True, timeout=400, check=False
         )
-        assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-        return ran.stdout.strip()
+        assert completed.returncode == 0, completed.stdout[-2000:] + completed.stderr[-2000:]
+        return completed.stdout.strip()
 
     def command(self, *arguments: str) -> list[str]:
-        """A command of buildah. It needs no daemon, and no namespaces that a test machine may refuse."""
-        places = ["--root", str(self.storage / "root"), "--runroot", str(self.storage / "run")]
-        return ["env", "BUILDAH_ISOLATION=chroot", "buildah", "--storage-driver", "vfs", *places, *arguments]
+        """Return a command of buildah, which needs neither a daemon nor namespaces."""
+        storage_options = ["--root", str(self.storage / "root"), "--runroot", str(self.storage / "run")]
+        return [
+            "env",
+            "BUILDAH_ISOLATION=chroot",
+            "buildah",
+            "--storage-driver",
+            "vfs",
+            *storage_options,
+            *arguments,
+        ]
 
 
 @pytest.fixture
 def builder(tmp_path: Path) -> Builder:
-    """A builder that has the image."""
+    """A builder with the image."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         pytest.skip(f"needs root and {' and '.join(PROGRAMS)}; .ci/run installs them")
-    made = Builder(tmp_path)
-    base = made.storage / "base"
+    image_builder = Builder(tmp_path)
+    base = image_builder.storage / "base"
     packages = "--include=python3,python3-venv,ca-certificates"
     bootstrap = ["debootstrap", "--variant=minbase", packages, "bookworm", str(base)]
-    ran = subprocess.run(bootstrap, capture_output=True, text=True, timeout=400, check=False)
-    if ran.returncode != 0:
-        pytest.skip(f"no base image can be made here: {ran.stdout[-200:]}")
-    container = made.run("from", "scratch")
-    made.run("copy", "--quiet", container, str(base), "/")
-    made.run("commit", "--quiet", container, BASE)
-    tried = subprocess.run(
-        made.command("run", container, "--", "true"), capture_output=True, text=True, check=False
+    completed = subprocess.run(bootstrap, capture_output=True, text=True, timeout=400, check=False)
+    if completed.returncode != 0:
+        pytest.skip(f"the base image cannot be built: {completed.stdout[-200:]}")
+    container = image_builder.run("from", "scratch")
+    image_builder.run("copy", "--quiet", container, str(base), "/")
+    image_builder.run("commit", "--quiet", container, BASE)
+    trial = subprocess.run(
+        image_builder.command("run", container, "--", "true"), capture_output=True, text=True, check=False
     )
-    if tried.returncode != 0:
-        pytest.skip(f"no container can run here: {tried.stderr[-200:]}")
-    volumes = [f"--volume={path}:{path}:ro" for path in OF_THE_HOST if Path(path).exists()]
-    of_base = ["--build-arg", f"BASE={BASE}", "--format", "docker"]
-    made.run("build", *volumes, *of_base, "-t", IMAGE, "-f", str(ROOT / "Containerfile"), str(ROOT))
-    return made
+    if trial.returncode != 0:
+        pytest.skip(f"containers cannot run: {trial.stderr[-200:]}")
+    volumes = [f"--volume={path}:{path}:ro" for path in HOST_PATHS if Path(path).exists()]
+    base_options = ["--build-arg", f"BASE={BASE}", "--format", "docker"]
+    image_builder.run(
+        "build", *volumes, *base_options, "-t", IMAGE, "-f", str(ROOT / "Containerfile"), str(ROOT)
+    )
+    return image_builder
 
 
 @pytest.fixture
 def container(builder: Builder) -> Iterator[str]:
     """A container of the image."""
-    made = builder.run("from", IMAGE)
-    yield made
-    builder.run("rm", made)
+    name = builder.run("from", IMAGE)
+    yield name
+    builder.run("rm", name)
 
 
-def says_how_it_is_run(builder: Builder) -> None:
-    """As a user without rights, with a health check and a volume for the state."""
+def check_configuration(builder: Builder) -> None:
+    """The image runs as an unprivileged user, with a health check and a volume for the state."""
     config = builder.run(
         "inspect", "--type", "image", "--format",
         "{{.Docker.Config.User}} {{.Docker.Config.Entrypoint}} {{.Docker.Config.Cmd}} "
@@ -91,8 +101,8 @@ def says_how_it_is_run(builder: Builder) -> None:
     )
 
 
-def serves_and_keeps_its_state(builder: Builder, container: str) -> None:
-    """Reachable from other machines, healthy, and with its orders after a kill."""
+def check_state_survives_kill(builder: Builder, container: str) -> None:
+    """A container is reachable, healthy, and has its orders after a kill."""
     port = free_port()
     orders: list[str] = []
     for _ in range(2):
@@ -101,7 +111,7 @@ def serves_and_keeps_its_state(builder: Builder, container: str) -> None:
         with subprocess.Popen(builder.command(*serve), stdout=subprocess.PIPE) as serving:
             try:
                 assert serving.stdout is not None
-                assert serving.stdout.readline(), "it has ended"
+                assert serving.stdout.readline(), "the server has ended"
                 with closing(SandboxClient(f"http://127.0.0.1:{port}", "sandbox-key")) as client:
                     assert [item["id"] for item in client.orders()] == orders
                     orders.insert(0, trigger(client, "paid")["order"]["id"])
@@ -112,27 +122,27 @@ def serves_and_keeps_its_state(builder: Builder, container: str) -> None:
                 assert builder.run(*health, f"http://127.0.0.1:{port}").startswith("ok")
             finally:
                 ready = json.loads(builder.run("run", container, "--", "cat", "/state/ready.json"))
-                os.kill(ready["pid"], signal.SIGKILL)  # this isolation has no process ids of its own
+                os.kill(ready["pid"], signal.SIGKILL)  # containers share the process ids of the host
 
 
-def writes_only_the_state(builder: Builder, container: str) -> None:
-    """Not the program, nor anything of the system."""
+def check_writable_paths(builder: Builder, container: str) -> None:
+    """The user of the image can write only the state."""
     script = "id -u; for place in /opt/sandbox/bin /usr /etc /; do touch $place/x 2>&1 | wc -l; done; touch /state/x"
-    found = builder.run("run", container, "--", "sh", "-c", script)
-    assert found.split() == ["10001", "1", "1", "1", "1"]
+    output = builder.run("run", container, "--", "sh", "-c", script)
+    assert output.split() == ["10001", "1", "1", "1", "1"]
 
 
-def has_no_tests_and_no_tools(builder: Builder, container: str) -> None:
-    """Only what serves."""
-    found = builder.run("run", container, "--", "ls", "/opt/sandbox/bin")
-    assert "payment-sandbox" in found.split()
-    assert "pip" not in found.split()
+def check_contents(builder: Builder, container: str) -> None:
+    """The image has neither pip nor the source."""
+    programs = builder.run("run", container, "--", "ls", "/opt/sandbox/bin").split()
+    assert "payment-sandbox" in programs
+    assert "pip" not in programs
     assert builder.run("run", container, "--", "sh", "-c", "ls -d /source 2>/dev/null || echo none") == "none"
 
 
 def test_the_image(builder: Builder, container: str) -> None:
-    """One test, so that the image is built once."""
-    says_how_it_is_run(builder)
-    serves_and_keeps_its_state(builder, container)
-    writes_only_the_state(builder, container)
-    has_no_tests_and_no_tools(builder, container)
+    """The image works; a single test, so that it is built once."""
+    check_configuration(builder)
+    check_state_survives_kill(builder, container)
+    check_writable_paths(builder, container)
+    check_contents(builder, container)

@@ -1,4 +1,4 @@
-"""The single file: built as by ``make dist``, and run with every Python that is here."""
+"""The single file: built as by ``make dist``, and run with every installed Python."""
 
 import json
 import shutil
@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.dist import build, for_the_index
+from tests.dist import build, index_files
 from tests.support.documentation import environment
 
-pytestmark = pytest.mark.timeout(600)  # it fetches the packages of every platform
+pytestmark = pytest.mark.timeout(600)  # it downloads the packages of every platform
 
 DISTRIBUTIONS = {
     "payment_sandbox", "payment_sandbox_company", "payment_sandbox_verify", "pytest_payment_sandbox",
@@ -21,21 +21,21 @@ DISTRIBUTIONS = {
 
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
-    """The file."""
+    """The single file."""
     try:
         return build(tmp_path / "built", tmp_path / "wheels")[-1]
     except subprocess.CalledProcessError as failed:
         if "download" not in failed.cmd:
             pytest.fail(failed.stderr.decode()[-2000:])
-        pytest.skip(f"the packages of the single file cannot be fetched: {failed.stderr.decode()[-200:]}")
+        pytest.skip(f"the packages of the single file cannot be downloaded: {failed.stderr.decode()[-200:]}")
 
 
 def pythons() -> list[str]:
-    """The Pythons from 3.11 on that are on this machine."""
+    """Return the installed Pythons from 3.11 on."""
     candidates = [sys.executable, *(shutil.which(f"python3.{minor}") for minor in (11, 12, 13, 14))]
     versions = Path.home() / ".pyenv" / "versions"
     candidates += [str(path) for minor in (12, 13, 14) for path in versions.glob(f"3.{minor}.*/bin/python")]
-    return [found for found in dict.fromkeys(filter(None, candidates)) if _works(found)]
+    return [each for each in dict.fromkeys(filter(None, candidates)) if _works(each)]
 
 
 def _works(python: str) -> bool:
@@ -43,8 +43,8 @@ def _works(python: str) -> bool:
     return subprocess.run([python, "-c", check], capture_output=True, check=False, timeout=20).returncode == 0
 
 
-def serves_without_an_installation(python: str, single: Path, tmp_path: Path) -> None:
-    """With https, documentation and scenarios; nothing of this checkout is used."""
+def check_serving(python: str, single: Path, tmp_path: Path) -> None:
+    """The single file serves https, documentation and scenarios, without this checkout."""
     ready = tmp_path / "ready.json"
     options = ["serve", "--port", "0", "--tls", "--ready-file", str(ready), "--scenario", "second-try-works"]
     variables = environment(SHIV_ROOT=str(tmp_path / "shiv"), XDG_STATE_HOME=str(tmp_path / "state"))
@@ -52,32 +52,33 @@ def serves_without_an_installation(python: str, single: Path, tmp_path: Path) ->
     with subprocess.Popen(command, env=variables, cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline(), "it has ended"
-            said = json.loads(ready.read_text())
-            page = requests.get(f"{said['url']}/docs/https/", verify=said["ca_file"], timeout=10)
+            assert process.stdout.readline(), "the server has ended"
+            addresses = json.loads(ready.read_text())
+            page = requests.get(f"{addresses['url']}/docs/https/", verify=addresses["ca_file"], timeout=10)
             assert "<h1" in page.text
             rules = requests.get(
-                f"{said['listening']}/control/fidelity/", auth=("sandbox-key", ""), timeout=10
+                f"{addresses['listening']}/control/fidelity/", auth=("sandbox-key", ""), timeout=10
             )
             assert all(rule["tests"] for rule in rules.json()["items"])
         finally:
             process.terminate()
 
 
-def is_small_and_runs_by_itself(single: Path) -> None:
-    """One file to copy; the system runs it with any python3."""
+def check_file(single: Path) -> None:
+    """The single file is small and executable with any python3."""
     assert single.read_bytes().startswith(b"#!/usr/bin/env python3\n")
     assert single.stat().st_mode & 0o100
     assert single.stat().st_size < 40_000_000
 
 
 def test_the_single_file(single: Path, tmp_path: Path) -> None:
-    """One test, so that the file is built once."""
-    listed = for_the_index(sorted(single.parent.iterdir()))
-    assert {path.name.partition("-")[0] for path in listed} == DISTRIBUTIONS  # none of npm or Composer
-    assert len(listed) == 2 * len(DISTRIBUTIONS)
-    is_small_and_runs_by_itself(single)
+    """The single file works; a single test, so that it is built once."""
+    files = index_files(sorted(single.parent.iterdir()))
+    # without the packages for npm and Composer
+    assert {path.name.partition("-")[0] for path in files} == DISTRIBUTIONS
+    assert len(files) == 2 * len(DISTRIBUTIONS)
+    check_file(single)
     for number, python in enumerate(pythons()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        serves_without_an_installation(python, single, folder)
+        check_serving(python, single, folder)

@@ -1,4 +1,4 @@
-"""A shop in PHP that writes ``https://`` before ``payment_url``, as many plugins do."""
+"""A shop in PHP that prefixes ``payment_url`` with ``https://``, like many plugins."""
 
 import json
 import os
@@ -26,10 +26,10 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts programs, each of which says on its first line that it listens, and ends them."""
-    with ExitStack() as started:
+    """Start programs, wait for the first line of their output, and stop them after the test."""
+    with ExitStack() as stack:
 
-        def begin(*program: str, **environment: str) -> subprocess.Popen[bytes]:
+        def start_program(*program: str, **environment: str) -> subprocess.Popen[bytes]:
             process = subprocess.Popen(
                 program,
                 env={**os.environ, **environment},
@@ -38,17 +38,17 @@ def start() -> Iterator[Start]:
                 stderr=subprocess.STDOUT,
             )
             assert process.stdout is not None
-            started.callback(process.stdout.close)
-            started.callback(process.wait)
-            started.callback(os.killpg, process.pid, signal.SIGKILL)  # with its workers
-            assert process.stdout.readline(), "it has ended"
+            stack.callback(process.stdout.close)
+            stack.callback(process.wait)
+            stack.callback(os.killpg, process.pid, signal.SIGKILL)  # including its workers
+            assert process.stdout.readline(), "the program has ended"
             return process
 
-        yield begin
+        yield start_program
 
 
 def trust(ca_file: str, home: Path) -> None:
-    """Put an authority among those that Chromium trusts, as the page about https says."""
+    """Let Chromium trust a certificate authority, as the page about https explains."""
     database = home / ".pki" / "nssdb"
     database.mkdir(parents=True)
     options = ["-d", f"sql:{database}"]
@@ -59,23 +59,23 @@ def trust(ca_file: str, home: Path) -> None:
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: bool) -> None:
-    """Over https with the certificate trusted; without it, the browser refuses the page."""
+    """A customer pays over https with a trusted certificate; without it, Chromium refuses the page."""
     missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
     if missing or not any(map(shutil.which, NAMES)):
-        pytest.skip(f"not installed here: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+        pytest.skip(f"not installed: {', '.join(missing) or 'chromium'}; .ci/run installs it")
     ready, port = tmp_path / "ready.json", free_port()
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     webhook_url = f"http://127.0.0.1:{port}/webhook.php"
     options = ["--port", "0", "--tls", "--ready-file", str(ready), "--webhook-url", webhook_url]
     start(*command("serve", *options), **state)
-    said = json.loads(ready.read_text())
-    shop = {"SANDBOX_URL": said["listening"], "SANDBOX_API_KEY": "sandbox-key", "SCHEME": "https"}
+    addresses = json.loads(ready.read_text())
+    shop = {"SANDBOX_URL": addresses["listening"], "SANDBOX_API_KEY": "sandbox-key", "SCHEME": "https"}
     start("php", "-S", f"127.0.0.1:{port}", "-t", str(SHOP), **shop, PHP_CLI_SERVER_WORKERS="4")
     home = tmp_path / "home"
     home.mkdir()
     if is_trusted:
-        trust(said["ca_file"], home)
-    bought = subprocess.run(
+        trust(addresses["ca_file"], home)
+    purchase = subprocess.run(
         [sys.executable, "-m", "tests.containers.customer", f"http://127.0.0.1:{port}/"],
         cwd=ROOT,
         env={**os.environ, "HOME": str(home)},
@@ -84,16 +84,16 @@ def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: b
         timeout=120,
         check=False,
     )
-    sandbox = SandboxClient(said["listening"], "sandbox-key")
+    sandbox = SandboxClient(addresses["listening"], "sandbox-key")
     (order,) = sandbox.orders()
     sandbox.close()
     if is_trusted:
-        assert bought.stdout.splitlines() == [
-            said["url"],
+        assert purchase.stdout.splitlines() == [
+            addresses["url"],
             "Order completed",
             "The webhook said: completed",
-        ], bought.stderr[-2000:]
+        ], purchase.stderr[-2000:]
         assert (order["status"], order["webhooks"]["failed"]) == ("completed", 0)
     else:
-        assert "the browser refuses the payment page" in bought.stderr
+        assert "the browser refuses the payment page" in purchase.stderr
         assert order["status"] == "new"

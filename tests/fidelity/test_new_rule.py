@@ -1,4 +1,4 @@
-"""A new rule or assumption is a line of the ledger and a marked test; what is missing is named."""
+"""A new rule or assumption needs a line of the ledger and a marked test; a missing test is reported."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ UNPROVEN = {
     f"{FILE}::test_every_rule_that_a_call_can_show_is_proven",
     f"{FILE}::test_make_rules_says_how_many_are_proven",
 }
-SHOWN = """
+SERVED_PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
@@ -42,39 +42,39 @@ print("shown")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> ChangedCheckout:
-    """A copy, whose tests of the ledger do not run this one again."""
-    made = ChangedCheckout(tmp_path)
-    (made.root / "tests" / "fidelity" / Path(__file__).name).unlink()
-    return made
+    """A copy of the checkout without this module, so that it does not run recursively."""
+    changed = ChangedCheckout(tmp_path)
+    (changed.root / "tests" / "fidelity" / Path(__file__).name).unlink()
+    return changed
 
 
-def proven(checkout: ChangedCheckout, rule: str) -> None:
-    """With a marked test, every test is content, and people find the rule."""
+def check_marked_test(checkout: ChangedCheckout, rule: str) -> None:
+    """Add a marked test, and check that the tests pass and the rule is served and documented."""
     checkout.add("tests/fidelity/test_invoices.py", MARKED.format(mark="pytest.mark.rule", rule=rule))
     assert checkout.failing(*TESTS) == set()
-    assert checkout.run(SHOWN.replace("RULE", rule)) == "shown\n"
+    assert checkout.run(SERVED_PROGRAM.replace("RULE", rule)) == "shown\n"
 
 
 @pytest.mark.prove
-def test_a_rule_without_a_marked_test_is_named(checkout: ChangedCheckout) -> None:
-    """By the tests of the ledger and by ``make rules``, also if only a page can show it."""
+def test_a_rule_without_a_marked_test_is_reported(checkout: ChangedCheckout) -> None:
+    """The tests of the ledger and ``make rules`` report a rule without a marked test."""
     checkout.package.append("fidelity/rules.tsv", RULE)
     assert checkout.failing(*TESTS) == UNPROVEN
-    assert "\nORD-99   invoice_number: optional" in "\n" + checkout.run(LIST)
-    proven(checkout, "ORD-99")
+    assert "\nORD-99   invoice_number: optional" in "\n" + checkout.run(LIST_PROGRAM)
+    check_marked_test(checkout, "ORD-99")
 
 
 @pytest.mark.prove
 def test_a_rule_that_only_a_page_can_show_needs_a_test_too(checkout: ChangedCheckout) -> None:
-    """``make rules`` says that only a page can show it."""
+    """``make rules`` reports an unproven rule that only a page can show."""
     checkout.package.append("fidelity/rules.tsv", PAGE_RULE)
     assert checkout.failing(*TESTS) == {f"{FILE}::test_make_rules_says_how_many_are_proven"}
-    assert "digits  (only a page can show it)\n" in checkout.run(LIST)
+    assert "digits  (only a page can show it)\n" in checkout.run(LIST_PROGRAM)
 
 
 @pytest.mark.prove
-def test_an_assumption_without_a_marked_test_is_named(checkout: ChangedCheckout) -> None:
-    """By the tests of the ledger; its number is the next one."""
+def test_an_assumption_without_a_marked_test_is_reported(checkout: ChangedCheckout) -> None:
+    """The tests of the ledger report an assumption without a marked test."""
     table = checkout.package.root / "fidelity" / "assumptions.tsv"
     number = f"A{len(table.read_text().splitlines()):02d}"
     checkout.package.append("fidelity/assumptions.tsv", ASSUMPTION.format(number=number))
@@ -82,14 +82,14 @@ def test_an_assumption_without_a_marked_test_is_named(checkout: ChangedCheckout)
         f"{FILE}::test_every_assumption_has_a_test",
         f"{FILE}::test_rules_and_assumptions_are_served",
     }
-    proven(checkout, number)
+    check_marked_test(checkout, number)
 
 
 @pytest.mark.prove
-def test_a_mark_of_a_rule_that_is_not_in_the_ledger_is_named(checkout: ChangedCheckout) -> None:
-    """A typing error proves nothing."""
+def test_a_mark_of_an_unknown_rule_is_reported(checkout: ChangedCheckout) -> None:
+    """The tests of the ledger report a mark with an unknown rule."""
     checkout.add("tests/fidelity/test_invoices.py", MARKED.format(mark="pytest.mark.rule", rule="ORD-98"))
     assert checkout.failing(*TESTS) == {f"{FILE}::test_every_marker_names_a_rule_of_the_ledger"}
 
 
-LIST = "import runpy\ntry:\n    runpy.run_module('tests.rules', run_name='__main__')\nexcept SystemExit:\n    pass\n"
+LIST_PROGRAM = "import runpy\ntry:\n    runpy.run_module('tests.rules', run_name='__main__')\nexcept SystemExit:\n    pass\n"

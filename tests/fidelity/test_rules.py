@@ -1,4 +1,4 @@
-"""The ledger and the markers agree."""
+"""The ledger agrees with the markers of the tests."""
 
 import subprocess
 import sys
@@ -11,13 +11,13 @@ from tests.proofs import read_proofs, table
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
-    """A marker with a typing error proves nothing."""
+    """Every marker names a rule or an assumption of the ledger."""
     known = {rule["id"] for rule in rules()} | {assumption["id"] for assumption in assumptions()}
     assert [(rule, test) for rule, test in read_proofs(TESTS_FOLDER) if rule not in known] == []
 
 
-def test_the_proofs_are_tests_that_there_are() -> None:
-    """As pytest names them."""
+def test_the_proofs_are_existing_tests() -> None:
+    """The proofs of the ledger name existing tests."""
     named = {test for rule in rules() for test in rule["tests"]}
     assert len(named) > 200
     for test in named:
@@ -25,8 +25,8 @@ def test_the_proofs_are_tests_that_there_are() -> None:
         assert f"def {function}(" in (TESTS_FOLDER.parent / path).read_text(encoding="utf-8"), test
 
 
-def test_marks_are_found_and_written(tmp_path: Path) -> None:
-    """As the wheel carries them."""
+def test_marks_are_read_and_formatted(tmp_path: Path) -> None:
+    """Marks are read from the tests, and formatted as the table in the wheel."""
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "test_x.py").write_text(
@@ -37,30 +37,30 @@ def test_marks_are_found_and_written(tmp_path: Path) -> None:
 
 
 def test_make_rules_says_how_many_are_proven() -> None:
-    """All that a call can show."""
-    ran = subprocess.run(
+    """``make rules`` reports all rules as proven."""
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.rules"],
         cwd=TESTS_FOLDER.parent,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert ran.stdout.endswith(f"{len(rules())} of {len(rules())} rules are proven.\n")
+    assert completed.stdout.endswith(f"{len(rules())} of {len(rules())} rules are proven.\n")
 
 
 def test_every_rule_that_a_call_can_show_is_proven() -> None:
-    """Only rules that a page must show may lack a test."""
+    """Every rule that a call can show has a test."""
     assert [rule["id"] for rule in rules() if rule["shown_by"] == "call" and not rule["tests"]] == []
 
 
 def test_every_assumption_has_a_test() -> None:
-    """Where the specification is silent, a test says what the sandbox does."""
+    """Every assumption has a test of the sandbox's behaviour."""
     assert [assumption["id"] for assumption in assumptions() if not assumption["tests"]] == []
 
 
 @pytest.mark.rule("SET-70")
 def test_rules_and_assumptions_are_served(sandbox) -> None:  # type: ignore[no-untyped-def]
-    """Whoever wonders why the sandbox does a thing finds the rule, its source and its proof."""
+    """The control API serves rules and assumptions with their sources and tests."""
     served = sandbox.get("/control/fidelity/").json()
     rule = next(item for item in served["items"] if item["id"] == "CAP-04")
     assert rule["source"] == "spec"

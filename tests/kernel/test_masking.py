@@ -1,4 +1,4 @@
-"""Card numbers and CVCs are masked however they are written; what only looks like one stays."""
+"""Card numbers and CVCs are masked in every notation; similar texts stay."""
 
 import gc
 import json
@@ -14,21 +14,21 @@ import pytest
 from payment_sandbox.kernel.masking import mask
 
 GROUPS = ("4012", "8888", "8888", "1881")
-SHORT = "501800000009"  # a card with twelve digits
+SHORT = "501800000009"  # a card number with twelve digits
 WIDE = "".join(chr(ord("０") + int(digit)) for digit in "".join(GROUPS))
-JOINTS = (
+SEPARATORS = (
     " ", "-", ", ", ",", " - ", "\u00a0", "\u2009", "\u202f", "\u200b", "\u2060", "\u00ad", "\u2013", "\u2212",
     "\n", "\r\n", "\r\n\r\n", "\t", "\v", "\f", "\x1f", "\x7f", "\x85", "\u2028", "\u3000", "\u202e", "\u2066",
     "\u0336", "\ufe0f\u20e3", "\u200b" * 40, " \u200d\n\u202e ", "\x1b", "      ",
 )  # fmt: skip
 ORDER_ID = "41111111-1111-4111-8111-111111111111"
-HIDING = ("Cc", "Cf", "Zl", "Zp", "Zs")
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Zl", "Zp", "Zs")
 
 
-@pytest.mark.parametrize("joint", JOINTS, ids=ascii)
-def test_groups_of_a_card_number_are_masked(joint: str) -> None:
-    """As text, and as JSON escapes it."""
-    number = joint.join(GROUPS)
+@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
+def test_groups_of_a_card_number_are_masked(separator: str) -> None:
+    """Groups of a card number are masked with every separator, as text, JSON, URL and XML."""
+    number = separator.join(GROUPS)
     entities = "".join(f"&#{ord(letter)};" if not letter.isalnum() else letter for letter in number)
     for text in (
         f"card {number}.",
@@ -43,46 +43,53 @@ def test_groups_of_a_card_number_are_masked(joint: str) -> None:
         assert "8888" not in mask(text), text
 
 
-def test_every_character_that_hides_is_known() -> None:
-    """White space, control, format and separator characters, between all digits, as text and in JSON."""
+def test_hidden_characters_between_digits_are_ignored() -> None:
+    """Card numbers with any whitespace, control, format or separator character between digits are masked."""
     for code in range(sys.maxunicode + 1):
         letter = chr(code)
-        if unicodedata.category(letter) in HIDING:
+        if unicodedata.category(letter) in HIDDEN_CATEGORIES:
             number = letter.join("4012888888881881")
             assert mask(f"card {number}") == "card 0", hex(code)
             assert json.loads(mask(json.dumps({"a": number}))) == {"a": "0"}, hex(code)
 
 
-@pytest.mark.parametrize("joint", [chr(code) for code in range(128) if not chr(code).isalnum()], ids=ascii)
-def test_a_quick_look_at_ascii_text_misses_no_number(joint: str) -> None:
-    """What is masked between letters of another script, where there is no quick look, is masked without them."""
-    number = joint.join(GROUPS)
+@pytest.mark.parametrize(
+    "separator", [chr(code) for code in range(128) if not chr(code).isalnum()], ids=ascii
+)
+def test_the_fast_check_of_ascii_text_misses_no_number(separator: str) -> None:
+    """The fast check of ASCII text finds the same numbers as the full check of other text."""
+    number = separator.join(GROUPS)
     assert mask(f"{number} x").removesuffix(" x") == mask(f"{number} \u00e9").removesuffix(" \u00e9")
 
 
 @pytest.mark.parametrize("key", ["sandbox-key", "9f1c-4-Zq", "k" * 90])
 def test_an_api_key_is_masked(key: str) -> None:
-    """As it is, hidden, escaped, and in a copy of the header that signs in."""
-    basic = b64encode(f"{key}:password".encode()).decode()
+    """An API key is masked as plain text, with hidden characters, escaped, and in a Basic header."""
+    credentials = b64encode(f"{key}:password".encode()).decode()
     hidden = "\u200b".join(key)
-    for text in (f"key {key}!", json.dumps({hidden: hidden}), quote(f"?key={hidden}"), f"Basic {basic}"):
+    for text in (
+        f"key {key}!",
+        json.dumps({hidden: hidden}),
+        quote(f"?key={hidden}"),
+        f"Basic {credentials}",
+    ):
         masked = mask(text, key)
         assert key not in masked.replace("\u200b", "").replace("\\u200b", "")
-        assert basic not in masked
+        assert credentials not in masked
         assert "***" in masked
     for text in ("Basic information", "basic: 12345", "Basic SGVsbG8=", "BASIC zzzzz"):
         assert mask(text, key) == text
 
 
 def test_an_api_key_with_a_card_number_in_it_is_masked_whole() -> None:
-    """Keys are random, so one in some hundreds has enough digits in a row."""
+    """A key that contains a card number is masked as a whole."""
     number = "".join(GROUPS)
     for key in (f"ab{number}cdefabcdef1234", f"{number}abcdefabcdefabcd", f"abcdefabcdefabcd{number}"):
         assert mask(f"key {key}!", key) == "key ***!"
 
 
-def test_what_is_escaped_beside_a_card_number_can_still_be_written() -> None:
-    """Half of an emoji is no text, and a line feed would end the JSON string."""
+def test_masked_json_stays_valid() -> None:
+    """Masked JSON stays valid, also with escaped emoji and line feeds beside the number."""
     body = json.dumps({"a": f"{''.join(GROUPS)} \N{GRINNING FACE}\n"})
     masked = mask(body)
     assert "1881" not in masked
@@ -91,7 +98,7 @@ def test_what_is_escaped_beside_a_card_number_can_still_be_written() -> None:
 
 @pytest.mark.parametrize("number", [SHORT, WIDE], ids=ascii)
 def test_other_card_numbers_are_masked(number: str) -> None:
-    """With twelve digits, and with digits of full width."""
+    """Numbers with twelve digits, and with full-width digits, are masked."""
     assert number[-4:] not in mask(f"card {number}")
     escaped = json.dumps(number)
     assert mask(escaped) != escaped
@@ -126,8 +133,8 @@ def test_other_card_numbers_are_masked(number: str) -> None:
         "numbers of orders",
     ],
 )
-def test_what_is_no_card_number_stays(text: str) -> None:
-    """Numbers of orders, times and lists."""
+def test_other_texts_stay(text: str) -> None:
+    """Order numbers, times, lists and similar texts are not masked."""
     assert mask(text) == text
 
 
@@ -141,17 +148,17 @@ def test_what_is_no_card_number_stays(text: str) -> None:
     ids=["an object in an object", "lists", "many"],
 )
 def test_a_cvc_is_masked_up_to_its_last_bracket(value: object) -> None:
-    """And what comes after it stays."""
+    """A structured CVC is masked up to its closing bracket; later text stays."""
     text = mask(json.dumps({"cvc": value, "amount": 777}))
     assert "123" not in text
     assert '"amount": 777' in text
 
 
-def test_brackets_that_never_close_take_little_time() -> None:
-    """However often the name comes."""
-    begun = thread_time()
+def test_unclosed_brackets_take_little_time() -> None:
+    """Many unclosed brackets after a CVC key take little time."""
+    started = thread_time()
     assert "123" not in mask('{"cvc": [123' * 20_000)
-    assert thread_time() - begun < 2
+    assert thread_time() - started < 2
 
 
 @pytest.mark.parametrize(
@@ -171,22 +178,22 @@ def test_brackets_that_never_close_take_little_time() -> None:
     ids=lambda text: ascii(text[:8]),
 )
 def test_long_texts_take_time_in_proportion(text: str) -> None:
-    """Twice as long takes about twice as long; nothing takes seconds."""
-    half_seconds, seconds = _seconds(text[: len(text) // 2]), _seconds(text)
+    """The time of masking is proportional to the length of the text."""
+    half_seconds, seconds = _masking_seconds(text[: len(text) // 2]), _masking_seconds(text)
     assert seconds < 4
     assert seconds < 3 * half_seconds + 0.2
 
 
-def _seconds(text: str) -> float:
-    """The processor time that masking takes, without what collecting the garbage of other tests takes."""
-    taken = []
+def _masking_seconds(text: str) -> float:
+    """Return the processor time of masking, without garbage collection."""
+    durations = []
     gc.disable()
     for _ in range(3):
-        begun = thread_time()
+        started = thread_time()
         mask(text, "sandbox-key")
-        taken.append(thread_time() - begun)
+        durations.append(thread_time() - started)
     gc.enable()
-    return min(taken)
+    return min(durations)
 
 
 @pytest.mark.parametrize(
@@ -202,5 +209,5 @@ def _seconds(text: str) -> float:
     ],
 )
 def test_paths_of_words_and_identifiers_stay(path: str, masked: str | None) -> None:
-    """Also the identifier of an order with many digits; what is called a code does not."""
+    """Paths of words and identifiers stay; card numbers, keys and values after the name of a code do not."""
     assert mask(path, "key-of-shop") == (masked or path)

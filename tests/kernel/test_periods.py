@@ -26,13 +26,13 @@ MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 
     ],
 )
 def test_a_period_ends_where_the_calendar_says(spelling: str, start: str, end: str) -> None:
-    """Last days of months and leap days included."""
-    begun = datetime.fromisoformat(start).replace(tzinfo=UTC)
-    assert Period.parse(spelling).after(begun) == datetime.fromisoformat(end).replace(tzinfo=UTC)
+    """A period ends according to the calendar, with last days of months and leap days."""
+    start_time = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    assert Period.parse(spelling).after(start_time) == datetime.fromisoformat(end).replace(tzinfo=UTC)
 
 
 def test_fractions_of_a_second_count() -> None:
-    """With a point or a comma."""
+    """Fractions of a second may have a point or a comma."""
     assert Period.parse("PT0.25S").extra == Period.parse("PT0,25S").extra == timedelta(milliseconds=250)
 
 
@@ -41,10 +41,10 @@ def test_fractions_of_a_second_count() -> None:
     MOMENTS,
     st.integers(0, 500),
 )
-def test_the_last_of_many_periods_is_found_as_if_each_had_passed(
+def test_the_last_of_many_periods_equals_repeated_addition(
     spelling: str, moment: datetime, count: int
 ) -> None:
-    """After the 31st of January and the 28th of February comes the 28th of March."""
+    """``last_up_to`` agrees with repeated addition, also over months of different lengths."""
     period, last = Period.parse(spelling), moment
     for _ in range(count):
         last = period.after(last)
@@ -54,8 +54,8 @@ def test_the_last_of_many_periods_is_found_as_if_each_had_passed(
 
 
 @pytest.mark.parametrize("spelling", ["PT1H", "P1M", "P9000Y"])
-def test_no_period_ends_at_the_end_of_the_calendar(spelling: str) -> None:
-    """What would come after it does not count."""
+def test_the_last_period_is_within_the_calendar(spelling: str) -> None:
+    """The last period ends before the end of the calendar."""
     period, moment = Period.parse(spelling), datetime(9999, 12, 31, 22, 30, tzinfo=UTC)
     last = moment + timedelta(hours=1) if spelling == "PT1H" else moment
     assert period.last_up_to(LAST_MOMENT, moment) == last
@@ -71,7 +71,7 @@ def test_no_period_ends_at_the_end_of_the_calendar(spelling: str) -> None:
     ],
 )
 def test_the_last_number_may_have_a_fraction(spelling: str, rest: timedelta) -> None:
-    """As ISO 8601 has it; of months and years nobody knows how long it would be."""
+    """The last number may have a fraction, as in ISO 8601, except for months and years."""
     assert Period.parse(spelling).extra == rest
 
 
@@ -82,17 +82,17 @@ def test_the_last_number_may_have_a_fraction(spelling: str, rest: timedelta) -> 
         *("P1.5Y", "P1.5M", "P1.5DT1H", "PT1.5H30M", "P.5D", "P1.D"),
     ],
 )
-def test_what_is_no_period_is_refused(text: str) -> None:
-    """Signs, missing units and wrong orders among it."""
+def test_other_texts_are_refused(text: str) -> None:
+    """Signs, missing units and a wrong order of units are refused."""
     with pytest.raises(PeriodError):
         Period.parse(text)
 
 
 @given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), MOMENTS)
-def test_any_period_keeps_its_spelling_and_never_leads_back(
+def test_any_period_keeps_its_spelling_and_moves_forward(
     years: int, days: int, hours: int, moment: datetime
 ) -> None:
-    """However long, it ends at the calendar's end at the latest."""
+    """A period keeps its spelling, and ends between its start and the end of the calendar."""
     spelling = f"P{years}Y{days}DT{hours}H"
     period = Period.parse(spelling)
     assert str(period) == spelling

@@ -1,4 +1,4 @@
-"""One copy of what many records have in common."""
+"""Equal values of many records are shared."""
 
 import json
 from typing import Any
@@ -23,24 +23,24 @@ VALUES = [
 ]
 
 
-def fresh(value: Any) -> Any:
-    """An equal value that has no object in common with it."""
+def copy_of(value: Any) -> Any:
+    """Return a deep copy of a value."""
     return json.loads(json.dumps(value))
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
-def test_what_is_shared_is_written_as_it_was(value: Any) -> None:
-    """Also where Python calls two values equal that JSON writes differently."""
+def test_a_shared_value_has_the_same_json(value: Any) -> None:
+    """A shared value has the same JSON, also if it equals a value with different JSON, such as 1 and True."""
     shared = SharedValues()
     for other in VALUES:
-        shared.share(fresh(other))
-    assert json.dumps(shared.share(fresh(value))) == json.dumps(value)
+        shared.share(copy_of(other))
+    assert json.dumps(shared.share(copy_of(value))) == json.dumps(value)
 
 
-def test_texts_names_and_objects_of_texts_are_there_once() -> None:
-    """Wherever they stand."""
+def test_strings_names_and_objects_of_strings_are_shared() -> None:
+    """Equal strings, names and objects of strings are one object."""
     shared = SharedValues()
-    first, second = (shared.share(fresh({"customer": {"name": "Jan"}, "n": [1, "Jan"]})) for _ in range(2))
+    first, second = (shared.share(copy_of({"customer": {"name": "Jan"}, "n": [1, "Jan"]})) for _ in range(2))
     assert first is not second
     assert first["customer"] is second["customer"]
     assert first["n"][1] is second["customer"]["name"]
@@ -48,8 +48,8 @@ def test_texts_names_and_objects_of_texts_are_there_once() -> None:
     assert shared.share({}) is EMPTY_MAPPING
 
 
-def test_not_everything_is_remembered() -> None:
-    """Long texts never, and others until there are many."""
+def test_the_cache_is_limited() -> None:
+    """Long strings are not cached, and the cache has a maximum size."""
     shared = SharedValues()
     assert shared.share("x" * (LENGTH_MAX + 1)) == "x" * (LENGTH_MAX + 1)
     assert not shared._known

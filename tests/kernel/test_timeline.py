@@ -1,4 +1,4 @@
-"""A timeline goes from event to event, and never back."""
+"""A timeline moves from event to event, and never back."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -10,47 +10,47 @@ from payment_sandbox.kernel.timeline import Timeline
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def at(minutes: int) -> datetime:
-    """Some minutes after the start."""
+def after_start(minutes: int) -> datetime:
+    """Return the time some minutes after the start."""
     return START + timedelta(minutes=minutes)
 
 
 @given(st.lists(st.integers(-5, 20)), st.integers(-5, 25))
-def test_items_come_by_their_time_and_ties_as_put_down(minutes: list[int], until: int) -> None:
-    """Exactly those that are due come out; the clock shows the time of each, never an earlier one."""
+def test_items_are_returned_by_time_and_order_of_scheduling(minutes: list[int], until: int) -> None:
+    """Due items are returned by time, ties in the order of scheduling, and the clock moves to each."""
     timeline: Timeline[tuple[int, int]] = Timeline(START)
     for index, minute in enumerate(minutes):
-        timeline.schedule(at(minute), (minute, index))
-    shown = [due.item for due in timeline]
-    came = []
-    while (due := timeline.head()) is not None and due.at <= at(until):
+        timeline.schedule(after_start(minute), (minute, index))
+    scheduled = [due.item for due in timeline]
+    returned = []
+    while (due := timeline.head()) is not None and due.at <= after_start(until):
         assert next(timeline.in_order()) == due
         timeline.move_to(due.at)
         timeline.remove([due.sequence])
-        came.append(due.item)
+        returned.append(due.item)
         assert timeline.now == max(START, due.at)
     expected = sorted((minute, index) for index, minute in enumerate(minutes))
-    assert shown == expected
-    assert sorted(due.item for due in timeline.in_order()) == expected[len(came) :]
-    assert came == [item for item in expected if item[0] <= until]
-    assert len(timeline) == len(minutes) - len(came)
+    assert scheduled == expected
+    assert sorted(due.item for due in timeline.in_order()) == expected[len(returned) :]
+    assert returned == [item for item in expected if item[0] <= until]
+    assert len(timeline) == len(minutes) - len(returned)
 
 
 def test_time_never_goes_back() -> None:
-    """A moment that has passed changes nothing."""
+    """A move to an earlier time has no effect."""
     timeline: Timeline[str] = Timeline(START)
-    timeline.move_to(at(5))
-    timeline.move_to(at(3))
-    assert timeline.now == at(5)
+    timeline.move_to(after_start(5))
+    timeline.move_to(after_start(3))
+    assert timeline.now == after_start(5)
 
 
 @given(st.lists(st.integers(0, 9)), st.sets(st.integers(1, 12)))
-def test_what_is_removed_is_gone_and_the_rest_keeps_its_order(minutes: list[int], gone: set[int]) -> None:
-    """Wherever on the agenda it was; time does not move."""
+def test_removal_keeps_the_order_of_other_items(minutes: list[int], removed: set[int]) -> None:
+    """Removed items are gone, the others keep their order, and time does not move."""
     timeline: Timeline[int] = Timeline(START)
     for minute in minutes:
-        timeline.schedule(at(minute), minute)
-    left = [due for due in timeline if due.sequence not in gone]
-    timeline.remove(gone)
-    assert list(timeline) == list(timeline.in_order()) == left
+        timeline.schedule(after_start(minute), minute)
+    remaining = [due for due in timeline if due.sequence not in removed]
+    timeline.remove(removed)
+    assert list(timeline) == list(timeline.in_order()) == remaining
     assert timeline.now == START

@@ -1,4 +1,4 @@
-"""Every method as a table: what begins, what a visit does, how it ends."""
+"""Tables of all methods: the steps at the start of an attempt, and at its end."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,22 +15,22 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def terms(is_test: bool = True) -> Terms:
-    """A project without features and vault."""
+    """Return the terms of a project without features and vault."""
     return Terms(NOW, is_test, frozenset(), lambda token: None, Ids(1))
 
 
-def attempt(method: str, status: str = "new", **more: Any) -> Transaction:
-    """An attempt in some state."""
+def attempt(method: str, status: str = "new", **changes: Any) -> Transaction:
+    """Return an attempt with a status."""
     fields: dict[str, Any] = {
         "id": "t", "method": method, "payment_method": method, "amount_cents": 1000, "created": NOW,
         "modified": NOW, "expiration_period": "PT30M", "expires_at": NOW + timedelta(minutes=30), "brand": "x",
         "asked": {"issuer_id": "SBXANL2A"}, "status": status,
     }  # fmt: skip
-    return Transaction(**{**fields, **more})
+    return Transaction(**{**fields, **changes})
 
 
-def told(steps: Any) -> str:
-    """Moves and plans as words."""
+def describe(steps: Any) -> str:
+    """Describe moves and scheduled actions in words."""
 
     def word(step: Step) -> str:
         if isinstance(step, Move):
@@ -42,7 +42,7 @@ def told(steps: Any) -> str:
     return ", ".join(filter(None, map(word, steps)))
 
 
-BEGIN = """
+FIRST_STEPS = """
 credit-card      |                                          |
 credit-card      | customer=pays after=PT1M                 | customer pay after PT1M
 credit-card      | customer=waits                           |
@@ -62,17 +62,17 @@ invoice-later-b  | screening=declined                       | decline
 """
 
 
-@pytest.mark.parametrize("row", BEGIN.strip().splitlines())
-def test_what_begins(row: str) -> None:
-    """By method and planned outcome."""
+@pytest.mark.parametrize("row", FIRST_STEPS.strip().splitlines())
+def test_the_first_steps(row: str) -> None:
+    """The first steps depend on the method and the planned outcome."""
     method, plan, expected = (part.strip() for part in row.split("|"))
-    begun = METHODS_BY_NAME[method].begin(
+    steps = METHODS_BY_NAME[method].begin(
         attempt(method, plan=dict(item.split("=") for item in plan.split())), terms()
     )
-    assert told(begun) == expected
+    assert describe(steps) == expected
 
 
-FINISH = """
+LAST_STEPS = """
 credit-card      | processing | customer pay      |           | pay
 credit-card      | processing | customer pay      | manual    | authorize
 credit-card      | new        | customer fail     |           | fail
@@ -86,19 +86,19 @@ bank-redirect-nl | processing | customer fail     |           | fail
 """
 
 
-@pytest.mark.parametrize("row", FINISH.strip().splitlines())
-def test_how_it_ends(row: str) -> None:
-    """By method, state, action and capture mode; each action is one of those it says are possible."""
+@pytest.mark.parametrize("row", LAST_STEPS.strip().splitlines())
+def test_the_last_steps(row: str) -> None:
+    """The last steps depend on the method, status, action and capture mode; each action is allowed."""
     method, status, action, mode, expected = (part.strip() for part in row.split("|"))
-    started = attempt(method, status, capture_mode=mode or None)
+    transaction = attempt(method, status, capture_mode=mode or None)
     actor, name = action.split()
-    assert action in METHODS_BY_NAME[method].actions(started, terms())
-    assert told(METHODS_BY_NAME[method].finish(started, Action(actor, name), terms())) == expected
+    assert action in METHODS_BY_NAME[method].actions(transaction, terms())
+    assert describe(METHODS_BY_NAME[method].finish(transaction, Action(actor, name), terms())) == expected
 
 
 @pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
-def test_what_is_over_allows_nothing(method: str) -> None:
-    """But for the money that a live transfer can still get."""
+def test_a_finished_attempt_allows_no_action(method: str) -> None:
+    """A finished attempt allows no action, except the credit of an expired live transfer."""
     for status in ("completed", "cancelled", "error", "accepted", "expired"):
         assert list(METHODS_BY_NAME[method].actions(attempt(method, status), terms())) == []
     assert list(
@@ -106,10 +106,10 @@ def test_what_is_over_allows_nothing(method: str) -> None:
     ) == ["bank credit"]
 
 
-def test_money_back_is_played_by_the_refund_process() -> None:
-    """Whichever method it goes back by."""
-    going_back = attempt("wallet-qr", "processing", credit_debit="debit")
-    assert list(behaviour_of(going_back).actions(going_back, terms())) == [
+def test_refunds_have_the_actions_of_the_processor() -> None:
+    """Refunds of all methods have the actions of the processor."""
+    refund = attempt("wallet-qr", "processing", credit_debit="debit")
+    assert list(behaviour_of(refund).actions(refund, terms())) == [
         "processor settle",
         "processor fail",
     ]
@@ -117,5 +117,5 @@ def test_money_back_is_played_by_the_refund_process() -> None:
 
 @pytest.mark.parametrize("method", ALL_METHODS)
 def test_every_method_checks_a_draft(method: Any) -> None:
-    """A draft with nothing usable in it is no crash."""
+    """Every method checks an empty draft without an error."""
     assert isinstance(method.check(AttemptDraft("transactions[0]", None, {}, None), terms()), list)

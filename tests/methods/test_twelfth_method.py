@@ -1,4 +1,4 @@
-"""A payment method is one module and one line in the list: a made-up one works everywhere."""
+"""A payment method is one module and one line in the list: an invented method works everywhere."""
 
 from pathlib import Path
 
@@ -89,7 +89,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     call("POST", "/control/clock/advance/", {"by": "PT1S"})
     assert call("GET", f"/v1/orders/{failed['id']}/")["status"] == "error"
 
-    # a snapshot with it
+    # a snapshot with an order by this method
     call("PUT", "/control/state/", call("GET", "/control/state/"))
 
     # documentation and description
@@ -104,18 +104,18 @@ print("walked")
 @pytest.fixture
 def package(tmp_path: Path) -> ChangedPackage:
     """The package with a twelfth method: one module, its import, and one line in the list."""
-    made = ChangedPackage(tmp_path)
-    made.add("methods/counter_cash.py", MODULE)
+    changed = ChangedPackage(tmp_path)
+    changed.add("methods/counter_cash.py", MODULE)
     methods = "methods/__init__.py"
-    made.insert(
+    changed.insert(
         methods,
         "from payment_sandbox.methods.credit_card import",
         "from payment_sandbox.methods.counter_cash import CounterCash\n",
     )
-    made.insert(methods, "    InvoiceLaterB(),\n", "    CounterCash(),\n")
-    return made
+    changed.insert(methods, "    InvoiceLaterB(),\n", "    CounterCash(),\n")
+    return changed
 
 
-def test_a_made_up_method_works_everywhere(package: ChangedPackage) -> None:
-    """In the API, on pages, in scenarios, snapshots, documentation and description."""
+def test_an_invented_method_works_everywhere(package: ChangedPackage) -> None:
+    """An invented method works in the API, on pages, in scenarios, snapshots, documentation and OpenAPI."""
     assert package.run(PROGRAM) == "walked\n"

@@ -1,4 +1,4 @@
-"""What can be tried where the sandbox is controlled: everybody acts, codes are scanned, and time passes."""
+"""The calls that need the control API: acts of customers, banks and processors, scans and advances."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from payment_sandbox_verify.model.records import METHODS, Order, Shop
 from payment_sandbox_verify.walking.alphabet import AMOUNT, CARD, order_calls
 
 
-def about_people(order: Order, number: int) -> Iterator[Call]:
-    """What only a controlled customer does, and what banks, screenings and processors do."""
+def acts_on_order(order: Order, number: int) -> Iterator[Call]:
+    """Yield the acts of customers, banks, screenings and processors on an order."""
     yield Act(number, "customer", "fail")
     if order.is_hosted and len(order.attempts) < 4:
         yield from (Act(number, "customer", "choose", method=method) for method in METHODS)
@@ -29,27 +29,29 @@ def about_people(order: Order, number: int) -> Iterator[Call]:
             yield Act(number, "processor", "fail", refund=index)
 
 
-def around_order(shop: Shop, number: int) -> list[Call]:
-    """Everything that can happen to an order."""
-    return [*about_people(shop.orders[number], number), *order_calls(shop, number)]
+def calls_on_order(shop: Shop, number: int) -> list[Call]:
+    """Return all calls and acts on an order."""
+    return [*acts_on_order(shop.orders[number], number), *order_calls(shop, number)]
 
 
-def deadlines(shop: Shop) -> list[Call]:
-    """Both sides of the next deadline, of the last one and of a code's; whether the shop answers webhooks."""
+def advances_to_deadlines(shop: Shop) -> list[Call]:
+    """Return advances to just before and at the next deadlines, and a change of the shop's reachability."""
     due = due_times(shop)
-    ends = [code.expires for code in shop.codes if code.expires > shop.now]
-    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:] + ends[:1])}
-    tried: list[Call] = [SetReachability(not shop.is_reachable)]
+    expiries = [code.expires for code in shop.codes if code.expires > shop.now]
+    seconds = {int((moment - shop.now).total_seconds()) for moment in (due[:1] + due[-1:] + expiries[:1])}
+    advances: list[Call] = [SetReachability(not shop.is_reachable)]
     for second in sorted(seconds):
-        tried += [Advance(f"PT{value}S") for value in (second, second - 1) if value > 0]
+        advances += [Advance(f"PT{value}S") for value in (second, second - 1) if value > 0]
     if shop.cards and not due:
-        tried.append(Advance("P1Y"))
-    return tried
+        advances.append(Advance("P1Y"))
+    return advances
 
 
 def scans(shop: Shop) -> Iterator[Scan]:
-    """Scans of every code at and beyond its bounds."""
+    """Yield scans of every code, at and beyond the bounds of its amount."""
     for number, code in enumerate(shop.codes):
         yield Scan(number)
         bounds = {code.smallest or code.amount, code.largest or code.amount}
-        yield from (Scan(number, amount + more) for amount in sorted(bounds) for more in (-1, 0, 1))
+        yield from (
+            Scan(number, amount + difference) for amount in sorted(bounds) for difference in (-1, 0, 1)
+        )

@@ -1,13 +1,13 @@
-"""Subtle changes of the engine, each of which breaks a sentence of the specification.
+"""Subtle changes to the engine, each of which breaks a sentence of the specification.
 
-Whoever planted the first forty had seen neither the model nor its tests.
+The author of the first forty had seen neither the model nor its tests.
 """
 
 from typing import Final, NamedTuple
 
 
 class Breakage(NamedTuple):
-    """One subtle change; it shows at ``where``, a place or a method of the exploration."""
+    """One subtle change; an exploration from ``where``, a start state or a method, notices it."""
 
     rule: str
     sentence: str
@@ -24,7 +24,7 @@ BREAKAGES: Final = (
         "orders/authorization.py",
         "if self.is_over or (now >= self.expires_at and not self.delayed):",
         "if not self.captured_cents and (self.is_over or (now >= self.expires_at and not self.delayed)):",
-        "a captured authorization that has expired",
+        "an expired authorization with a capture",
     ),
     Breakage(
         "SET-47",
@@ -36,7 +36,7 @@ BREAKAGES: Final = (
             "        self._refuse_style(EntryStyle.LINES)\n"
             "        return self._append_lines(EntryKind.VOIDED"
         ),
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "END-11",
@@ -48,17 +48,17 @@ BREAKAGES: Final = (
             "        self._refuse_style(EntryStyle.FULL)\n"
             "        return self._append_remainder(EntryKind.CAPTURED, now)"
         ),
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "CAP-07",
-        "A delayed capture takes what was voided before, too.",
+        "A delayed capture also captures the voided amount.",
         "orders/authorization.py",
         ('(CAP-05, CAP-07)."""\n        return self._append_remainder(EntryKind.CAPTURED, now)'),
         (
             '(CAP-05, CAP-07)."""\n        return self._replace(entries=())._append_remainder(EntryKind.CAPTURED, now)'
         ),
-        "a delayed authorization of an order of which time has passed",
+        "a delayed authorization 20 minutes after the order's creation",
     ),
     Breakage(
         "CAP-05",
@@ -70,15 +70,15 @@ BREAKAGES: Final = (
             "    expires_at = Period.parse(attempt.expiration_period).after(start)\n"
             "    delayed"
         ),
-        "a delayed authorization of an order of which time has passed",
+        "a delayed authorization 20 minutes after the order's creation",
     ),
     Breakage(
         "CAP-08",
-        "A void between two captures lets the second one use the other style.",
+        "A void between two captures allows the other style for the second capture.",
         "orders/authorization.py",
         "e.style for e in self.entries if e.taken is",
         "e.style for e in self.entries[-1:] if e.taken is",
-        "an authorization of which a line was captured and a line voided",
+        "an authorization with a captured and a voided line",
     ),
     Breakage(
         "STA-20",
@@ -86,11 +86,11 @@ BREAKAGES: Final = (
         "orders/authorization.py",
         ("taken = add_quantities(entry.quantities for entry in self.entries)\n"),
         ("taken = self.quantities(EntryKind.CAPTURED)\n"),
-        "an authorization of which a line was captured and a line voided",
+        "an authorization with a captured and a voided line",
     ),
     Breakage(
         "VOID-02",
-        "A void of more than what remains voids the remainder instead of being refused.",
+        "A void of more than the remaining amount voids the remainder instead of being refused.",
         "orders/authorization.py",
         "return self._append(EntryKind.VOIDED, EntryStyle.AMOUNT, amount_cents, (), description, now)",
         (
@@ -106,7 +106,7 @@ BREAKAGES: Final = (
         "orders/authorization.py",
         "return not self.is_over and self.remaining_cents > 0",
         "return self.remaining_cents > 0",
-        "a captured authorization that has expired",
+        "an expired authorization with a capture",
     ),
     Breakage(
         "SET-43",
@@ -122,7 +122,7 @@ BREAKAGES: Final = (
         "operations/authorizations.py",
         "if authorization is None or authorization.remaining_cents:",
         "if authorization is None or (authorization.remaining_cents and not authorization.captured_cents):",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-40",
@@ -130,7 +130,7 @@ BREAKAGES: Final = (
         "operations/authorizations.py",
         "elif transaction.status == TransactionStatus.ACCEPTED:",
         "elif transaction.status == TransactionStatus.ACCEPTED and not authorization.voided_cents:",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-42",
@@ -138,7 +138,7 @@ BREAKAGES: Final = (
         "operations/due.py",
         "elif attempt.status == TransactionStatus.ACCEPTED:",
         "elif attempt.status == TransactionStatus.ACCEPTED and order.is_hosted:",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-41",
@@ -146,7 +146,7 @@ BREAKAGES: Final = (
         "operations/due.py",
         "move_both(edit, order, attempt, Trigger.LAPSE)",
         "edit.move_order(order, Trigger.LAPSE)",
-        "an authorization a second before the order would have expired",
+        "an authorization a second before the order's expiry",
     ),
     Breakage(
         "ORD-12",
@@ -154,7 +154,7 @@ BREAKAGES: Final = (
         "operations/due.py",
         "return attempt is None or attempt.status != TransactionStatus.PENDING",
         "return attempt is None or attempt.status not in (TransactionStatus.PENDING, TransactionStatus.ERROR)",
-        "a hosted page on which an attempt has failed",
+        "a hosted page with a failed attempt",
     ),
     Breakage(
         "SET-18",
@@ -166,7 +166,7 @@ BREAKAGES: Final = (
             "        step.trigger in SUCCESS_TRIGGERS or step.trigger is Trigger.FAIL or not order.is_hosted\n"
             "    ):"
         ),
-        "a hosted page on which an attempt has failed",
+        "a hosted page with a failed attempt",
     ),
     Breakage(
         "SET-63",
@@ -174,7 +174,7 @@ BREAKAGES: Final = (
         "methods/bank_transfer.py",
         "if amount_cents < outstanding_cents:",
         "if amount_cents < attempt.amount_cents:",
-        "a transfer of which a half has come",
+        "a half-paid transfer",
     ),
     Breakage(
         "SET-63",
@@ -182,7 +182,7 @@ BREAKAGES: Final = (
         "orders/statuses.py",
         "_O.EXPIRED: {Trigger.PAY: _O.COMPLETED},  # a late bank transfer",
         "_O.EXPIRED: {},",
-        "a transfer that has expired",
+        "an expired transfer",
     ),
     Breakage(
         "STA-12",
@@ -190,7 +190,7 @@ BREAKAGES: Final = (
         "methods/credit_card.py",
         'if use == ONE_CLICK and "after" not in attempt.plan:',
         'if "after" not in attempt.plan:',
-        "a recurring series a second before its year is over",
+        "a recurring series a second before its year ends",
     ),
     Breakage(
         "HOOK-02",
@@ -204,7 +204,7 @@ BREAKAGES: Final = (
             "            if moved.subject_id not in self._created and moved.after != OrderStatus.EXPIRED:\n"
             "                yield moved.subject_id, moved.after"
         ),
-        "a transfer that has expired",
+        "an expired transfer",
     ),
     Breakage(
         "SET-55",
@@ -216,11 +216,11 @@ BREAKAGES: Final = (
     ),
     Breakage(
         "HOOK-04",
-        "The project's webhook_url beats the order's.",
+        "The project's webhook_url overrides the order's.",
         "projects/edit.py",
         "url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to",
         "url = self.settings.webhook_url or order.webhook_url or self.settings.forward_to",
-        "an order with a webhook address of its own",
+        "an order with its own webhook URL",
     ),
     Breakage(
         "LIM-06",
@@ -252,7 +252,7 @@ BREAKAGES: Final = (
             "            ):\n"
             "                yield moved.subject_id, moved.after"
         ),
-        "a hosted page on which an attempt has failed",
+        "a hosted page with a failed attempt",
     ),
     Breakage(
         "IFM-01",
@@ -260,7 +260,7 @@ BREAKAGES: Final = (
         "projects/edit.py",
         "if if_match is not None and not if_match(etag):",
         "if if_match is not None and self.epoch.find_order(order_id).is_open and not if_match(etag):",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-33",
@@ -268,11 +268,11 @@ BREAKAGES: Final = (
         "operations/refund.py",
         "order = edit.order_if_match(order_id, if_match)",
         "order = edit.order(order_id)",
-        "a payment that was refunded in part",
+        "a partly refunded payment",
     ),
     Breakage(
         "SET-52",
-        "PUT of the amount leaves the amount of a transaction to be authorized as it was.",
+        "PUT of the amount does not change the amount of an open transaction with a capture mode.",
         "operations/update.py",
         "attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents",
         (
@@ -288,7 +288,7 @@ BREAKAGES: Final = (
         "operations/update.py",
         "if not changes.keys().isdisjoint(SUM_KEYS):",
         "if not changes.keys().isdisjoint(SUM_KEYS) or (changes and order.completed is not None):",
-        "a payment that was refunded in part",
+        "a partly refunded payment",
     ),
     Breakage(
         "SET-49",
@@ -304,15 +304,15 @@ BREAKAGES: Final = (
         "orders/refunds.py",
         "return order.received_cents - sum(",
         "return (order.amount_cents if order.received_cents else 0) - sum(",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-49",
-        "A refund without amount and lines asks for all that was captured, not for all that is left.",
+        "A refund without amount and lines requests the whole captured amount, not the remaining amount.",
         "orders/refunds.py",
         "requested_cents = remaining_cents if amount_cents is None else amount_cents",
         "requested_cents = order.received_cents if amount_cents is None else amount_cents",
-        "a payment that was refunded in part",
+        "a partly refunded payment",
     ),
     Breakage(
         "SET-50",
@@ -320,7 +320,7 @@ BREAKAGES: Final = (
         "operations/cancel.py",
         ("    if order.received_cents:\n"),
         ("    if order.received_cents >= order.amount_cents:\n"),
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-50",
@@ -328,7 +328,7 @@ BREAKAGES: Final = (
         "operations/cancel.py",
         "attempt.authorization = attempt.authorization.void_remainder(now=edit.now)",
         "attempt.authorization = attempt.authorization.ended()",
-        "an authorization a second before the order would have expired",
+        "an authorization a second before the order's expiry",
     ),
     Breakage(
         "QR-13",
@@ -336,7 +336,7 @@ BREAKAGES: Final = (
         "orders/qr.py",
         "if self.one_off and self.scans:",
         "if self.one_off and self.scans > 1:",
-        "a QR code that was scanned",
+        "a scanned QR code",
     ),
     Breakage(
         "QR-17",
@@ -372,7 +372,7 @@ BREAKAGES: Final = (
             "    if authorization.remaining_cents:\n"
             '        yield "voided", voided'
         ),
-        "an authorization of which a line was captured and a line voided",
+        "an authorization with a captured and a voided line",
     ),
     Breakage(
         "SET-62",
@@ -380,7 +380,7 @@ BREAKAGES: Final = (
         "operations/attempts.py",
         "if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:",
         "if attempt.status == TransactionStatus.NEW:",
-        "a transfer that has expired",
+        "an expired transfer",
     ),
     Breakage(
         "LIM-08",
@@ -404,7 +404,7 @@ BREAKAGES: Final = (
         "orders/statuses.py",
         'if after == "completed" and subject.completed is None:',
         'if after in ("completed", "cancelled") and subject.completed is None:',
-        "an order with a webhook address of its own",
+        "an order with its own webhook URL",
     ),
     Breakage(
         "ADET-01",
@@ -412,7 +412,7 @@ BREAKAGES: Final = (
         "orders/order.py",
         "return min(self.received_cents, self.amount_cents)",
         "return min(self.received_cents, self.amount_cents) - sum(refund.amount_cents for refund in self.refunds)",
-        "a payment that was refunded in part",
+        "a partly refunded payment",
     ),
     Breakage(
         "SET-35",
@@ -420,7 +420,7 @@ BREAKAGES: Final = (
         "operations/due.py",
         "if not order.is_hosted or (",
         "if (not order.is_hosted and not attempt.visited) or (",
-        "an order with a webhook address of its own",
+        "an order with its own webhook URL",
     ),
     Breakage(
         "SET-45",
@@ -436,7 +436,7 @@ BREAKAGES: Final = (
     ),
     Breakage(
         "LIM-10",
-        "One-click payments of another amount are refused.",
+        "One-click payments of a different amount are refused.",
         "methods/credit_card.py",
         "elif use == RECURRING and draft.amount_cents not in (None, credential.amount_cents):",
         "elif draft.amount_cents not in (None, credential.amount_cents):",
@@ -460,27 +460,27 @@ BREAKAGES: Final = (
     ),
     Breakage(
         "CAP-08",
-        "A capture by lines is possible after one by amount.",
+        "A capture by lines is possible after a capture by amount.",
         "orders/authorization.py",
         "if required not in (None, style):",
         "if required is EntryStyle.LINES is not style:",
-        "an invoice of which a part was captured",
+        "a partly captured invoice",
     ),
     Breakage(
         "SET-50",
-        "An order can be cancelled although a part of its transfer has come.",
+        "An order can be cancelled although its transfer is partly credited.",
         "operations/cancel.py",
         "if credited_cents:",
         "if credited_cents < 0:",
-        "a transfer of which a half has come",
+        "a half-paid transfer",
     ),
     Breakage(
         "CAP-03",
-        "An authorization expires from the creation of its order on.",
+        "The period of an authorization counts from the creation of its order.",
         "operations/steps.py",
         "Period.parse(attempt.expiration_period).after(edit.now)",
         "Period.parse(attempt.expiration_period).after(attempt.created)",
-        "an authorization a second before the order would have expired",
+        "an authorization a second before the order's expiry",
     ),
     Breakage(
         "LIM-08",

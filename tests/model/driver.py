@@ -1,4 +1,4 @@
-"""Sends the calls of the model to a sandbox, by its control API what no merchant can cause."""
+"""Sends the calls of the model to a sandbox; calls that no merchant can make go to its control API."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,7 +14,7 @@ ISSUER = "SBXANL2A"
 
 
 class SessionCaller:
-    """A way to servers by a ``requests`` session, over HTTP or in process: to one after the other."""
+    """Calls servers in turn with a ``requests`` session, over HTTP or in process."""
 
     def __init__(self, session: Any, *urls: str) -> None:
         self._session, self._urls = session, cycle(urls)
@@ -22,20 +22,20 @@ class SessionCaller:
     def __call__(
         self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> ServiceAnswer:
-        """Make a call."""
+        """Make a call to the next server."""
         answer = self._session.request(method, next(self._urls) + path, json=body, headers=headers)
         data = answer.json() if answer.content else None
         return ServiceAnswer(method, path, body, answer.status_code, answer.headers, data, answer.content)
 
 
 class ControlDriver(Driver):
-    """One project of a sandbox."""
+    """Drives one project of a sandbox."""
 
     def __init__(self, call: MerchantCaller) -> None:
         super().__init__(call, lambda: ISSUER, {})
 
     def send(self, call: calls.Call) -> ServiceAnswer:
-        """Send a call of the model, and wait until its webhooks have come."""
+        """Send a call of the model, and wait until its webhooks are delivered."""
         answer = super().send(call)
         self.call("GET", "/control/wait/?idle=1&timeout=10")
         return answer

@@ -29,16 +29,16 @@ from payment_sandbox_verify.walking.alphabet import (
     required_fields,
     stored_card_payments,
 )
-from tests.model.alphabet import around_order, deadlines, scans
+from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
 from tests.model.driver import SessionCaller
-from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Saved
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
 
 OWN_URL: Final = "http://127.0.0.1:9/own"
 
 
 @dataclass
-class Explored:
-    """What was covered."""
+class Exploration:
+    """The results of an exploration."""
 
     states: int = 0
     transitions: int = 0
@@ -48,94 +48,99 @@ class Explored:
     def __str__(self) -> str:
         return (
             f"{self.states} states, {self.transitions} transitions, {len(self.rules)} rules and assumptions, "
-            f"{self.unspecified_calls} calls of which nothing is said"
+            f"{self.unspecified_calls} unspecified calls"
         )
 
 
-def untimed(shop: Shop) -> Shop:
-    """A state without the webhooks that are done, which decide nothing that follows."""
+def relevant_state(shop: Shop) -> Shop:
+    """Return a state without finished webhooks and descriptions, which do not influence later calls."""
 
-    def merged(order: Order) -> Order:
+    def without_finished(order: Order) -> Order:
         pending = tuple(webhook for webhook in order.webhooks if webhook.state == "pending")
         return replace(order, webhooks=pending, description="")
 
-    return replace(shop, orders=tuple(merged(order) for order in shop.orders))
+    return replace(shop, orders=tuple(without_finished(order) for order in shop.orders))
 
 
 def with_own_url(method: str) -> Create:
-    """An order with a webhook address of its own."""
+    """Return the creation of an order with its own webhook URL."""
     return Create(
         AMOUNT, method, webhook_url=OWN_URL, **(required_fields(method) if method else LINES_AND_CUSTOMER)
     )
 
 
 def next_calls(shop: Shop) -> Iterator[Call]:
-    """Everything to try with the first order, its deadlines and the codes."""
+    """Yield all calls on the first order, advances to deadlines, and scans of the codes."""
     if shop.orders:
-        yield from around_order(shop, 0)
-    yield from (call for call in deadlines(shop) if not isinstance(call, SetReachability) or shop.orders)
+        yield from calls_on_order(shop, 0)
+    yield from (
+        call for call in advances_to_deadlines(shop) if not isinstance(call, SetReachability) or shop.orders
+    )
     yield from scans(shop)
     if shop.cards and len(shop.orders) == 1:
         yield from stored_card_payments(shop)
 
 
-def spread(tried: Sequence[Call], most: int, number: int) -> list[Call]:
-    """At most so many of the calls of a state, evenly spread, and others for the state of another number."""
-    count, most = len(tried), min(most, len(tried))
-    return [tried[(number + place * count // most) % count] for place in range(most)]
+def sample(candidates: Sequence[Call], calls_max: int, number: int) -> list[Call]:
+    """Sample at most ``calls_max`` calls of a state evenly; ``number`` shifts the sample."""
+    count, calls_max = len(candidates), min(calls_max, len(candidates))
+    return [candidates[(number + index * count // calls_max) % count] for index in range(calls_max)]
 
 
-def explore(judge: ControlJudge, first: Sequence[Call], length: int, most: int) -> Explored:
-    """Try every sequence that begins with one of these calls, up to a length or a number of transitions.
+def explore(judge: ControlJudge, first: Sequence[Call], length: int, transitions_max: int) -> Exploration:
+    """Explore every sequence that begins with one of these calls, up to a length and a number of transitions.
 
-    If there are more, each level has its share of them, and so has each state of a level.
+    The number of transitions is divided among the levels, and among the states of a level.
     """
-    explored, start = Explored(), judge.save()
-    level: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
-    seen = {untimed(judge.shop)}
+    exploration, start = Exploration(), judge.save()
+    level: list[tuple[Snapshot, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
+    visited = {relevant_state(judge.shop)}
     for depth in range(length):
-        following: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = []
-        share = (most - explored.transitions) // (length - depth) + explored.transitions
+        next_level: list[tuple[Snapshot, Callable[[Shop], Iterator[Call]]]] = []
+        share = (transitions_max - exploration.transitions) // (length - depth) + exploration.transitions
         for number, (saved, calls_of) in enumerate(level):
-            tried = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]
+            calls = [call for call in calls_of(saved.shop) if is_worthwhile(saved.shop, call)]
             judge.restore(saved)
-            for call in spread(tried, -(-(share - explored.transitions) // (len(level) - number)), number):
+            for call in sample(calls, -(-(share - exploration.transitions) // (len(level) - number)), number):
                 if judge.shop != saved.shop or judge.driver.ids != saved.ids:
                     judge.restore(saved)
                 judge.make_call(call)
-                explored.transitions += 1
-                if untimed(judge.shop) not in seen:
-                    seen.add(untimed(judge.shop))
-                    following.append((judge.save(), next_calls))
-        level = following
-    explored.states, explored.unspecified_calls, explored.rules = (
-        len(seen),
+                exploration.transitions += 1
+                if relevant_state(judge.shop) not in visited:
+                    visited.add(relevant_state(judge.shop))
+                    next_level.append((judge.save(), next_calls))
+        level = next_level
+    exploration.states, exploration.unspecified_calls, exploration.rules = (
+        len(visited),
         judge.unspecified_calls,
         Counter(judge.rules),
     )
-    return explored
+    return exploration
 
 
 def is_worthwhile(shop: Shop, call: Call) -> bool:
-    """Whether the model says something of a call, and it is no mere waiting."""
+    """Return whether the model specifies a call, and the call is more than an advance in an empty project."""
     is_waiting = isinstance(call, Advance) and not shop.orders and not shop.codes
     return bool(step(shop, call)) and not is_waiting
 
 
-def explored_in_a_project(
-    server: PaymentSandboxServer, method: str, mode: str, length: int, most: int
-) -> Explored:
-    """Explore the orders of a method in a project of its own."""
+def explore_method(
+    server: PaymentSandboxServer, method: str, mode: str, length: int, transitions_max: int
+) -> Exploration:
+    """Explore the orders of a method in a new project."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
         caller = SessionCaller(project.session, project.base_url)
         return explore(
-            ControlJudge(caller, Shop(mode=mode)), [*creations(method), with_own_url(method)], length, most
+            ControlJudge(caller, Shop(mode=mode)),
+            [*creations(method), with_own_url(method)],
+            length,
+            transitions_max,
         )
 
 
-PLACES: Final[dict[str, tuple[Call, ...]]] = {
+START_STATES: Final[dict[str, tuple[Call, ...]]] = {
     "a QR code of 5 to 15 euros": (code_creations()[2],),
-    "a transfer of which a half has come": (
+    "a half-paid transfer": (
         Create(AMOUNT, "bank-transfer"),
         Act(0, "bank", "credit", amount=500),
     ),
@@ -143,11 +148,11 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         SetReachability(is_reachable=False),
         Create(AMOUNT, "bank-transfer"),
     ),
-    "an invoice of which a part was captured": (
+    "a partly captured invoice": (
         Create(AMOUNT, "invoice-later-b", **LINES_AND_CUSTOMER),
         Capture(0, 0, amount=300),
     ),
-    "an authorization a second before the order would have expired": (
+    "an authorization a second before the order's expiry": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
         Advance("PT29M59S"),
         Act(0, "customer", "pay"),
@@ -158,7 +163,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         CreateRefund(0, amount=66605),
         Act(0, "processor", "fail", refund=0),
     ),
-    "a recurring series a second before its year is over": (
+    "a recurring series a second before its year ends": (
         Create(AMOUNT, CARD, flow="first recurring"),
         Act(0, "customer", "pay"),
         Advance("P364DT23H59M59S"),
@@ -183,73 +188,73 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
         Act(0, "customer", "fail"),
         Act(0, "customer", "choose", method="bank-transfer"),
     ),
-    "a hosted page on which an attempt has failed": (
+    "a hosted page with a failed attempt": (
         Create(AMOUNT, **LINES_AND_CUSTOMER),
         Act(0, "customer", "choose", method=CARD),
         Act(0, "customer", "fail"),
     ),
-    "an authorization of which a line was captured": (
+    "an authorization with a captured line": (
         Create(AMOUNT, "pay-later-a", **LINES_AND_CUSTOMER),
         Act(0, "customer", "pay"),
         Capture(0, 0, lines=(("socks", 1),)),
     ),
-    "an authorization of which a line was captured and a line voided": (
+    "an authorization with a captured and a voided line": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
         Act(0, "customer", "pay"),
         Capture(0, 0, lines=(("socks", 1),)),
         Void(0, 0, lines=(("post", 1),)),
     ),
-    "a captured authorization that has expired": (
+    "an expired authorization with a capture": (
         Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
         Act(0, "customer", "pay"),
         Capture(0, 0, amount=300),
         Advance("PT30M"),
     ),
-    "a delayed authorization of an order of which time has passed": (
+    "a delayed authorization 20 minutes after the order's creation": (
         Create(AMOUNT, CARD, capture_mode="delayed", lines=LINES),
         Advance("PT20M"),
         Act(0, "customer", "pay"),
         Void(0, 0, amount=300),
     ),
     "a screening that needs time": (Create(AMOUNT, "pay-later-a", lines=LINES, customer="needs-time"),),
-    "a transfer that has expired": (Create(AMOUNT, "bank-transfer"), Advance("P30D")),
-    "a payment that was refunded in part": (
+    "an expired transfer": (Create(AMOUNT, "bank-transfer"), Advance("P30D")),
+    "a partly refunded payment": (
         Create(AMOUNT, CARD, lines=LINES),
         Act(0, "customer", "pay"),
         CreateRefund(0, amount=400),
     ),
-    "a QR code that was scanned": (code_creations()[0], Scan(0)),
+    "a scanned QR code": (code_creations()[0], Scan(0)),
     "a QR code for many scans a second before it expires": (code_creations()[1], Advance("P364DT23H59M59S")),
-    "an order with a webhook address of its own": (
+    "an order with its own webhook URL": (
         Create(AMOUNT, "bank-redirect-de", webhook_url=OWN_URL),
         Act(0, "customer", "visit"),
     ),
 }
-"""From where to look further: states that a walk seldom reaches."""
+"""Start states of further explorations, which random walks rarely reach."""
 
 
-def explored_from(server: PaymentSandboxServer, place: str, length: int, most: int) -> Explored:
-    """Explore every sequence that begins there, in mode ``live``."""
+def explore_from(server: PaymentSandboxServer, name: str, length: int, transitions_max: int) -> Exploration:
+    """Explore every sequence from a start state, in mode ``live``."""
     with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
         judge = ControlJudge(SessionCaller(project.session, project.base_url), Shop(mode="live"))
-        for call in PLACES[place]:
+        for call in START_STATES[name]:
             judge.make_call(call)
-        return explore(judge, [*next_calls(judge.shop)], length, most)
+        return explore(judge, [*next_calls(judge.shop)], length, transitions_max)
 
 
-def exercised(method: str, length: int, most: int) -> Counter[str]:
-    """Count which rules the model applies in such an exploration, without a server."""
+def exercised_rules(method: str, length: int, transitions_max: int) -> Counter[str]:
+    """Count the rules that the model applies in an exploration without a server."""
     rules, transitions = Counter[str](), 0
-    level, seen = [Shop(mode="live")], set[Shop]()
+    level, visited = [Shop(mode="live")], set[Shop]()
     for _ in range(length):
-        following = []
+        next_level = []
         for shop in level:
             for call in next_calls(shop) if shop.orders else creations(method) + code_creations():
                 transitions += 1
-                for outcome in step(shop, call) if transitions <= most else ():
+                for outcome in step(shop, call) if transitions <= transitions_max else ():
                     rules.update({*outcome.rules, outcome.assumption} - {""})
-                    if untimed(outcome.shop) not in seen:
-                        seen.add(untimed(outcome.shop))
-                        following.append(outcome.shop)
-        level = following
+                    if relevant_state(outcome.shop) not in visited:
+                        visited.add(relevant_state(outcome.shop))
+                        next_level.append(outcome.shop)
+        level = next_level
     return rules

@@ -1,4 +1,4 @@
-"""Holds a sandbox against the model: whatever is called or happens, and the webhooks of it."""
+"""Compares a sandbox with the model: responses, orders and webhooks."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -17,11 +17,11 @@ WEBHOOK_URL = "http://127.0.0.1:9/webhook"
 
 
 class Disagreement(AssertionError):
-    """The server does what the model does not allow."""
+    """The model does not allow the behaviour of the server."""
 
 
-class Saved(NamedTuple):
-    """A moment of both."""
+class Snapshot(NamedTuple):
+    """A snapshot of the server and of the model."""
 
     state: Json
     shop: Shop
@@ -29,29 +29,29 @@ class Saved(NamedTuple):
     history: list[Call]
 
 
-def short(call: Call) -> str:
-    """A call without what is not set."""
-    given = [(f.name, getattr(call, f.name)) for f in fields(call) if getattr(call, f.name) != f.default]
-    return f"{type(call).__name__}({', '.join(f'{name}={value!r}' for name, value in given)})"
+def format_call(call: Call) -> str:
+    """Format a call without its default values."""
+    arguments = [(f.name, getattr(call, f.name)) for f in fields(call) if getattr(call, f.name) != f.default]
+    return f"{type(call).__name__}({', '.join(f'{name}={value!r}' for name, value in arguments)})"
 
 
-def webhooks_differ(expected: list[Json], seen: list[Json], order_id: str) -> Iterator[str]:
-    """List what webhooks of an order came otherwise."""
-    if len(expected) != len(seen):
-        yield f"{len(seen)} webhooks instead of {len(expected)}"
+def webhook_differences(expected: list[Json], received: list[Json], order_id: str) -> Iterator[str]:
+    """Yield the differences between the expected and the actual webhooks of an order."""
+    if len(expected) != len(received):
+        yield f"{len(received)} webhooks instead of {len(expected)}"
         return
-    for number, (wanted, shown) in enumerate(zip(expected, seen, strict=True)):
-        times = [wanted["since"] + index * RETRY_AFTER for index in range(wanted["attempts"])]
-        if shown["at"] != times or shown["state"] != wanted["state"]:
-            yield f"webhook {number}: {shown['state']} at {shown['at']} instead of {wanted['state']} at {times}"
-        if "url" in wanted and shown["url"] != (wanted["url"] or WEBHOOK_URL):
-            yield f"webhook {number}: sent to {shown['url']} instead of {wanted['url'] or WEBHOOK_URL}"
-        if any(order_id not in body or "status_changed" not in body for body in shown["body"]):
-            yield f"webhook {number}: its body is {shown['body']}"
+    for number, (planned, actual) in enumerate(zip(expected, received, strict=True)):
+        times = [planned["since"] + index * RETRY_AFTER for index in range(planned["attempts"])]
+        if actual["at"] != times or actual["state"] != planned["state"]:
+            yield f"webhook {number}: {actual['state']} at {actual['at']} instead of {planned['state']} at {times}"
+        if "url" in planned and actual["url"] != (planned["url"] or WEBHOOK_URL):
+            yield f"webhook {number}: sent to {actual['url']} instead of {planned['url'] or WEBHOOK_URL}"
+        if any(order_id not in body or "status_changed" not in body for body in actual["body"]):
+            yield f"webhook {number}: its body is {actual['body']}"
 
 
 class ControlJudge:
-    """A sandbox and the model of it, side by side."""
+    """Runs a sandbox and its model side by side."""
 
     def __init__(self, call: MerchantCaller, shop: Shop | None = None) -> None:
         self.driver = ControlDriver(call)
@@ -65,54 +65,58 @@ class ControlJudge:
 
     @property
     def rules(self) -> dict[str, int]:
-        """How often each rule decided a step."""
+        """The number of steps that each rule decided."""
         return dict(self._judge.rules)
 
     @property
     def unspecified_calls(self) -> int:
-        """Of how many calls nothing is said."""
+        """The number of calls that the model does not specify."""
         return self._judge.unspecified_calls
 
     def make_call(self, call: Call) -> None:
-        """Make a call; the answer must be allowed, and so must all that is read afterwards.
+        """Make a call, and compare its response and all later reads with the model.
 
         Raises:
-            Disagreement: it is not.
+            Disagreement: the model does not allow the response or a read.
         """
         if not step(self.shop, call):
             self._judge.unspecified_calls += 1
             return
-        self._hold([f"{each.reason}; rules: {each.rules}" for each in self._judge.make_call(call)])
+        self._raise_on_difference(
+            [f"{each.reason}; rules: {each.rules}" for each in self._judge.make_call(call)]
+        )
 
-    def look(self) -> None:
-        """Compare what is read now.
+    def compare_now(self) -> None:
+        """Compare the present state of the server with the model.
 
         Raises:
-            Disagreement: it is not what the model says.
+            Disagreement: the server differs from the model.
         """
-        self._hold([f"{each.reason}; rules: {each.rules}" for each in self._judge.compare_reads()])
+        self._raise_on_difference(
+            [f"{each.reason}; rules: {each.rules}" for each in self._judge.compare_reads()]
+        )
 
-    def _hold(self, texts: list[str]) -> None:
+    def _raise_on_difference(self, texts: list[str]) -> None:
         texts += [] if texts else self._webhooks()
         if texts:
-            made = "\n".join(f"  {short(call)}" for call in self._judge.history)
-            raise Disagreement("\n".join([f"after\n{made}", *texts]))
+            history = "\n".join(f"  {format_call(call)}" for call in self._judge.history)
+            raise Disagreement("\n".join([f"after\n{history}", *texts]))
 
     def _webhooks(self) -> Iterator[str]:
         names = self.driver.ids
         for number, order_id in enumerate(names.orders):
             expected = read_order(self.shop, number)
-            yield from webhooks_differ(expected["webhooks"], self.driver.webhooks(order_id), order_id)
+            yield from webhook_differences(expected["webhooks"], self.driver.webhooks(order_id), order_id)
             for refund_id, refund in zip(names.refunds[number], expected["refunds"], strict=True):
-                yield from webhooks_differ(refund["webhooks"], self.driver.webhooks(refund_id), refund_id)
+                yield from webhook_differences(refund["webhooks"], self.driver.webhooks(refund_id), refund_id)
 
-    def save(self) -> Saved:
-        """Remember this moment."""
+    def save(self) -> Snapshot:
+        """Save a snapshot of the server and of the model."""
         state = self.driver.call("GET", "/control/state/").data
-        return Saved(state, self.shop, self.driver.ids.copy(), list(self._judge.history))
+        return Snapshot(state, self.shop, self.driver.ids.copy(), list(self._judge.history))
 
-    def restore(self, saved: Saved) -> None:
-        """Go back to a moment, perhaps on another server; entity tags have other values then."""
+    def restore(self, saved: Snapshot) -> None:
+        """Restore a snapshot, perhaps on another server; entity tags change."""
         answer = self.driver.call("PUT", "/control/state/", saved.state)
         assert answer.status == 200, answer.data
         judge = Judge(self.driver, saved.shop)
@@ -123,4 +127,4 @@ class ControlJudge:
         )
         self._judge, self.driver.ids = judge, saved.ids.copy()
         self.driver.send(SetReachability(saved.shop.is_reachable))
-        self.look()
+        self.compare_now()

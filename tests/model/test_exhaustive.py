@@ -1,4 +1,4 @@
-"""Every sequence up to a length, for each method, on a small alphabet; equal states are merged."""
+"""The server and the model agree on every sequence of calls up to a length, for each payment method."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ import pytest
 from payment_sandbox.fidelity.ledger import assumptions, rule_texts
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from payment_sandbox_verify.model.records import METHODS
-from tests.model.exploring import PLACES, exercised, explored_from, explored_in_a_project
+from tests.model.exploring import START_STATES, exercised_rules, explore_from, explore_method
 
 HOSTED_OR_METHOD = ("", *METHODS)
 EXERCISED_MIN = 90
@@ -15,36 +15,39 @@ EXERCISED_MIN = 90
 
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
 def test_two_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """A creation and whatever can follow."""
+    """The server and the model agree on a creation and every next call."""
     mode = "live" if method in METHODS and not METHODS[method].is_testable else "test"
-    explored = explored_in_a_project(payment_sandbox_server, method, mode, length=2, most=40)
-    print(f"{method or 'hosted page'}: {explored}")
+    exploration = explore_method(payment_sandbox_server, method, mode, length=2, transitions_max=40)
+    print(f"{method or 'hosted page'}: {exploration}")
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
 def test_four_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """A creation and three further steps."""
-    explored = explored_in_a_project(payment_sandbox_server, method, "live", length=4, most=400)
-    print(f"{method or 'hosted page'}: {explored}")
+    """The server and the model agree on a creation and three further calls."""
+    exploration = explore_method(payment_sandbox_server, method, "live", length=4, transitions_max=400)
+    print(f"{method or 'hosted page'}: {exploration}")
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_what_follows_agrees(place: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """One step from a state that a walk seldom reaches."""
-    print(f"{place}: {explored_from(payment_sandbox_server, place, length=1, most=30)}")
+@pytest.mark.parametrize("start", START_STATES)
+def test_every_next_call_agrees(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
+    """The server and the model agree on every call in a rarely reached state."""
+    print(f"{start}: {explore_from(payment_sandbox_server, start, length=1, transitions_max=30)}")
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("place", PLACES)
-def test_all_that_follows_agrees(place: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """Three steps from there."""
-    print(f"{place}: {explored_from(payment_sandbox_server, place, length=3, most=300)}")
+@pytest.mark.parametrize("start", START_STATES)
+def test_three_further_calls_agree(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
+    """The server and the model agree on three calls from a rarely reached state."""
+    print(f"{start}: {explore_from(payment_sandbox_server, start, length=3, transitions_max=300)}")
 
 
 def test_many_rules_are_exercised() -> None:
-    """The model names rules and assumptions of the ledger only; these many decide a step of an exploration."""
-    rules = sum((exercised(method, length=3, most=800) for method in HOSTED_OR_METHOD), Counter[str]())
+    """The model names only rules and assumptions of the ledger, and explorations exercise many of them."""
+    rules = sum(
+        (exercised_rules(method, length=3, transitions_max=800) for method in HOSTED_OR_METHOD),
+        Counter[str](),
+    )
     known = {*rule_texts(), *(assumption["id"] for assumption in assumptions())}
     assert rules.keys() <= known
     assert len(rules) >= EXERCISED_MIN, sorted(rules)

@@ -1,4 +1,4 @@
-"""Random walks of the model and a server, side by side; a disagreement shrinks to the shortest one."""
+"""Random walks of the model and a server side by side; a disagreement shrinks to the shortest sequence."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from payment_sandbox_verify.model.calls import SetReachability
 from payment_sandbox_verify.model.records import METHODS, Shop
 from payment_sandbox_verify.walking.alphabet import code_creations, creations, stored_card_payments
 from payment_sandbox_verify.walking.driver import MerchantCaller
-from tests.model.alphabet import around_order, deadlines, scans
+from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
 from tests.model.driver import SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
 
@@ -28,54 +28,54 @@ METHOD_OR_PAGE = ("", *METHODS)
 ORDERS = 3
 
 
-class Begun(NamedTuple):
-    """A project: the way to it, what closes it, and what restarts its server."""
+class WalkedProject(NamedTuple):
+    """A project, with functions to call it, to close it, and to restart its server."""
 
     caller: MerchantCaller
     close: Callable[[], object] = lambda: None
     restart: Callable[[], object] | None = None
 
 
-Begin = Callable[[dict[str, Any]], Begun]
+ProjectFactory = Callable[[dict[str, Any]], WalkedProject]
 """Creates a project with settings."""
 
 
-def in_process(server: PaymentSandboxServer) -> Begin:
-    """Create projects in a server that is called without sockets."""
+def in_process(server: PaymentSandboxServer) -> ProjectFactory:
+    """Return a factory of projects in a server that is called without sockets."""
 
-    def begin(asked: dict[str, Any]) -> Begun:
-        project = server.project(asked)
-        return Begun(SessionCaller(project.session, project.base_url), project.close)
+    def create_project(options: dict[str, Any]) -> WalkedProject:
+        project = server.project(options)
+        return WalkedProject(SessionCaller(project.session, project.base_url), project.close)
 
-    return begin
+    return create_project
 
 
-def over_http(*urls: str, restart: Callable[[], object] | None = None) -> Begin:
-    """Create projects over HTTP; the calls go to one of the servers after the other."""
+def over_http(*urls: str, restart: Callable[[], object] | None = None) -> ProjectFactory:
+    """Return a factory of projects over HTTP; calls go to the servers in turn."""
 
-    def begin(asked: dict[str, Any]) -> Begun:
+    def create_project(options: dict[str, Any]) -> WalkedProject:
         session = requests.Session()
         session.trust_env = False
-        made = session.post(f"{urls[0]}/control/projects/", json=asked).json()
-        session.auth = (made["api_key"], "")
-        return Begun(SessionCaller(session, *urls), session.close, restart)
+        project = session.post(f"{urls[0]}/control/projects/", json=options).json()
+        session.auth = (project["api_key"], "")
+        return WalkedProject(SessionCaller(session, *urls), session.close, restart)
 
-    return begin
+    return create_project
 
 
 class Walk(RuleBasedStateMachine):
-    """One project, and the model of it."""
+    """A random walk of one project and its model."""
 
-    begin: Begin
-    begun: Begun | None = None
+    create_project: ProjectFactory
+    walked: WalkedProject | None = None
     orders_max = ORDERS
     judge: ControlJudge
 
     @initialize(mode=st.sampled_from(["test", "live"]), status=st.sampled_from(["completed", "accepted"]))
     def start(self, mode: str, status: str) -> None:
-        asked = {"clock": FROM_START, "webhook_url": WEBHOOK_URL, "mode": mode, "authorized_status": status}
-        self.begun = type(self).begin(asked)
-        self.judge = ControlJudge(self.begun.caller, Shop(mode=mode, authorized_status=status))
+        options = {"clock": FROM_START, "webhook_url": WEBHOOK_URL, "mode": mode, "authorized_status": status}
+        self.walked = type(self).create_project(options)
+        self.judge = ControlJudge(self.walked.caller, Shop(mode=mode, authorized_status=status))
 
     @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
@@ -89,21 +89,21 @@ class Walk(RuleBasedStateMachine):
 
     @precondition(lambda self: self.judge.shop.orders)
     @rule(data=st.data())
-    def go_on(self, data: st.DataObject) -> None:
-        self.try_something(data)
+    def change_order(self, data: st.DataObject) -> None:
+        self.change_random_order(data)
 
     @precondition(lambda self: self.judge.shop.orders)
     @rule(data=st.data())
-    def go_further(self, data: st.DataObject) -> None:
-        self.try_something(data)
+    def change_order_again(self, data: st.DataObject) -> None:
+        self.change_random_order(data)
 
-    def try_something(self, data: st.DataObject) -> None:
+    def change_random_order(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
-        self.judge.make_call(data.draw(st.sampled_from(around_order(self.judge.shop, number))))
+        self.judge.make_call(data.draw(st.sampled_from(calls_on_order(self.judge.shop, number))))
 
     @rule(data=st.data())
     def pass_time(self, data: st.DataObject) -> None:
-        self.judge.make_call(data.draw(st.sampled_from(deadlines(self.judge.shop))))
+        self.judge.make_call(data.draw(st.sampled_from(advances_to_deadlines(self.judge.shop))))
 
     @precondition(lambda self: len(self.judge.shop.codes) < self.orders_max)
     @rule(data=st.data())
@@ -115,30 +115,37 @@ class Walk(RuleBasedStateMachine):
     def scan(self, data: st.DataObject) -> None:
         self.judge.make_call(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
 
-    @precondition(lambda self: self.begun is not None and self.begun.restart and self.judge.shop.orders)
+    @precondition(lambda self: self.walked is not None and self.walked.restart and self.judge.shop.orders)
     @rule()
     def restart(self) -> None:
-        """The server is restarted; whatever was acknowledged is still there."""
-        assert self.begun is not None
-        assert self.begun.restart is not None
-        self.begun.restart()
-        self.judge.look()
+        """Restart the server, and check that all acknowledged changes persist."""
+        assert self.walked is not None
+        assert self.walked.restart is not None
+        self.walked.restart()
+        self.judge.compare_now()
         self.judge.driver.send(SetReachability(self.judge.shop.is_reachable))
 
     def teardown(self) -> None:
-        if self.begun is not None:
-            self.begun.close()
+        if self.walked is not None:
+            self.walked.close()
 
 
-def walk(begin: Begin, examples: int, steps: int, *, shrinks: bool = True, orders_max: int = ORDERS) -> None:
-    """Walk so many times, so far; with fewer orders, more happens to each.
+def walk(
+    create_project: ProjectFactory,
+    examples: int,
+    steps: int,
+    *,
+    shrinks: bool = True,
+    orders_max: int = ORDERS,
+) -> None:
+    """Run random walks with at most this many steps and orders; fewer orders have more events each.
 
-    The walks are the same each time, so that a change alone makes a test fail; with MODEL_WALKS_AT_RANDOM set they
-    are others each time.
+    The walks are reproducible, so that only changes to the code make a test fail; with MODEL_WALKS_AT_RANDOM
+    set they are random.
     """
-    own = {"begin": staticmethod(begin), "orders_max": orders_max}
-    machine = type("WalkOfOneServer", (Walk,), own)
-    chosen = settings(
+    attributes = {"create_project": staticmethod(create_project), "orders_max": orders_max}
+    machine = type("WalkOfOneServer", (Walk,), attributes)
+    hypothesis_settings = settings(
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
@@ -147,4 +154,4 @@ def walk(begin: Begin, examples: int, steps: int, *, shrinks: bool = True, order
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
     )
-    run_state_machine_as_test(machine, settings=chosen)
+    run_state_machine_as_test(machine, settings=hypothesis_settings)

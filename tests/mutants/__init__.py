@@ -1,1 +1,1 @@
-"""Mutants: for each rule of the ledger a small change of the source that breaks it, and that its tests must see."""
+"""Mutants: for each rule of the ledger, a small change to the source that breaks it and fails its tests."""

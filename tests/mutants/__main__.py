@@ -1,4 +1,4 @@
-"""Applies each mutant to a copy of the checkout, and runs the tests that its rule names: they must fail."""
+"""Applies each mutant to a copy of the checkout, and runs the tests of its rule, which must fail."""
 
 import argparse
 import json
@@ -29,7 +29,7 @@ TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS_FILE
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant, and by which test or why."""
+    """The outcome of a mutant, and the test or reason for it."""
 
     rule: str
     outcome: str
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 class Workshop:
-    """Copies of the checkout, one for each worker, each with a process that runs its tests."""
+    """Copies of the checkout, one per worker, each with a process that runs its tests."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self._free: SimpleQueue[tuple[Path, subprocess.Popen[str]]] = SimpleQueue()
@@ -52,29 +52,29 @@ class Workshop:
             self._free.put((copy, runner))
 
     def judge(self, mutant: Mutant, tests: Sequence[str]) -> Verdict:
-        """Run these tests on a copy with the mutant."""
+        """Run tests on a copy with the mutant."""
         copy, runner = self._free.get()
-        begun = monotonic_seconds()
+        started = monotonic_seconds()
         try:
             mutant.apply(copy)
             outcome, by = _run(copy, runner, tests)
         except PatchRefused as refused:
             outcome, by = BROKEN, str(refused)
         finally:
-            for path in {piece.path for piece in mutant.pieces}:
+            for path in {hunk.path for hunk in mutant.hunks}:
                 (copy / PACKAGE / path).write_bytes((ROOT / PACKAGE / path).read_bytes())
             self._free.put((copy, runner))
-        return Verdict(mutant.rule, outcome, by, monotonic_seconds() - begun)
+        return Verdict(mutant.rule, outcome, by, monotonic_seconds() - started)
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the processes."""
         for runner in self._runners:
             runner.communicate(timeout=SECONDS_MAX)
 
 
 def _run(copy: Path, runner: "subprocess.Popen[str]", tests: Sequence[str]) -> tuple[str, str]:
-    assert runner.stdin is not None, "it is a pipe"
-    assert runner.stdout is not None, "it is a pipe"
+    assert runner.stdin is not None, "stdin and stdout are pipes"
+    assert runner.stdout is not None, "stdin and stdout are pipes"
     runner.stdin.write(f"{json.dumps([str(copy), list(tests), SECONDS_MAX])}\n")
     runner.stdin.flush()
     code, output = json.loads(runner.stdout.readline())
@@ -89,57 +89,62 @@ def _run(copy: Path, runner: "subprocess.Popen[str]", tests: Sequence[str]) -> t
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge all mutants, or those of the given rules; 1 if one survived."""
+    """Judge all mutants, or those of the given rules; return 1 if a mutant survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument(
-        "rules", nargs="*", metavar="RULE", help="only these; CAP for all of CAP-01, CAP-02, …"
+        "rules", nargs="*", metavar="RULE", help="only these rules; CAP for all of CAP-01, CAP-02, …"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--sample", type=int, metavar="N", help="only so many, and leave the table as it is")
-    parser.add_argument("--seed", default="", help="chooses the sample, such as the date of the day")
-    asked = parser.parse_args(arguments)
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help="only N mutants, without an update of the table"
+    )
+    parser.add_argument("--seed", default="", help="the seed of the sample, such as the date")
+    options = parser.parse_args(arguments)
     known = mutants()
-    wanted = [each for each in known.values() if each.pieces and _is_asked(each.rule, asked.rules)]
-    if asked.sample is not None:
-        wanted = sample([each for each in wanted if not each.is_untried], asked.sample, asked.seed)
-        print(f"seed {asked.seed!r}: {' '.join(each.rule for each in wanted)}", flush=True)
-    verdicts = list(judged(wanted, asked.workers))
-    alive = [verdict.rule for verdict in verdicts if verdict.outcome != KILLED]
-    if asked.sample is None:
+    selected = [each for each in known.values() if each.hunks and _is_selected(each.rule, options.rules)]
+    if options.sample is not None:
+        selected = sample([each for each in selected if not each.is_untried], options.sample, options.seed)
+        print(f"seed {options.seed!r}: {' '.join(each.rule for each in selected)}", flush=True)
+    verdicts = list(judge_all(selected, options.workers))
+    survivors = [verdict.rule for verdict in verdicts if verdict.outcome != KILLED]
+    if options.sample is None:
         _write(verdicts, known)
-    none = sum(not each.pieces for each in known.values())
-    print(f"{len(verdicts) - len(alive)} of {len(verdicts)} killed; {none} rules say why they have none.")
+    without_mutant = sum(not each.hunks for each in known.values())
+    print(
+        f"{len(verdicts) - len(survivors)} of {len(verdicts)} killed; "
+        f"{without_mutant} rules have a reason instead of a mutant."
+    )
     print(
         f"{len(rules()) - len(known)} rules have no mutant; {sum(e.is_untried for e in known.values())} are untried."
     )
-    return 1 if alive else 0
+    return 1 if survivors else 0
 
 
-def sample(wanted: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
-    """So many of the mutants, others for each seed."""
-    return sorted(wanted, key=lambda each: sha256(f"{seed}/{each.rule}".encode()).digest())[:count]
+def sample(selected: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
+    """Return a sample of the mutants, which depends on the seed."""
+    return sorted(selected, key=lambda each: sha256(f"{seed}/{each.rule}".encode()).digest())[:count]
 
 
-def judged(wanted: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
-    """What becomes of each mutant, in their order; each verdict is printed."""
+def judge_all(selected: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
+    """Judge mutants, and yield and print the verdict on each in order."""
     proofs = {rule["id"]: _killer_first(rule) for rule in rules()}
     with (
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor(workers) as pool,
         closing(Workshop(Path(folder), workers)) as workshop,
     ):
-        for verdict in pool.map(lambda each: workshop.judge(each, proofs[each.rule]), wanted):
+        for verdict in pool.map(lambda each: workshop.judge(each, proofs[each.rule]), selected):
             print(f"{verdict.outcome:8} {verdict.rule:8} {verdict.seconds:5.1f} s  {verdict.by}", flush=True)
             yield verdict
 
 
 def _killer_first(rule: Rule) -> list[str]:
-    """The tests of a rule, with the one that killed its mutant before at the beginning."""
+    """Return the tests of a rule, starting with the test that killed its mutant before."""
     return sorted(rule["tests"], key=lambda test: test != rule["killed_by"])
 
 
 def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:
-    """Bring the table of the ledger up to date: which test failed for which rule."""
+    """Update the table of the ledger: the test that failed for each rule."""
     killed = {rule["id"]: rule["killed_by"] for rule in rules()}
     killed |= {each.rule: each.by.partition("[")[0] if each.outcome == KILLED else None for each in verdicts}
     rows = [(rule, by) for rule, by in killed.items() if by and rule in known]
@@ -148,8 +153,8 @@ def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:
     )
 
 
-def _is_asked(rule: str, asked: Sequence[str]) -> bool:
-    return not asked or rule in asked or rule.partition("-")[0] in asked
+def _is_selected(rule: str, selection: Sequence[str]) -> bool:
+    return not selection or rule in selection or rule.partition("-")[0] in selection
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """Reads the mutants from the patch files beside this module.
 
-A file holds blocks. Each begins with a rule in brackets, then come one or more pieces: the path of a module of
-the package, the lines that go, and the lines that come instead::
+A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a
+module of the package, the removed lines, and the added lines::
 
     [CAP-02]
     orders/authorization.py
     -        if now >= self.expires_at:
     +        if now > self.expires_at:
 
-Where nothing in the source could break a rule, the block says why: ``[GEN-05] none: …``. ``[GEN-05] untried`` says
-that nobody has run the tests of the rule against the patch yet.
+If no change to the source can break a rule, the block gives the reason: ``[GEN-05] none: …``. The head
+``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet.
 """
 
 import re
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-HERE: Final = Path(__file__).parent
+FOLDER: Final = Path(__file__).parent
 PACKAGE: Final = Path("sandbox/payment_sandbox")
 HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+)| (untried))?")
 
@@ -26,8 +26,8 @@ class PatchRefused(ValueError):
     """A patch file is malformed, or a patch does not fit the source."""
 
 
-class Piece(NamedTuple):
-    """A change of one module."""
+class Hunk(NamedTuple):
+    """A change to one module."""
 
     path: Path
     before: str
@@ -37,39 +37,41 @@ class Piece(NamedTuple):
         """Change the module in a checkout.
 
         Raises:
-            PatchRefused: the lines are not there, or more than once, or stay as they are.
+            PatchRefused: the lines do not occur exactly once, or do not change.
         """
         file = checkout / PACKAGE / self.path
         source = f"\n{file.read_text(encoding='utf-8')}" if file.is_file() else ""
         times = source.count(f"\n{self.before}")
         if times != 1 or self.before == self.after:
-            raise PatchRefused(f"these lines are {times} times in {self.path}:\n{self.before}")
+            raise PatchRefused(
+                f"these lines occur {times} times in {self.path}, or do not change:\n{self.before}"
+            )
         file.write_text(source.replace(f"\n{self.before}", f"\n{self.after}")[1:], encoding="utf-8")
 
 
 class Mutant(NamedTuple):
-    """A change of the source that breaks one rule; or, without pieces, why there is none."""
+    """A change to the source that breaks one rule; or, without hunks, the reason for having none."""
 
     rule: str
-    pieces: tuple[Piece, ...]
-    why_none: str = ""
+    hunks: tuple[Hunk, ...]
+    reason: str = ""
     is_untried: bool = False
 
     def apply(self, checkout: Path) -> None:
         """Change a checkout.
 
         Raises:
-            PatchRefused: it does not fit.
+            PatchRefused: the patch does not fit.
         """
-        for piece in self.pieces:
-            piece.apply(checkout)
+        for hunk in self.hunks:
+            hunk.apply(checkout)
 
 
-def mutants(folder: Path = HERE) -> dict[str, Mutant]:
-    """All mutants by their rules.
+def mutants(folder: Path = FOLDER) -> dict[str, Mutant]:
+    """Return all mutants by their rules.
 
     Raises:
-        PatchRefused: a file is malformed, or a rule has two.
+        PatchRefused: a file is malformed, or a rule has two mutants.
     """
     known: dict[str, Mutant] = {}
     for file in sorted(folder.glob("*.patch")):
@@ -91,13 +93,13 @@ def _read(file: Path) -> Iterator[Mutant]:
         elif line and not line.startswith("#"):
             raise PatchRefused(f"{file.name}, line {number}: a block begins with a rule in brackets")
     for head, lines in blocks:
-        pieces = tuple(_pieces(file, head[1], lines))
-        if bool(pieces) == bool(head[2]):
+        hunks = tuple(_hunks(file, head[1], lines))
+        if bool(hunks) == bool(head[2]):
             raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
-        yield Mutant(head[1], pieces, head[2] or "", head[3] is not None)
+        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None)
 
 
-def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:
+def _hunks(file: Path, rule: str, lines: list[str]) -> Iterator[Hunk]:
     path, changes = "", Changes([], [])
     for line in [*lines, ""]:
         if line[:1] == "-" and not changes.after:
@@ -108,12 +110,12 @@ def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:
             raise PatchRefused(f"{file.name}: {rule}: lines with - come first, then lines with +")
         else:
             if changes.before:
-                yield Piece(Path(path), _text(changes.before), _text(changes.after))
+                yield Hunk(Path(path), _text(changes.before), _text(changes.after))
             path, changes = line, Changes([], [])
 
 
 class Changes(NamedTuple):
-    """The lines of a piece as they are read."""
+    """The lines of a hunk that is being read."""
 
     before: list[str]
     after: list[str]

@@ -1,4 +1,4 @@
-"""The mutants fit the source, and a run of them tells a test that sees a broken rule from one that does not."""
+"""The mutants fit the source, and a run tells whether tests notice a broken rule."""
 
 from contextlib import closing
 from pathlib import Path
@@ -8,37 +8,37 @@ import pytest
 
 from payment_sandbox.fidelity.ledger import rules
 from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, sample
-from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, Piece, mutants
+from tests.mutants.patches import PACKAGE, Hunk, Mutant, PatchRefused, mutants
 
 
 def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
-    """Its lines are there, each once; what comes of it is a module that can be compiled."""
+    """The lines of each mutant occur exactly once, and the changed module compiles."""
     copytree(ROOT / PACKAGE, tmp_path / PACKAGE)
     for mutant in mutants().values():
         mutant.apply(tmp_path)
-        for piece in mutant.pieces:
-            file = tmp_path / PACKAGE / piece.path
+        for hunk in mutant.hunks:
+            file = tmp_path / PACKAGE / hunk.path
             if file.suffix == ".py":
                 compile(file.read_text(encoding="utf-8"), mutant.rule, "exec")
-            file.write_bytes((ROOT / PACKAGE / piece.path).read_bytes())
+            file.write_bytes((ROOT / PACKAGE / hunk.path).read_bytes())
 
 
 def test_each_mutant_was_killed() -> None:
-    """By a test of its own rule, unless its patch says that it is untried."""
+    """Each mutant was killed by a test of its rule, unless its patch is marked untried."""
     known = mutants()
     tests = {rule["id"]: rule["tests"] for rule in rules()}
     killed = {rule["id"]: rule["killed_by"] for rule in rules() if rule["killed_by"]}
-    assert killed.keys() == {each.rule for each in known.values() if each.pieces and not each.is_untried}
+    assert killed.keys() == {each.rule for each in known.values() if each.hunks and not each.is_untried}
     assert [rule for rule, by in killed.items() if by not in tests[rule]] == []
 
 
 def test_every_rule_has_a_mutant_or_a_reason() -> None:
-    """A new rule comes with a change that breaks it."""
+    """Every rule has a mutant, or a reason for having none."""
     assert {rule["id"] for rule in rules()} == mutants().keys()
 
 
 def test_a_sample_changes_with_its_seed() -> None:
-    """And is the same for the same seed."""
+    """A sample changes with its seed, and is reproducible."""
     known = list(mutants().values())
     monday, tuesday = (sample(known, 12, day) for day in ("2026-11-23", "2026-11-24"))
     assert monday != tuesday
@@ -57,7 +57,7 @@ def test_a_sample_changes_with_its_seed() -> None:
     ],
 )
 def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
-    """With what is wrong, and where."""
+    """A malformed patch file is refused with the mistake and its position."""
     (tmp_path / "some.patch").write_text(text)
     with pytest.raises(PatchRefused, match=problem):
         mutants(tmp_path)
@@ -65,22 +65,22 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) ->
 
 @pytest.mark.parametrize(("before", "after"), [("nowhere\n", ""), ("\n", ""), ('"""', '"""')])
 def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
-    """Its lines are not there, or more than once, or it changes nothing."""
-    with pytest.raises(PatchRefused, match="these lines are"):
-        Piece(Path("orders/amounts.py"), before, after).apply(ROOT)
+    """A patch is refused if its lines do not occur exactly once, or do not change."""
+    with pytest.raises(PatchRefused, match="these lines occur"):
+        Hunk(Path("orders/amounts.py"), before, after).apply(ROOT)
 
 
 @pytest.mark.prove
-def test_a_test_that_sees_nothing_lets_a_mutant_live(tmp_path: Path) -> None:
-    """The right tests kill it; others pass, and it is told."""
-    piece = Piece(
+def test_a_mutant_survives_tests_that_do_not_notice_it(tmp_path: Path) -> None:
+    """A mutant is killed by tests that notice it, and reported as a survivor by others."""
+    hunk = Hunk(
         Path("orders/amounts.py"), "AMOUNT_CENTS_MAX: Final", "AMOUNT_CENTS_MAX = 10_000_000\nOTHER: Final"
     )
-    mutant = Mutant("ORD-05", (piece,))
-    seeing, others = ["tests/journeys/test_creating_orders.py"], ["tests/fidelity/test_rules.py"]
+    mutant = Mutant("ORD-05", (hunk,))
+    noticing, others = ["tests/journeys/test_creating_orders.py"], ["tests/fidelity/test_rules.py"]
     with closing(Workshop(tmp_path, 1)) as workshop:
         assert workshop.judge(mutant, others).outcome == SURVIVED
-        verdict = workshop.judge(mutant, seeing)
+        verdict = workshop.judge(mutant, noticing)
         assert verdict.outcome == KILLED
         assert "test_creating_orders" in verdict.by
-        assert workshop.judge(mutant._replace(pieces=()), seeing).outcome == SURVIVED
+        assert workshop.judge(mutant._replace(hunks=()), noticing).outcome == SURVIVED

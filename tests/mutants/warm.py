@@ -1,7 +1,8 @@
-"""Runs tests in forks of a process that has loaded the libraries, but nothing of the project.
+"""Runs tests in forks of a process that has loaded the libraries, but no module of the project.
 
-Loading them takes most of the time of a short test run. A request is a line of JSON on standard input: the folder of
-a checkout, its tests, and a time limit in seconds. The answer is one, too: the exit code (None: too late) and output.
+Loading libraries takes most of the time of a short test run. A request is a line of JSON on standard input:
+the folder of a checkout, its tests, and a time limit in seconds. The response is a line of JSON with the exit
+code (None after the time limit) and the output.
 """
 
 import json
@@ -17,28 +18,28 @@ from tempfile import TemporaryFile
 from traceback import print_exc
 from typing import Any, Final
 
-OWN: Final = ("tests", "__main__", "conftest")
-PACKAGE: Final = "payment_sandbox"  # a part of the name of each of our packages
+PROJECT_MODULES: Final = ("tests", "__main__", "conftest")
+PACKAGE: Final = "payment_sandbox"  # contained in the name of each of our packages
 OPTIONS: Final = (
     *("-q", "-x", "-m", "", "-p", "no:cacheprovider"),
-    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins that are loaded before pytest looks
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # pytest cannot rewrite plugins loaded before it
 )
 BROKEN: Final = 3
-FIRST: Final = ("tests/kernel/test_periods.py", "tests/journeys/test_offered_methods.py")
-"""Tests that load what most tests need."""
+FIRST_TESTS: Final = ("tests/kernel/test_periods.py", "tests/journeys/test_offered_methods.py")
+"""Tests that load the libraries that most tests need."""
 
 
 def run(folder: str, tests: Sequence[str], seconds_max: float) -> tuple[int | None, str]:
-    """The exit code of pytest and its output; None after the time limit."""
+    """Run tests in a fork; return the exit code of pytest, None after the time limit, and the output."""
     with TemporaryFile() as output:
-        begun, ended = os.pipe()
+        reader, writer = os.pipe()
         child = os.fork()
         if not child:
-            os.close(begun)
+            os.close(reader)
             _test(folder, tests, output.fileno())
-        os.close(ended)
-        is_late = not select([begun], [], [], seconds_max)[0]
-        os.close(begun)
+        os.close(writer)
+        is_late = not select([reader], [], [], seconds_max)[0]
+        os.close(reader)
         if is_late:
             os.killpg(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
@@ -48,7 +49,7 @@ def run(folder: str, tests: Sequence[str], seconds_max: float) -> tuple[int | No
 
 
 def _test(folder: str, tests: Sequence[str], output: int) -> None:
-    """Be the child: test, and end."""
+    """Run tests in the child, and exit."""
     code = 1
     try:
         os.setpgid(0, 0)
@@ -73,23 +74,23 @@ def _test(folder: str, tests: Sequence[str], output: int) -> None:
         os._exit(code)
 
 
-def warm(folder: str) -> None:
-    """Load what the first tests load, except what is of the project."""
+def load_libraries(folder: str) -> None:
+    """Load the libraries that the first tests load, but no module of the project."""
     loaded = Path(folder) / "loaded.txt"
     os.environ["LOADED"] = str(loaded)
-    run(folder, FIRST, 300.0)
+    run(folder, FIRST_TESTS, 300.0)
     del os.environ["LOADED"]
     for name in loaded.read_text(encoding="utf-8").splitlines():
         top = name.partition(".")[0]
-        if top not in OWN and PACKAGE not in top:
+        if top not in PROJECT_MODULES and PACKAGE not in top:
             with suppress(Exception):
                 import_module(name)
-    assert PACKAGE not in sys.modules, "each test loads its own"
+    assert PACKAGE not in sys.modules, "each fork must load the package of its checkout"
 
 
 def main() -> None:
-    """Answer requests until there are no more."""
-    warm(sys.argv[1])
+    """Answer requests until standard input ends."""
+    load_libraries(sys.argv[1])
     for line in sys.stdin:
         folder, tests, seconds_max = json.loads(line)
         print(json.dumps(run(folder, tests, seconds_max)), flush=True)

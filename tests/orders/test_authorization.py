@@ -12,28 +12,28 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LINES = (OrderLine(500, 3, "EUR", "physical", "Socks", "a"), OrderLine(250, 2, "EUR", "physical", "Hat", "b"))
 
 
-def opened(delayed: bool = False) -> Authorization:
-    """2000 cents: three of a for 500, two of b for 250."""
+def new_authorization(delayed: bool = False) -> Authorization:
+    """Return an authorization of 2000 cents: three of a for 500, two of b for 250."""
     return Authorization(2000, LINES, delayed, NOW, NOW + timedelta(days=7))
 
 
 def run(authorization: Authorization, row: str) -> Authorization:
-    """Do one operation: ``capture``, ``capture 5``, ``capture a2 b1``, ``void 5``, ``void a1``, ``end``."""
-    verb, *what = row.split()
+    """Run one operation: ``capture``, ``capture 5``, ``capture a2 b1``, ``void 5``, ``void a1``, ``end``."""
+    verb, *arguments = row.split()
     now = authorization.authorized_at
     if verb == "end":
         return authorization.close()
-    if not what:
+    if not arguments:
         return (
             authorization.capture_remainder(now=now)
             if verb == "capture"
             else authorization.void_remainder(now=now)
         )
-    if what[0].isdigit():
+    if arguments[0].isdigit():
         take = authorization.capture_amount if verb == "capture" else authorization.void_amount
-        return take(int(what[0]), None, now=now)
+        return take(int(arguments[0]), None, now=now)
     take_lines = authorization.capture_lines if verb == "capture" else authorization.void_lines
-    return take_lines([LineQuantity(item[0], int(item[1:])) for item in what], None, now=now)
+    return take_lines([LineQuantity(item[0], int(item[1:])) for item in arguments], None, now=now)
 
 
 TABLE = """
@@ -67,9 +67,9 @@ end, void 1                                     | AuthorizationExpired
 @pytest.mark.rule("CAP-08", "CAP-09", "SET-47", "VOID-01", "VOID-02")
 @pytest.mark.parametrize("row", TABLE.strip().splitlines())
 def test_the_ledger(row: str) -> None:
-    """What is captured, voided and left after the operations; or the refusal of the last one."""
+    """Operations lead to the expected captured, voided and remaining amounts, or to a refusal."""
     operations, _, expected = (part.strip() for part in row.partition("|"))
-    authorization = opened()
+    authorization = new_authorization()
     *before, last = operations.split(", ")
     for operation in before:
         authorization = run(authorization, operation)
@@ -87,8 +87,8 @@ def test_the_ledger(row: str) -> None:
 
 @pytest.mark.rule("CAP-04")
 def test_expiry_is_at_its_moment_and_not_before() -> None:
-    """The last microsecond is in time."""
-    authorization = opened()
+    """A capture is possible until a microsecond before the expiry."""
+    authorization = new_authorization()
     last = authorization.expires_at - timedelta(microseconds=1)
     assert authorization.capture_amount(1, None, now=last).captured_cents == 1
     with pytest.raises(Refusal, match="expired at"):
@@ -96,7 +96,7 @@ def test_expiry_is_at_its_moment_and_not_before() -> None:
 
 
 def test_a_ledger_is_never_changed() -> None:
-    """Each operation is a new ledger with one entry more."""
-    before = opened()
+    """An operation returns a new ledger with one more entry, and leaves the old one unchanged."""
+    before = new_authorization()
     after = run(before, "capture 5")
     assert (before.entries, len(after.entries)) == ((), 1)

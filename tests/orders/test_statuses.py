@@ -26,13 +26,13 @@ CASES = [
 
 
 def subject(table: Any, status: str) -> Any:
-    """Something with a status."""
+    """Return an object with a status."""
     return SimpleNamespace(TRANSITIONS=table, id="x", status=str(status), completed=None, modified=None)
 
 
 @pytest.mark.rule("STA-01", "STA-18", "SET-35")
 def test_the_tables_hold_every_status() -> None:
-    """Terminal ones are there, and empty."""
+    """The tables have every status; terminal statuses have no transitions."""
     assert {str(status) for status in ORDER_TRANSITIONS} == {
         "new", "processing", "accepted", "completed", "cancelled", "expired", "error",
     }  # fmt: skip
@@ -44,12 +44,12 @@ def test_the_tables_hold_every_status() -> None:
 
 
 @pytest.mark.parametrize(("table", "status", "trigger"), CASES)
-def test_every_step_is_in_a_table_or_does_not_happen(table: Any, status: str, trigger: Trigger) -> None:
-    """A step of the table is a fact; any other raises and leaves everything as it was."""
+def test_only_transitions_in_the_tables_are_made(table: Any, status: str, trigger: Trigger) -> None:
+    """A transition in the table is made; any other raises an error and changes nothing."""
     moved = subject(table, status)
     if can_move(moved, trigger):
-        fact = move(moved, trigger, NOW)
-        assert (fact.before, fact.after, fact.at) == (status, moved.status, NOW)
+        transition = move(moved, trigger, NOW)
+        assert (transition.before, transition.after, transition.at) == (status, moved.status, NOW)
         assert moved.status in table
         assert (moved.completed is not None) == (moved.status == "completed")
     else:
@@ -60,7 +60,7 @@ def test_every_step_is_in_a_table_or_does_not_happen(table: Any, status: str, tr
 
 
 def test_completion_keeps_its_first_time() -> None:
-    """An order that was completed before does not complete anew."""
+    """A later transition does not change the time of completion."""
     moved = subject(ORDER_TRANSITIONS, OrderStatus.NEW)
     move(moved, Trigger.PAY, NOW)
     assert moved.completed == NOW

@@ -1,4 +1,4 @@
-"""What a reset throws away is gone whole, and who still works on it changes nothing."""
+"""A reset discards the whole epoch; edits and advances of the old epoch have no effect."""
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
@@ -29,12 +29,12 @@ ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"pay
 
 @pytest.fixture
 def project() -> Project:
-    """A project whose webhooks nobody delivers."""
+    """A project without a courier."""
     return made_project(NOON)
 
 
-def test_an_edit_of_an_epoch_that_is_over_changes_nothing(project: Project) -> None:
-    """It says so, and the new epoch is as fresh as it was."""
+def test_an_edit_of_an_old_epoch_changes_nothing(project: Project) -> None:
+    """An edit of an old epoch raises ProjectReset, and changes neither epoch."""
     order = create_order(project, ORDER)
     old = project.epoch
     project.reset()
@@ -45,29 +45,29 @@ def test_an_edit_of_an_epoch_that_is_over_changes_nothing(project: Project) -> N
 
 
 def test_an_advance_ends_with_its_epoch() -> None:
-    """A reset while it waits for a webhook stops it; the log of the new epoch stays empty."""
-    called, go_on = Event(), Event()
+    """A reset stops an advance that waits for a webhook, and the log of the new epoch stays empty."""
+    called, may_answer = Event(), Event()
 
-    def slow(request: WebhookRequest, copies: int) -> list[Reply]:
+    def answer_late(request: WebhookRequest, copies: int) -> list[Reply]:
         called.set()
-        go_on.wait(10)
+        may_answer.wait(10)
         return [Reply(0.0, status=200)] * copies
 
-    project = made_project(NOON, ServerServices(Courier(slow)), webhook_url="http://shop.example/")
+    project = made_project(NOON, ServerServices(Courier(answer_late)), webhook_url="http://shop.example/")
     act(project, create_order(project, ORDER).id, Action("customer", "visit"))
     with ThreadPoolExecutor(1) as threads:
-        advancing = threads.submit(advance_clock, project, {"by": "PT1H"})
+        running_advance = threads.submit(advance_clock, project, {"by": "PT1H"})
         assert called.wait(10)
         project.reset()
-        result = advancing.result(10)
-        go_on.set()
+        result = running_advance.result(10)
+        may_answer.set()
     assert result.stopped
     assert (project.epoch.is_advancing, project.epoch.advance_log) == (False, None)
     assert advance_clock(project, {"by": "PT1H"}).events == []
 
 
-def test_a_clock_that_is_busy_says_so(project: Project) -> None:
-    """Until the other advance has ended."""
+def test_a_busy_clock_refuses_an_advance(project: Project) -> None:
+    """An advance is refused while another one runs."""
     project.epoch.advance_lock.acquire()
     with pytest.raises(ClockBusy):
         advance(project, None)
@@ -77,38 +77,38 @@ def test_a_clock_that_is_busy_says_so(project: Project) -> None:
 
 @pytest.mark.parametrize("_", range(20))
 def test_a_setting_changed_while_a_scenario_begins_is_kept(project: Project, _: int) -> None:
-    """Neither of the two is lost, whichever comes first."""
+    """A concurrent change to the settings and activation of a scenario both take effect."""
     scenario = load_scenario({"name": "x", "settings": {"absolute_urls": True}}, ())
-    both = [
+    threads = [
         Thread(target=project.change_settings, args=({"name": "shop"},)),
         Thread(target=project.activate, args=(scenario,)),
     ]
-    for thread in both:
+    for thread in threads:
         thread.start()
-    for thread in both:
+    for thread in threads:
         thread.join()
     settings = project.settings
     assert (settings.name, settings.absolute_urls) == ("shop", True)
     assert project.epoch.state.scenario is scenario
 
 
-def test_something_due_that_fails_is_set_aside(project: Project) -> None:
-    """It is shown once, as failed, and everything else goes on."""
-    broken, sound = create_order(project, ORDER), create_order(project, ORDER)
+def test_a_failed_command_is_set_aside(project: Project) -> None:
+    """A due command that fails is reported once; other commands run."""
+    broken, valid = create_order(project, ORDER), create_order(project, ORDER)
     with project.edit() as edit:
-        edit.order(broken.id).status = "cancelled"  # its attempt is still open, which no operation leaves so
+        edit.order(broken.id).status = "cancelled"  # an inconsistent state, because its attempt is still open
     result = advance_clock(project, {"by": "PT1H"})
     failed = [event for event in result.events if "failed" in event]
     assert [event["order_id"] for event in failed] == [broken.id]
     assert "IllegalTransition" in failed[0]["failed"]
-    assert project.find_order(sound.id).status == "expired"
+    assert project.find_order(valid.id).status == "expired"
     assert agenda(project.epoch) == failed
     assert [failure.order_id for failure in project.epoch.journal.failures] == [broken.id]
     assert advance_clock(project, {"by": "PT1H"}).events == []
 
 
 def test_a_running_clock_reports_what_fails_once(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line of the log, and no call is refused for it."""
+    """A failed command on a running clock is logged once, and does not affect later calls."""
     project = made_project(NOON)
     order = create_order(project, ORDER)
     with project.edit() as edit:
@@ -123,19 +123,19 @@ def test_a_running_clock_reports_what_fails_once(caplog: pytest.LogCaptureFixtur
 
 
 def test_locks_refuse_to_be_taken_out_of_order() -> None:
-    """Where the order is checked, which is in every test here."""
-    state, telling = RankedLock(STATE), RankedLock(PUBLISHING)
-    with state, telling:
+    """Locks refuse to be acquired out of order, while the check is on."""
+    state, publishing = RankedLock(STATE), RankedLock(PUBLISHING)
+    with state, publishing:
         pass
-    with telling, pytest.raises(LockOrderBroken):
+    with publishing, pytest.raises(LockOrderBroken):
         state.acquire()
     with state, pytest.raises(LockOrderBroken):
         RankedLock(STATE).acquire()
     assert not state.locked()
 
 
-def test_the_collector_looks_at_what_a_reset_has_thrown_away() -> None:
-    """Orders are frozen once they are settled, and thawed with their epoch."""
+def test_a_reset_unfreezes_its_orders() -> None:
+    """Settled orders are frozen for the garbage collector, and a reset unfreezes them."""
     services = ServerServices(Courier(lambda request, copies: []), freeze_memory=True)
     project = made_project(NOON, services)
     for _ in range(ORDERS_PER_FREEZE):

@@ -1,4 +1,4 @@
-"""Who is woken by which events."""
+"""Events wake the threads that wait for them."""
 
 from threading import Thread
 from time import process_time
@@ -7,74 +7,74 @@ import pytest
 
 from payment_sandbox.projects.events import Events
 
-WAITING = 300
+THREADS = 300
 
 
-def waiting(events: Events, order_id: str | None, count: int = 1) -> tuple[list[Thread], list[bool]]:
-    """Threads that wait for the next event, and what they got."""
-    number, got = events.number, list[bool]()
+def start_waiting(events: Events, order_id: str | None, count: int = 1) -> tuple[list[Thread], list[bool]]:
+    """Start threads that wait for the next event; return them and the list of their results."""
+    number, results = events.number, list[bool]()
 
     def wait() -> None:
-        got.append(events.wait_after(number, 10, order_id))
+        results.append(events.wait_after(number, 10, order_id))
 
     threads = [Thread(target=wait, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
-    return threads, got
+    return threads, results
 
 
 @pytest.mark.parametrize(
     ("kind", "data"), [("status", {"order_id": "mine"}), ("reset", {}), ("restored", {})]
 )
-def test_what_concerns_an_order_wakes_those_who_wait_for_it(kind: str, data: dict[str, str]) -> None:
-    """Its own events, and those that change every order."""
+def test_events_of_an_order_wake_its_waiting_threads(kind: str, data: dict[str, str]) -> None:
+    """A thread that waits for an order is woken by the order's events, and by events about all orders."""
     events = Events()
-    threads, got = waiting(events, "mine")
+    threads, results = start_waiting(events, "mine")
     events.publish("status", order_id="another")
-    assert not got
+    assert not results
     events.publish(kind, **data)
     threads[0].join(5)
-    assert got == [True]
+    assert results == [True]
     assert not events._groups_by_order
 
 
-def test_who_waits_for_anything_is_woken_by_anything() -> None:
-    """Also by what has happened before the wait began."""
+def test_every_event_wakes_threads_that_wait_for_any() -> None:
+    """A thread that waits for any event is woken by each event, also by an earlier one."""
     events = Events()
-    threads, got = waiting(events, None)
+    threads, results = start_waiting(events, None)
     events.publish("status", order_id="another")
     threads[0].join(5)
-    assert got == [True]
+    assert results == [True]
     assert events.wait_after(0, 0, "mine")
 
 
-def test_the_end_wakes_everybody() -> None:
-    """With False."""
+def test_the_end_wakes_all_threads() -> None:
+    """The end of the events wakes all threads with False."""
     events = Events()
-    mine, got = waiting(events, "mine")
-    any_, others = waiting(events, None)
+    order_threads, order_results = start_waiting(events, "mine")
+    any_threads, any_results = start_waiting(events, None)
     events.end()
-    for thread in (*mine, *any_):
+    for thread in (*order_threads, *any_threads):
         thread.join(5)
-    assert (got, others) == ([False], [False])
+    assert (order_results, any_results) == ([False], [False])
 
 
-def test_a_crowd_that_waits_for_one_order_costs_the_others_nothing() -> None:
-    """Waking three hundred threads for each event would take seconds."""
+def test_waiting_threads_do_not_slow_down_other_orders() -> None:
+    """Events of other orders do not wake threads that wait for one order."""
     events = Events()
-    threads, _ = waiting(events, "mine", WAITING)
-    begun = process_time()
+    threads, _ = start_waiting(events, "mine", THREADS)
+    started = process_time()
     for _ in range(500):
         events.publish("status", order_id="another")
-    took = process_time() - begun
+    elapsed = process_time() - started
     events.end()
     for thread in threads:
         thread.join(5)
-    assert took < 1
+    assert elapsed < 1
 
 
-def test_events_that_are_read_in_part_have_no_secrets_either() -> None:
-    """Each value is masked and shortened when it is read, as all are when an event is read whole."""
+def test_lazily_read_events_are_masked() -> None:
+    """Lazily read values of events are masked and shortened like those of whole events."""
     events = Events()
     events.masking.api_key = "key-of-the-shop"
     events.publish("request", path="/v1/key-of-the-shop/", text="4111 1111 1111 1111", cvc="123", status=404)
@@ -83,8 +83,8 @@ def test_events_that_are_read_in_part_have_no_secrets_either() -> None:
     )
     events.publish("other", path="/v1/")
     stored = events.stored_events_after(0, ("request",))
-    read = [one.read_lazily(events.masking) for one in stored]
-    assert [(one.number, one.kind, dict(one.data)) for one in read] == [
-        (one.number, one.kind, one.data) for one in events.events_after(0)[:2]
+    read = [each.read_lazily(events.masking) for each in stored]
+    assert [(each.number, each.kind, dict(each.data)) for each in read] == [
+        (each.number, each.kind, each.data) for each in events.events_after(0)[:2]
     ]
     assert dict(read[0].data) == {"path": "/v1/***/", "text": "0", "cvc": "***", "status": 404}

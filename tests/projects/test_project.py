@@ -1,4 +1,4 @@
-"""A project's edits are whole or nothing, and its outbox is in order."""
+"""A project's edits are atomic, and its outbox keeps its order."""
 
 from datetime import UTC, datetime
 
@@ -25,7 +25,7 @@ def project() -> Project:
 
 
 def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
-    """Order, agenda, webhooks and rule uses are as before."""
+    """A failed edit leaves the order, the agenda and the webhooks unchanged."""
     order = create_order(project, ORDER)
     before = (project.find_order(order.id), len(project.epoch.timeline), project.epoch.store.deliveries())
 
@@ -34,9 +34,9 @@ def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
             copy = edit.order(order.id)
             edit.move_order(copy, Trigger.VISIT)
             edit.schedule(edit.now, next(iter(project.epoch.timeline)).item)
-            raise ValueError("on the way")
+            raise ValueError("in the edit")
 
-    with pytest.raises(ValueError, match="on the way"):
+    with pytest.raises(ValueError, match="in the edit"):
         fail()
     after = (project.find_order(order.id), len(project.epoch.timeline), project.epoch.store.deliveries())
     assert after == before
@@ -44,36 +44,36 @@ def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
     assert after[0].status == "new"
 
 
-def test_an_edit_swaps_in_a_new_version(project: Project) -> None:
-    """The old one stays as it was, for those who still hold it."""
+def test_an_edit_creates_a_new_version(project: Project) -> None:
+    """An edit replaces the order with a new version, and leaves the old object unchanged."""
     order = create_order(project, ORDER)
     with project.edit() as edit:
         edit.move_order(edit.order(order.id), Trigger.VISIT)
     assert (order.status, order.version) == ("new", 1)
-    found = project.find_order(order.id)
-    assert (found.status, found.version) == ("processing", 2)
+    current = project.find_order(order.id)
+    assert (current.status, current.version) == ("processing", 2)
     assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
 
 
-def test_a_held_outbox_waits_for_its_release() -> None:
-    """Other webhooks are sent meanwhile."""
+def test_deferred_deliveries_wait_for_their_release() -> None:
+    """Deferred deliveries wait for their release; other webhooks are sent before."""
     outbox = Outbox(Events())
-    held = DeferredDeliveries(outbox)
-    outbox.put(QueuedDelivery("held", "an order"), held)
+    deferred = DeferredDeliveries(outbox)
+    outbox.put(QueuedDelivery("held", "an order"), deferred)
     outbox.put(QueuedDelivery("free", "an order"))
     assert outbox.next() == QueuedDelivery("free", "an order")
     assert outbox.next() is None
     assert not outbox.is_idle
-    outbox.release(held)
-    outbox.release(held)
+    outbox.release(deferred)
+    outbox.release(deferred)
     assert outbox.next() == QueuedDelivery("held", "an order")
-    assert not outbox.is_idle, "it is under way"
+    assert not outbox.is_idle, "the delivery is in flight"
     assert outbox.next() is None
     assert outbox.is_idle
 
 
 def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
-    """Nothing is made."""
+    """A wrong clock and wrong settings are refused together, and no project is created."""
     registry = made_registry(seed=1)
     with pytest.raises(Invalid) as refused:
         registry.create({"clock": "stopped", "mode": "demo"})
@@ -81,15 +81,15 @@ def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
     assert registry.all() == []
 
 
-def test_servers_with_the_same_seed_make_the_same_keys() -> None:
-    """And without a seed nobody can guess them."""
+def test_servers_with_the_same_seed_create_the_same_keys() -> None:
+    """Servers with the same seed create the same keys; without a seed keys are random."""
     keys = [[made_registry(seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]
     assert keys[0] == keys[1]
     assert keys[2] != keys[3]
 
 
-def test_the_agenda_forgets_orders_that_are_over(project: Project) -> None:
-    """Long before their time, a few with each call; what is still due stays, in its order."""
+def test_the_agenda_drops_finished_orders(project: Project) -> None:
+    """The agenda drops the expiries of finished orders in batches, and keeps the others in order."""
     for number in range(3000):
         order = create_order(project, ORDER)
         if number % 100:

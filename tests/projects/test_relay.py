@@ -1,4 +1,4 @@
-"""Webhooks that a listener takes: whatever goes wrong with it, they arrive."""
+"""Webhooks for a listener arrive, even if the listener fails."""
 
 from collections.abc import Callable, Iterator
 from threading import Thread
@@ -19,41 +19,41 @@ def forwarding(project: Callable[..., Sandbox]) -> Sandbox:
     return project(forward_to=FORWARD)
 
 
-def taken(sandbox: Sandbox, listener: str = "one", timeout: float = 5) -> list[dict[str, Any]]:
-    """What a listener gets."""
+def poll_offers(sandbox: Sandbox, listener: str = "one", timeout: float = 5) -> list[dict[str, Any]]:
+    """Poll as a listener, and return the offered webhooks."""
     items: list[dict[str, Any]] = sandbox.post(
         "/control/listener/next/", {"timeout": timeout, "listener": listener}
     ).json()["items"]
     return items
 
 
-def answered(sandbox: Sandbox, offer: dict[str, Any], status: int = 200) -> bool:
-    """Whether an answer is recorded."""
-    told = sandbox.post("/control/listener/answers/", {"id": offer["id"], "status": status})
-    recorded: bool = told.json()["recorded"]
+def send_answer(sandbox: Sandbox, offer: dict[str, Any], status: int = 200) -> bool:
+    """Send an answer to an offer, and return whether it is recorded."""
+    response = sandbox.post("/control/listener/answers/", {"id": offer["id"], "status": status})
+    recorded: bool = response.json()["recorded"]
     return recorded
 
 
 def relay_of(sandbox: Sandbox) -> Relay:
-    """What the server keeps for listeners."""
-    found = sandbox.server.registry.find(sandbox.key)
-    assert found is not None
-    return found.relay
+    """Return the relay of the project."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    return project.relay
 
 
 def attempts(sandbox: Sandbox) -> list[Any]:
-    """The statuses of all attempts."""
-    found = sandbox.webhooks()
-    return [attempt["response"]["status"] for item in found for attempt in item["attempts"]]
+    """Return the response statuses of all attempts."""
+    webhooks = sandbox.webhooks()
+    return [attempt["response"]["status"] for item in webhooks for attempt in item["attempts"]]
 
 
 @pytest.fixture
-def polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
-    """Starts calls that wait, as those of listeners that have gone."""
+def start_polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
+    """Start waiting calls, like those of listeners that have disconnected."""
     started: list[Thread] = []
 
     def poll(listener: str = "one") -> Thread:
-        thread = Thread(target=taken, args=(forwarding, listener, 30))
+        thread = Thread(target=poll_offers, args=(forwarding, listener, 30))
         thread.start()
         started.append(thread)
         relay = relay_of(forwarding)
@@ -67,61 +67,61 @@ def polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
         thread.join(10)
 
 
-def test_a_webhook_that_was_taken_and_not_answered_is_offered_again(forwarding: Sandbox) -> None:
-    """To whoever comes next: the first listener may have been killed."""
+def test_an_unanswered_webhook_is_offered_again(forwarding: Sandbox) -> None:
+    """An unanswered webhook is offered to the next listener, because the first may have been killed."""
     forwarding.place(card(payment_method="bank-transfer"))
-    (first,) = taken(forwarding)
-    (again,) = taken(forwarding, "two")
-    assert again["id"] == first["id"]
-    assert answered(forwarding, again)
+    (first,) = poll_offers(forwarding)
+    (second,) = poll_offers(forwarding, "two")
+    assert second["id"] == first["id"]
+    assert send_answer(forwarding, second)
     assert attempts(forwarding) == [200]
 
 
-def test_a_call_that_still_waits_takes_nothing_from_a_later_one(
-    forwarding: Sandbox, polling: Callable[..., Thread]
+def test_a_newer_call_replaces_a_waiting_call(
+    forwarding: Sandbox, start_polling: Callable[..., Thread]
 ) -> None:
-    """Nobody tells the server that its client has gone."""
-    dead = polling()
-    alive = Thread(target=lambda: answered(forwarding, taken(forwarding)[0]))
-    alive.start()
-    dead.join(10)
-    assert not dead.is_alive()
+    """A newer call of the listener ends the older waiting call, and gets the webhook."""
+    older = start_polling()
+    newer = Thread(target=lambda: send_answer(forwarding, poll_offers(forwarding)[0]))
+    newer.start()
+    older.join(10)
+    assert not older.is_alive()
     forwarding.place(card(payment_method="bank-transfer"))
-    alive.join(10)
+    newer.join(10)
     forwarding.get("/control/wait/?idle=1")
     assert attempts(forwarding) == [200]
 
 
 def test_a_listener_that_was_replaced_is_told(forwarding: Sandbox) -> None:
-    """It would take webhooks from the newer one in turn."""
-    taken(forwarding, "one", 0)
-    taken(forwarding, "two", 0)
-    told = forwarding.post("/control/listener/next/", {"timeout": 30, "listener": "one"}).json()
-    assert told == {"items": [], "replaced": True}
+    """A replaced listener gets no webhooks, and is told that it was replaced."""
+    poll_offers(forwarding, "one", 0)
+    poll_offers(forwarding, "two", 0)
+    response = forwarding.post("/control/listener/next/", {"timeout": 30, "listener": "one"}).json()
+    assert response == {"items": [], "replaced": True}
 
 
-def test_a_late_call_of_a_listener_that_has_left_changes_nothing(sandbox: Sandbox) -> None:
-    """Whoever is interrupted while a call is on its way leaves, and that call arrives afterwards."""
+def test_late_calls_of_a_listener_that_has_left_change_nothing(sandbox: Sandbox) -> None:
+    """Calls of a listener that arrive after it has left do not set ``forward_to`` again."""
     body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body)
-    for late in [body | {"leaves": True}, body, body | {"timeout": 30}]:
-        told = sandbox.post("/control/listener/next/", late).json()
-        assert told == {"items": [], "replaced": True}
+    for late_body in [body | {"leaves": True}, body, body | {"timeout": 30}]:
+        response = sandbox.post("/control/listener/next/", late_body).json()
+        assert response == {"items": [], "replaced": True}
         assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
     sandbox.post("/control/listener/next/", body | {"listener": "two"})
     assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD
 
 
 def test_a_listener_may_leave_before_its_first_call_arrives(sandbox: Sandbox) -> None:
-    """Its address was never set then, and is not set later."""
+    """A listener that leaves before its first call arrives never sets ``forward_to``."""
     body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body | {"leaves": True})
     assert sandbox.post("/control/listener/next/", body).json()["replaced"]
     assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
 
 
-def test_who_leaves_takes_nobody_elses_webhooks_away(sandbox: Sandbox) -> None:
-    """Neither from a newer listener nor from another address."""
+def test_a_replaced_listener_that_leaves_changes_nothing(sandbox: Sandbox) -> None:
+    """A replaced listener that leaves does not affect the newer listener or its URL."""
     mine, other = ({"timeout": 0, "listener": name, "forward_to": FORWARD + name} for name in ("one", "two"))
     sandbox.post("/control/listener/next/", mine)
     sandbox.post("/control/listener/next/", other)
@@ -130,59 +130,59 @@ def test_who_leaves_takes_nobody_elses_webhooks_away(sandbox: Sandbox) -> None:
     assert not sandbox.post("/control/listener/next/", other).json()["replaced"]
 
 
-def test_leaving_ends_a_call_that_waits(forwarding: Sandbox, shop: Shop) -> None:
-    """It would take the next webhook with it; the server sends that by itself."""
+def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:
+    """Leaving ends the listener's waiting call without a webhook; the server sends the next one itself."""
     body = {"listener": "one", "forward_to": FORWARD}
-    got: list[list[dict[str, Any]]] = []
-    waiting = Thread(target=lambda: got.append(taken(forwarding, "one", 30)))
+    polled: list[list[dict[str, Any]]] = []
+    waiting = Thread(target=lambda: polled.append(poll_offers(forwarding, "one", 30)))
     waiting.start()
     forwarding.post("/control/listener/next/", body | {"leaves": True})
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
     forwarding.get(f"/control/wait/?webhook={order['id']}&timeout=30")
     waiting.join(10)
-    assert (got, shop.orders()) == ([[]], [order["id"]])
+    assert (polled, shop.orders()) == ([[]], [order["id"]])
 
 
 def test_an_open_offer_outlives_the_end_of_the_forwarding(forwarding: Sandbox, shop: Shop) -> None:
-    """The server sends it then, after the listener's seven seconds are over."""
+    """If forwarding ends during an offer, the server sends the webhook after the listener's timeout."""
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
-    assert len(taken(forwarding)) == 1
+    assert len(poll_offers(forwarding)) == 1
     forwarding.settings(forward_to=None)
     forwarding.get(f"/control/wait/?webhook={order['id']}&timeout=30")
     assert shop.orders() == [order["id"]]
 
 
-def test_an_attempt_by_hand_is_told_from_the_one_under_way(forwarding: Sandbox) -> None:
-    """Each gets its own answer."""
+def test_manual_and_scheduled_attempts_are_distinguished(forwarding: Sandbox) -> None:
+    """A manual attempt and a scheduled attempt in flight get separate answers."""
     forwarding.place(card(payment_method="bank-transfer"))
-    (first,) = taken(forwarding)
+    (first,) = poll_offers(forwarding)
     delivery = forwarding.webhooks()[0]["id"]
-    again = Thread(target=forwarding.post, args=(f"/control/webhooks/{delivery}/redeliver/",))
-    again.start()
+    redelivery = Thread(target=forwarding.post, args=(f"/control/webhooks/{delivery}/redeliver/",))
+    redelivery.start()
     offers: dict[str, Any] = {}
     while len(offers) < 2:
-        offers |= {offer["id"]: offer for offer in taken(forwarding)}
+        offers |= {offer["id"]: offer for offer in poll_offers(forwarding)}
     by_hand = next(offer for offer in offers.values() if offer["by_hand"])
     assert by_hand["id"] != first["id"]
-    assert (answered(forwarding, first, 503), answered(forwarding, by_hand, 200)) == (True, True)
-    again.join(10)
+    assert (send_answer(forwarding, first, 503), send_answer(forwarding, by_hand, 200)) == (True, True)
+    redelivery.join(10)
     assert sorted(attempts(forwarding)) == [200, 503]
 
 
-def test_a_reset_drops_what_was_offered_and_what_waits(forwarding: Sandbox) -> None:
-    """The shop would not know the order."""
+def test_a_reset_drops_offered_and_waiting_webhooks(forwarding: Sandbox) -> None:
+    """A reset drops offered and waiting webhooks."""
     forwarding.place(card(payment_method="bank-transfer"))
-    (first,) = taken(forwarding)
+    (first,) = poll_offers(forwarding)
     forwarding.place(card(payment_method="bank-transfer"))
     forwarding.post("/control/reset/")
-    assert not answered(forwarding, first)
-    assert taken(forwarding, timeout=0) == []
+    assert not send_answer(forwarding, first)
+    assert poll_offers(forwarding, timeout=0) == []
     relay = relay_of(forwarding)
     assert (relay._offered, relay._parked) == ({}, [])
 
 
-def test_a_listener_says_where_webhooks_go(sandbox: Sandbox) -> None:
-    """With each call: a restored snapshot or another client may have changed it."""
+def test_each_call_of_a_listener_sets_its_url(sandbox: Sandbox) -> None:
+    """Each call of a listener sets ``forward_to``, also after a restored snapshot."""
     state = sandbox.get("/control/state/").json()
     body = {"timeout": 0, "forward_to": FORWARD}
     sandbox.post("/control/listener/next/", body)
@@ -192,23 +192,23 @@ def test_a_listener_says_where_webhooks_go(sandbox: Sandbox) -> None:
     assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD
 
 
-def test_texts_of_a_listener_are_cut(forwarding: Sandbox) -> None:
-    """They are kept for as long as the order."""
+def test_long_texts_of_a_listener_are_truncated(forwarding: Sandbox) -> None:
+    """Long texts from a listener are truncated before they are stored."""
     forwarding.place(card(payment_method="bank-transfer"))
-    (offer,) = taken(forwarding)
+    (offer,) = poll_offers(forwarding)
     answer = {"id": offer["id"], "error": "x" * 10_000, "warning": "y" * 10_000}
     assert forwarding.post("/control/listener/answers/", answer).json() == {"recorded": True}
     attempt = forwarding.webhooks()[0]["attempts"][0]
     assert (attempt["error"], attempt["warning"]) == ("x" * 500, "y" * 500)
 
 
-def test_what_is_asked_for_again_and_again_waits_once(forwarding: Sandbox) -> None:
-    """Nobody listens: what somebody wants to have sent once more is kept as it was asked for last."""
+def test_repeated_redeliveries_are_queued_once(forwarding: Sandbox) -> None:
+    """Repeated redeliveries without a listener are queued once."""
     forwarding.place(card(payment_method="bank-transfer"))
     (webhook,) = forwarding.webhooks()
     for _ in range(5):
         assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/").status_code == 200
     forwarding.get("/control/wait/?idle=1")
     assert sorted(queued.forced for _, queued in relay_of(forwarding)._parked) == [False, True]
-    offers = taken(forwarding)
-    assert all(answered(forwarding, offer) for offer in offers)
+    offers = poll_offers(forwarding)
+    assert all(send_answer(forwarding, offer) for offer in offers)

@@ -1,4 +1,4 @@
-"""What the random sequences are made of."""
+"""Hypothesis strategies for random sequences of operations."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ TAKES = st.one_of(
 
 
 def snapshot(project: Project) -> Any:
-    """All that a refused call must not change."""
+    """Return the state that a refused call must not change."""
     return (
         {order.id: (order, order.version) for order in orders_of(project)},
         [(due.at, due.sequence) for due in project.epoch.timeline],
@@ -43,5 +43,5 @@ def snapshot(project: Project) -> Any:
 
 
 def orders_of(project: Project) -> list[Order]:
-    """Every order and refund."""
+    """Return all orders and refunds."""
     return [project.find_order(order_id) for order_id in project.epoch.store.order_ids()]

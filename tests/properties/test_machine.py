@@ -1,4 +1,4 @@
-"""Random sequences of operations and clock moves keep the books."""
+"""Random sequences of operations and advances keep the books balanced."""
 
 import itertools
 import os
@@ -56,7 +56,7 @@ STEPS = 60
 
 
 class Books(RuleBasedStateMachine):
-    """One project, its customers, banks and merchant, in any order."""
+    """A project with random acts of its customers, banks and merchant."""
 
     orders = Bundle("orders")
     steps = 0
@@ -64,42 +64,42 @@ class Books(RuleBasedStateMachine):
     @initialize(
         target=orders,
         mode=st.sampled_from(["test", "live"]),
-        shown=st.sampled_from(["completed", "accepted"]),
+        authorized_status=st.sampled_from(["completed", "accepted"]),
     )
-    def begin(self, mode: str, shown: str) -> Any:
-        """A fresh project with an order, whose shop answers as the machine says."""
+    def create_project(self, mode: str, authorized_status: str) -> Any:
+        """Create a project with an order and a shop with a variable response."""
         self.answer = 200
-        self.over: set[int] = set()
+        self.finished: set[int] = set()
         self.courier = Courier(send=self.send)
         self.project = made_project(
             datetime(2028, 1, 31, 12, tzinfo=UTC),
             ServerServices(self.courier),
             mode=mode,
-            authorized_status=shown,
+            authorized_status=authorized_status,
             webhook_url="http://shop.example/",
             seed=1,
         )
-        self.seen = self.project.epoch.timeline.now
+        self.last_now = self.project.epoch.timeline.now
         return create_order(self.project, {"currency": "EUR", "amount": 1000, "client": {}}).id
 
     def send(self, request: WebhookRequest, copies: int) -> list[Reply]:
-        """The shop's answers, without a wire."""
+        """Return the shop's replies without a network."""
         return [Reply(0.0, status=self.answer)] * copies
 
-    def tried(self, call: Any) -> Order | None:
-        """Do something that may be refused; a refusal changes nothing."""
+    def try_call(self, call: Any) -> Order | None:
+        """Make a call that may be refused, and check that a refusal changes nothing."""
         self.project.settle()
         before = snapshot(self.project)
         try:
-            done: Order | None = call()
+            result: Order | None = call()
         except (Refusal, Invalid):
             assert snapshot(self.project) == before
             return None
-        return done
+        return result
 
     @rule(target=orders, method=st.sampled_from([*METHOD_NAMES, None]), data=st.data())
     def create(self, method: str | None, data: st.DataObject) -> Any:
-        """An order by any method, in any capture mode; refused ones are no target."""
+        """Create an order with any method and capture mode; it may be refused."""
         body: dict[str, Any] = {
             "currency": "EUR",
             "amount": data.draw(st.sampled_from([2000, 2000, 66601, 66602, 1])),
@@ -116,14 +116,14 @@ class Books(RuleBasedStateMachine):
             transaction |= {"capture_mode": mode} if mode else {}
             transaction |= {"expiration_period": period} if period else {}
             body["transactions"] = [transaction]
-        order = self.tried(lambda: create_order(self.project, body))
+        order = self.try_call(lambda: create_order(self.project, body))
         return order.id if order is not None else multiple()
 
     @rule(
         target=orders, method=st.sampled_from(["credit-card", "pay-later-a", "invoice-later-b"]), mode=MODES
     )
     def authorize(self, method: str, mode: str) -> Any:
-        """An order that its customer has authorized: most rules are about those."""
+        """Create an order and authorize it, because most rules apply to authorized orders."""
         transaction = {"payment_method": method, "capture_mode": mode, "expiration_period": "P1M"}
         body = {
             "currency": "EUR",
@@ -145,7 +145,7 @@ class Books(RuleBasedStateMachine):
         is_paid=st.booleans(),
     )
     def transfer_late(self, days: int, second: str, is_paid: bool) -> Any:
-        """A hosted order whose customer chooses a transfer, and another method days later."""
+        """Create a hosted order whose customer chooses a transfer, and another method days later."""
         body = {
             "currency": "EUR",
             "amount": 2000,
@@ -156,73 +156,73 @@ class Books(RuleBasedStateMachine):
         }
         order = create_order(self.project, body).id
         choose = Action("customer", "choose", payment_method="bank-transfer")
-        self.tried(lambda: act(self.project, order, choose))
+        self.try_call(lambda: act(self.project, order, choose))
         advance_clock(self.project, {"by": f"P{days}D"}, AdvanceLimits(1_000_000))
-        self.tried(lambda: act(self.project, order, choose._replace(payment_method=second)))
+        self.try_call(lambda: act(self.project, order, choose._replace(payment_method=second)))
         if is_paid:
-            self.tried(lambda: act(self.project, order, Action("customer", "pay")))
+            self.try_call(lambda: act(self.project, order, Action("customer", "pay")))
         return order
 
     @rule(order=orders, cents=st.none() | AMOUNTS)
-    def bank_credits_any_attempt(self, order: str, cents: int | None) -> None:
-        """Also one that is not the newest any more: money comes when it comes."""
+    def credit_any_attempt(self, order: str, cents: int | None) -> None:
+        """Credit every attempt of an order, also the older ones."""
         credit = Action("bank", "credit", amount_cents=cents)
         for attempt in self.project.find_order(order).transactions:
-            self.tried(partial(act_on_attempt, self.project, order, attempt.id, credit))
+            self.try_call(partial(act_on_attempt, self.project, order, attempt.id, credit))
 
     @rule(order=orders, action=st.sampled_from(ACTS), method=st.sampled_from(METHOD_NAMES), amount=AMOUNTS)
-    def somebody_acts(self, order: str, action: Action, method: str, amount: int) -> None:
-        """A customer, bank, screening or processor."""
-        chosen = action._replace(payment_method=method, amount_cents=amount if amount % 2 else None)
-        self.tried(lambda: act(self.project, order, chosen))
+    def act_on_order(self, order: str, action: Action, method: str, amount: int) -> None:
+        """Do an act of a customer, bank, screening or processor."""
+        varied_action = action._replace(payment_method=method, amount_cents=amount if amount % 2 else None)
+        self.try_call(lambda: act(self.project, order, varied_action))
 
     @rule(order=orders, take=TAKES)
     def capture_or_void(self, order: str, take: Any) -> None:
-        """In full, by amount, by lines."""
-        found = self.project.epoch.store.order(order)
-        if found is not None and found.transactions:
-            transaction = found.transactions[-1].id
-            self.tried(
+        """Capture or void in full, by amount or by lines."""
+        current = self.project.epoch.store.order(order)
+        if current is not None and current.transactions:
+            transaction = current.transactions[-1].id
+            self.try_call(
                 lambda: authorizations.apply_to_ledger(self.project, order, transaction, take, None)[0]
             )
 
     @rule(target=orders, order=orders, amount=st.none() | AMOUNTS, lines=st.none() | QUANTITIES)
     def refund(self, order: str, amount: int | None, lines: list[LineQuantity] | None) -> Any:
-        """By amount, by lines, or all that is left; the record is an order for the other rules."""
+        """Refund an amount, lines or the remainder; the refund is an order for the other rules."""
         body: dict[str, Any] = {"amount": amount} if amount is not None else {}
         if lines is not None:
             body["order_lines"] = [line._asdict() for line in lines]
-        record = self.tried(lambda: refund(self.project, order, body, None).record)
+        record = self.try_call(lambda: refund(self.project, order, body, None).record)
         return record.id if record is not None else multiple()
 
     @rule(order=orders)
     def cancel(self, order: str) -> None:
-        """As long as no money moved."""
-        self.tried(lambda: cancel(self.project, order, None))
+        """Cancel an order; refused after a payment."""
+        self.try_call(lambda: cancel(self.project, order, None))
 
     @rule(order=orders, amount=AMOUNTS)
     def update(self, order: str, amount: int) -> None:
-        """As long as no customer acted."""
-        self.tried(lambda: update(self.project, order, {"amount": amount}, (), None))
+        """Update an order; refused after an act of the customer."""
+        self.try_call(lambda: update(self.project, order, {"amount": amount}, (), None))
 
     @rule(by=st.sampled_from(["PT1S", "PT2M", "PT5M", "PT1H", "P2D", "P1M", "P1Y"]))
     def advance(self, by: str) -> None:
-        """Time passes."""
+        """Advance the clock by a period."""
         advance_clock(self.project, {"by": by}, AdvanceLimits(1_000_000))
 
     @rule(until=st.sampled_from(["next", "idle"]))
     def advance_until(self, until: str) -> None:
-        """To the next event, or to the last."""
+        """Advance the clock to the next or the last event."""
         advance_clock(self.project, {"until": until}, AdvanceLimits(1_000_000))
 
     @rule(status=st.sampled_from([200, 302, 404, 500]))
-    def shop_answers(self, status: int) -> None:
-        """From now on."""
+    def change_response(self, status: int) -> None:
+        """Change the shop's response."""
         self.answer = status
 
     @invariant()
     def the_books_balance(self) -> None:
-        """Captured + voided + remaining = original; refunded at most what was captured."""
+        """Captured + voided + remaining = original, and refunds do not exceed captures."""
         if not hasattr(self, "project"):
             return
         Books.steps += 1
@@ -232,7 +232,9 @@ class Books(RuleBasedStateMachine):
             assert min(details.values()) >= 0
             assert 0 <= refundable_cents(order) <= order.received_cents
             if order.received_cents >= order.amount_cents:
-                assert not any(a.is_open or a.is_capturable for a in order.transactions), "nobody pays twice"
+                assert not any(a.is_open or a.is_capturable for a in order.transactions), (
+                    "a paid order must not accept another payment"
+                )
             for attempt in order.transactions:
                 ledger = attempt.authorization
                 if ledger is not None:
@@ -243,7 +245,7 @@ class Books(RuleBasedStateMachine):
 
     @invariant()
     def statuses_follow_the_tables(self) -> None:
-        """No status is outside of them, and every event of a transaction follows from the one before."""
+        """Every status is in the tables, and so is every transition between events of a transaction."""
         if not hasattr(self, "project"):
             return
         for order in orders_of(self.project):
@@ -255,36 +257,36 @@ class Books(RuleBasedStateMachine):
                     assert after in TRANSACTION_TRANSITIONS[before].values()
 
     @invariant()
-    def deliveries_are_bounded_and_time_goes_on(self) -> None:
-        """At most ten attempts each; the clock never goes back."""
+    def deliveries_are_bounded_and_time_is_monotonic(self) -> None:
+        """Deliveries have ten attempts at most, and the clock never goes back."""
         if not hasattr(self, "project"):
             return
         self.project.settle()
-        assert all(len(found.attempts) <= ATTEMPTS_MAX for found in self.project.epoch.store.deliveries())
-        assert self.project.epoch.timeline.now >= self.seen
-        self.seen = self.project.epoch.timeline.now
+        assert all(len(each.attempts) <= ATTEMPTS_MAX for each in self.project.epoch.store.deliveries())
+        assert self.project.epoch.timeline.now >= self.last_now
+        self.last_now = self.project.epoch.timeline.now
 
     @invariant()
-    def what_is_over_stays_over(self) -> None:
-        """So the agenda may forget it, whatever comes."""
+    def finished_items_stay_finished(self) -> None:
+        """A finished agenda item never applies again, so the agenda may drop it."""
         if not hasattr(self, "project"):
             return
         epoch = self.project.epoch
-        epoch.cleanup_length = sys.maxsize  # forget nothing, to see what would have become of it
+        epoch.cleanup_length = sys.maxsize  # keep finished items, to check that they do not apply
         for due in epoch.timeline:
             if handler_of(due.item).is_over(epoch, due.item, due.at):
-                self.over.add(due.sequence)
-            if due.sequence in self.over:
+                self.finished.add(due.sequence)
+            if due.sequence in self.finished:
                 assert not handler_of(due.item).applies(epoch, due.item, due.at), due.item.label
 
     def teardown(self) -> None:
-        """No thread is left."""
+        """Stop the courier's thread."""
         if hasattr(self, "courier"):
             self.courier.stop()
 
 
 def test_random_sequences_keep_the_books() -> None:
-    """At least 10,000 steps of merchants, customers, banks, screenings, processors and clocks."""
+    """The books balance after each of at least 10,000 random steps."""
     Books.steps = 0
     run_state_machine_as_test(
         Books,

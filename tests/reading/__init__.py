@@ -1,1 +1,1 @@
-"""What a reader of the code has to follow: how many calls one request makes, and through how many files."""
+"""Limits of what a reader of the code has to follow: calls and modules per request."""

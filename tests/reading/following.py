@@ -21,16 +21,16 @@ CHECK_SECONDS = 0.01
 IDLE_CHECKS = 10
 
 
-class Followed:
-    """The calls since ``begin``, by thread, in order."""
+class CallRecorder:
+    """Records the calls during some work, by thread, in order."""
 
     def __init__(self) -> None:
-        self.is_on = False
+        self.is_recording = False
         self.calls: list[tuple[str, str, str]] = []  # thread, module, function
 
-    def note(self, frame: FrameType, event: str, argument: object) -> None:
-        """Note a call of the package; a resumed coroutine or generator counts as a call."""
-        if not self.is_on or event != "call":
+    def record(self, frame: FrameType, event: str, argument: object) -> None:
+        """Record a call in the package; a resumed coroutine or generator counts as a call."""
+        if not self.is_recording or event != "call":
             return
         path = frame.f_code.co_filename
         thread = threading.current_thread().name
@@ -38,16 +38,16 @@ class Followed:
             module = path.removeprefix(SOURCE).removeprefix("payment_sandbox/")
             self.calls.append((thread, module, frame.f_code.co_qualname))
 
-    def during(self, work: Callable[[], object]) -> dict[str, int]:
-        """What some work takes."""
-        await_idle_threads()  # the end of an earlier call, after its response
+    def count_during(self, work: Callable[[], object]) -> dict[str, int]:
+        """Count the calls, modules and changes of folder during some work."""
+        await_idle_threads()  # an earlier call may still run after its response
         self.calls.clear()
-        self.is_on = True
+        self.is_recording = True
         try:
             work()
             await_idle_threads()
         finally:
-            self.is_on = False
+            self.is_recording = False
         return {
             "calls": len(self.calls),
             "modules": len({module for _, module, _ in self.calls}),
@@ -69,14 +69,14 @@ def await_idle_threads() -> None:
 
 
 def thread_positions() -> dict[int, tuple[int, int]]:
-    """The frame and instruction of each counted thread."""
+    """Return the frame and instruction of each counted thread."""
     counted = {thread.ident for thread in threading.enumerate() if thread.name in COUNTED_THREADS}
     frames = sys._current_frames().items()
     return {thread: (id(frame), frame.f_lasti) for thread, frame in frames if thread in counted}
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Takes every webhook."""
+    """Accepts every webhook."""
 
     def do_POST(self) -> None:
         """Answer 200."""
@@ -85,13 +85,13 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def main() -> None:
-    """Count, and print."""
-    followed = Followed()
-    threading.setprofile(followed.note)
+    """Count the calls of a creation and of a payment, and print them."""
+    recorder = CallRecorder()
+    threading.setprofile(recorder.record)
     import requests
 
     from payment_sandbox.projects.registry import FIRST_API_KEY
@@ -117,28 +117,28 @@ def main() -> None:
             return call("POST", "/v1/orders/", order)
 
         def settle() -> None:
-            followed.is_on = False
+            recorder.is_recording = False
             call("GET", "/control/wait/?idle=1")
 
         def pay() -> None:
-            made = create()
-            call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
+            created = create()
+            call("POST", f"/control/orders/{created['id']}/act/", {"actor": "customer", "action": "pay"})
             server.registry.loaded_projects()[0].settle()
 
-        for _ in range(3):  # what is built at the first use does not count
+        for _ in range(3):  # a warm-up: objects created on first use do not count
             create()
             pay()
             settle()
-        creation = followed.during(create)
-        listed = list(followed.calls)
+        creation = recorder.count_during(create)
+        creation_calls = list(recorder.calls)
         settle()
-        payment = followed.during(pay)
+        payment = recorder.count_during(pay)
         deliveries = call("GET", "/control/webhooks/")["items"]
-        counted = Counter(delivery["state"] for delivery in deliveries)
+        states = Counter(delivery["state"] for delivery in deliveries)
     receiver.shutdown()
     if "--list" in sys.argv:
-        print("\n".join(" ".join(each) for each in listed))
-    print(json.dumps({"creation": creation, "payment": payment, "webhooks": counted}))
+        print("\n".join(" ".join(each) for each in creation_calls))
+    print(json.dumps({"creation": creation, "payment": payment, "webhooks": states}))
 
 
 if __name__ == "__main__":

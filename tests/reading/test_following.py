@@ -1,4 +1,4 @@
-"""How far a reader has to follow one request; raising a limit is a commit of its own that says why."""
+"""Limits of the calls and modules of a request; a separate commit raises a limit and gives the reason."""
 
 import json
 import subprocess
@@ -15,20 +15,20 @@ LIMITS = {
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[str, dict[str, int]]:
-    """What one creation and one payment take, in a fresh process."""
+def call_counts() -> dict[str, dict[str, int]]:
+    """The calls and modules of one creation and one payment, in a fresh process."""
     command = [sys.executable, "-m", "tests.reading.following"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
-    found: dict[str, dict[str, int]] = json.loads(ran.stdout)
-    return found
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    counts: dict[str, dict[str, int]] = json.loads(completed.stdout)
+    return counts
 
 
 @pytest.mark.parametrize("journey", LIMITS)
-def test_a_request_takes_few_calls(counted: dict[str, dict[str, int]], journey: str) -> None:
-    """``python -m tests.reading.following --list`` prints them."""
-    over = {what: count for what, count in counted[journey].items() if count > LIMITS[journey][what]}
-    assert over == {}
-    assert all(counted[journey][what] > limit / 2 for what, limit in LIMITS[journey].items()), (
+def test_a_request_takes_few_calls(call_counts: dict[str, dict[str, int]], journey: str) -> None:
+    """A request takes few calls; ``python -m tests.reading.following --list`` prints them."""
+    exceeded = {what: count for what, count in call_counts[journey].items() if count > LIMITS[journey][what]}
+    assert exceeded == {}
+    assert all(call_counts[journey][what] > limit / 2 for what, limit in LIMITS[journey].items()), (
         "lower the limit"
     )
-    assert counted["webhooks"]["delivered"] >= 2
+    assert call_counts["webhooks"]["delivered"] >= 2

@@ -1,4 +1,4 @@
-"""Whether a rule matches, and what it says about a near miss, are the same."""
+"""The match of a rule agrees with its list of unmet conditions."""
 
 from itertools import product
 
@@ -35,7 +35,7 @@ SUBJECTS = [
     ],
 )
 def test_a_rule_holds_where_no_condition_is_unmet(when: When, count: int) -> None:
-    """For every combination; half of the subjects are refunds."""
-    held = [subject for subject in SUBJECTS if when.holds(subject)]
-    assert held == [subject for subject in SUBJECTS if not list(when.unmet_conditions(subject))]
-    assert len(held) == count
+    """A rule holds for exactly the subjects without unmet conditions; half of the subjects are refunds."""
+    matching = [subject for subject in SUBJECTS if when.holds(subject)]
+    assert matching == [subject for subject in SUBJECTS if not list(when.unmet_conditions(subject))]
+    assert len(matching) == count

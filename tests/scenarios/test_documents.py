@@ -1,4 +1,4 @@
-"""What YAML becomes, and where each part of it stands."""
+"""Parsed YAML: its data, and the position of each part."""
 
 import tracemalloc
 from time import process_time
@@ -18,8 +18,8 @@ same: *yes
 """
 
 
-def test_what_is_merged_in_has_no_place_of_its_own() -> None:
-    """Its parent's is the nearest."""
+def test_merged_keys_have_the_position_of_their_mapping() -> None:
+    """A merged key has the position of the mapping that it is merged into."""
     document = parse_yaml(MERGED)
     assert document.data["rules"] == [{"times": 1}, {"note": True, "times": 1}]
     assert document.position_of("base.times") == Position(1, 14)
@@ -29,40 +29,41 @@ def test_what_is_merged_in_has_no_place_of_its_own() -> None:
 
 
 def test_true_with_an_anchor_is_true() -> None:
-    """And no number."""
+    """An anchored ``true`` is parsed as a boolean, not as a number."""
     document = parse_yaml(MERGED)
     assert document.data["rules"][1]["note"] is True
     assert document.data["same"] is True
 
 
 LENGTH = TEXT_LENGTH_MAX - 10
-AT_ONCE_SECONDS = 5.0  # it takes less than one; each of these took from a minute to for ever, or gigabytes
+# parsing takes less than a second; each hostile text once took minutes, forever or gigabytes
+PARSING_SECONDS_MAX = 5.0
 
 
-def repeated(piece: str) -> str:
-    """A text that consists of this."""
+def repeat(piece: str) -> str:
+    """Return a text that repeats a piece up to the maximum length."""
     return (piece * (LENGTH // len(piece) + 1))[:LENGTH]
 
 
 HOSTILE = {
-    "brackets": repeated("["),
-    "dashes": repeated("- "),
-    "question marks": repeated("? "),
-    "an open quote": '"' + repeated("a\n"),
-    "escapes": '"' + repeated("\\"),
-    "words": repeated("a "),
-    "comments": repeated("# x\n"),
-    "a block": "a: |\n" + repeated(" x\n")[:-10],
-    "items": repeated("- 1\n"),
-    "flow items": "[" + repeated("a,"),
-    "flow keys": "{" + repeated("? ,"),
+    "brackets": repeat("["),
+    "dashes": repeat("- "),
+    "question marks": repeat("? "),
+    "an open quote": '"' + repeat("a\n"),
+    "escapes": '"' + repeat("\\"),
+    "words": repeat("a "),
+    "comments": repeat("# x\n"),
+    "a block": "a: |\n" + repeat(" x\n")[:-10],
+    "items": repeat("- 1\n"),
+    "flow items": "[" + repeat("a,"),
+    "flow keys": "{" + repeat("? ,"),
     "keys": "\n".join(f"k{number}: 1" for number in range(25_000)),
     "anchors": "\n".join(f"- &a{number} 1" for number in range(16_000)),
-    "aliases": "- &a x\n" + repeated("- *a\n")[:-10],
-    "a tag": "!" + repeated("a"),
-    "a key": repeated("k") + ": 1",
-    "digits": repeated("1"),
-    "a long key around many": repeated("k")[: LENGTH // 2] + ": [" + "1," * 20_000 + "]",
+    "aliases": "- &a x\n" + repeat("- *a\n")[:-10],
+    "a tag": "!" + repeat("a"),
+    "a key": repeat("k") + ": 1",
+    "digits": repeat("1"),
+    "a long key around many": repeat("k")[: LENGTH // 2] + ": [" + "1," * 20_000 + "]",
     "long keys": "".join(" " * level + "k" * 1000 + ":\n" for level in range(49)) + " " * 49 + "- 1\n",
     "merges of merges": "b0: &b0 {a: 1}\n"
     + "\n".join(f"b{n}: &b{n}\n  <<: [{', '.join([f'*b{n - 1}'] * 10)}]" for n in range(1, 9)),
@@ -74,8 +75,8 @@ HOSTILE = {
 }
 
 
-def mistakes_in(text: str) -> None:
-    """Read a text, and look for mistakes at places that it does not have."""
+def parse_with_violations(text: str) -> None:
+    """Parse a text, and look up the positions of violations at paths that it does not have."""
     try:
         document = parse_yaml(text)
         document.with_positions(
@@ -89,26 +90,26 @@ def mistakes_in(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_no_text_takes_long(text: str) -> None:
-    """However it is nested, repeated or named; a mistake in it is found as soon."""
-    begun = process_time()
-    mistakes_in(text)
-    assert process_time() - begun < AT_ONCE_SECONDS
+def test_hostile_texts_take_little_time(text: str) -> None:
+    """A hostile text, and the positions of its violations, are parsed in bounded time."""
+    started = process_time()
+    parse_with_violations(text)
+    assert process_time() - started < PARSING_SECONDS_MAX
 
 
 @pytest.mark.parametrize("name", ["a long key around many", "long keys", "merges of merges"])
-def test_no_text_takes_much_memory(name: str) -> None:
-    """Places are looked up when there is a mistake, and paths are not kept."""
+def test_hostile_texts_take_little_memory(name: str) -> None:
+    """Parsing a hostile text takes bounded memory: positions are looked up on demand."""
     tracemalloc.start()
     try:
-        mistakes_in(HOSTILE[name])
+        parse_with_violations(HOSTILE[name])
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
-    ("text", "says", "column"),
+    ("text", "words", "column"),
     [
         ('name: "a\\0b"', "NUL", 7),
         ('name: "\\ud800"', "surrogate", 7),
@@ -121,16 +122,16 @@ def test_no_text_takes_much_memory(name: str) -> None:
         ("name: x\nname: y", "duplicate key 'name'", 1),
     ],
 )
-def test_what_json_could_not_say_is_refused(text: str, says: str, column: int) -> None:
-    """With its place."""
+def test_values_without_a_json_equivalent_are_refused(text: str, words: str, column: int) -> None:
+    """YAML values without a JSON equivalent are refused with their position."""
     with pytest.raises(Invalid) as refused:
         parse_yaml(text)
-    (found,) = refused.value.violations
-    assert says in found.message
-    assert found.column == column
+    (violation,) = refused.value.violations
+    assert words in violation.message
+    assert violation.column == column
 
 
 def test_the_first_of_several_merged_mappings_takes_precedence() -> None:
-    """And a key of one's own before all."""
+    """The first merged mapping takes precedence over later ones, and the mapping's own keys over all."""
     text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc: {<<: [*a, *b], x: 3}"
     assert parse_yaml(text).data["c"] == {"x": 3, "y": 1, "z": 2}

@@ -1,4 +1,4 @@
-"""Every effect that a fault may have does something that the client notices."""
+"""Every effect of a fault is noticed by the client."""
 
 import json
 from contextlib import closing
@@ -14,11 +14,11 @@ from payment_sandbox.serving.server import Server
 from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
-QUICK = {"hang": 0.05, "rate_limit": "1/P1D"}
+FAST_VALUES = {"hang": 0.05, "rate_limit": "1/P1D"}
 
 
 def outcome(server: Server) -> object:
-    """What a client sees of a creation."""
+    """Return the response of a creation, or the exception of its client."""
     try:
         answer = requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=(FIRST_API_KEY, ""), timeout=5)
         return answer.status_code, sorted(answer.json())
@@ -27,24 +27,26 @@ def outcome(server: Server) -> object:
 
 
 @pytest.mark.parametrize("effect", REQUEST_EFFECTS, ids=lambda effect: str(effect.key))
-def test_the_client_notices_it(effect: type[RequestEffect]) -> None:
-    """Registering an effect is not enough: something must apply it."""
-    value = QUICK.get(effect.key, json.loads(effect.example) if effect.example[0] != "1" else effect.example)
+def test_a_client_notices_every_request_effect(effect: type[RequestEffect]) -> None:
+    """Each request effect changes the response, and the journal shows it."""
+    value = FAST_VALUES.get(
+        effect.key, json.loads(effect.example) if effect.example[0] != "1" else effect.example
+    )
     with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
-        usual = outcome(server)
+        normal = outcome(server)
         client.faults([{"when": {"method": "POST"}, "then": {effect.key: value}}])
-        seen = [outcome(server), outcome(server)]
-        assert seen[-1] != usual
-        shown = client.journal()[-1]
-        assert shown["fault"] == {effect.key: value}
+        outcomes = [outcome(server), outcome(server)]
+        assert outcomes[-1] != normal
+        entry = client.journal()[-1]
+        assert entry["fault"] == {effect.key: value}
 
 
 @pytest.mark.parametrize("effect", WEBHOOK_EFFECTS, ids=lambda effect: str(effect.key))
 def test_a_webhook_effect_is_read_and_changes_something(effect: type[WebhookEffect]) -> None:
-    """Its answer, its copies, or when it comes."""
+    """Each webhook effect can be loaded, and changes the reply, the copies or the time of a webhook."""
     values = {"answer": 503, "duplicate": 2, "together": 2, "delay": "PT1H"}
     value = values.get(effect.key, True)
     assert WebhookThenForm().load({effect.key: value}) == {effect.key: value}
-    made = effect.of(value)
-    assert made.value == value
-    assert made.reply is not None or made.copies > 1 or effect.key in ("delay", "swap")
+    parsed = effect.of(value)
+    assert parsed.value == value
+    assert parsed.reply is not None or parsed.copies > 1 or effect.key in ("delay", "swap")

@@ -1,4 +1,4 @@
-"""Scenario files: what is wrong with one is named with line and column."""
+"""Scenario files: mistakes are reported with line and column."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -17,37 +17,38 @@ from tests.support.wrong_scenarios import WRONG
 
 
 @pytest.mark.rule("SCN-01")
-@pytest.mark.parametrize(("text", "place", "path", "says"), WRONG)
+@pytest.mark.parametrize(("text", "position", "path", "words"), WRONG)
 def test_a_wrong_file_is_named_by_line_and_column(
-    tmp_path: Path, text: str, place: str, path: str, says: str
+    tmp_path: Path, text: str, position: str, path: str, words: str
 ) -> None:
-    """With the path, what was expected and the nearest known word."""
+    """A violation names its position, its path and the expected values."""
     file = tmp_path / "x.yaml"
     file.write_text(text)
     with pytest.raises(Invalid) as refused:
         load_file(file, METHOD_NAMES, check_scenario_settings)
-    found = {f"{violation.line}:{violation.column}": violation for violation in refused.value.violations}
-    assert place in found, refused.value.violations
-    assert found[place].path == path
-    assert says in found[place].message
-    assert found[place].file == str(file)
+    violations = {f"{violation.line}:{violation.column}": violation for violation in refused.value.violations}
+    assert position in violations, refused.value.violations
+    violation = violations[position]
+    assert violation.path == path
+    assert words in violation.message
+    assert violation.file == str(file)
 
 
-def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
-    """Nothing is loaded from a folder with a wrong file."""
+def test_all_mistakes_of_all_files_are_reported_together(tmp_path: Path) -> None:
+    """Loading a folder reports the mistakes of all of its files."""
     (tmp_path / "a.yaml").write_text("name: b\nrulez: []")
     (tmp_path / "c.json").write_text('{"name": "c", "rules": 5}')
     (tmp_path / "good.yml").write_text("name: good")
     with pytest.raises(Invalid) as refused:
         load_folder(tmp_path, METHOD_NAMES, check_scenario_settings)
-    assert [(Path(found.file or "").name, found.line) for found in refused.value.violations] == [
+    assert [(Path(each.file or "").name, each.line) for each in refused.value.violations] == [
         ("a.yaml", 1),
         ("a.yaml", 2),
         ("c.json", 1),
     ]
 
 
-MANY = """\
+WITH_MISTAKES = """\
 name: y
 rulez: []
 settings: {mode: prod}
@@ -81,20 +82,24 @@ MISTAKES = [
 
 
 @pytest.mark.rule("SCN-01")
-def test_all_kinds_of_mistakes_come_in_one_pass(sandbox: Sandbox, tmp_path: Path) -> None:
-    """In the order of the file, whether it is checked or sent."""
+def test_all_kinds_of_mistakes_are_reported_together(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Mistakes are reported in the order of the file, both for a file and for a request."""
     file = tmp_path / "x.yaml"
-    file.write_text(MANY)
+    file.write_text(WITH_MISTAKES)
     with pytest.raises(Invalid) as refused:
         load_file(file, METHOD_NAMES, check_scenario_settings)
-    assert [(f"{one.line}:{one.column}", one.path) for one in refused.value.violations] == MISTAKES
-    answer = sandbox.put("/control/scenario/", data=MANY, headers={"Content-Type": "application/yaml"})
-    sent = [(f"{one['line']}:{one['column']}", one["path"]) for one in answer.json()["error"]["violations"]]
-    assert sent == MISTAKES[1:], "a document that is sent may have any name"
+    assert [(f"{each.line}:{each.column}", each.path) for each in refused.value.violations] == MISTAKES
+    answer = sandbox.put(
+        "/control/scenario/", data=WITH_MISTAKES, headers={"Content-Type": "application/yaml"}
+    )
+    sent = [
+        (f"{each['line']}:{each['column']}", each["path"]) for each in answer.json()["error"]["violations"]
+    ]
+    assert sent == MISTAKES[1:], "a document in a request may have any name"
 
 
-def test_more_than_a_hundred_mistakes_come_all(tmp_path: Path) -> None:
-    """A file is read by people, once."""
+def test_more_than_a_hundred_mistakes_are_all_reported(tmp_path: Path) -> None:
+    """All mistakes of a file are reported, without a limit."""
     file = tmp_path / "x.yaml"
     file.write_text("name: x\nrules:\n" + "  - then: {customer: payz}\n" * 150)
     with pytest.raises(Invalid) as refused:
@@ -102,16 +107,16 @@ def test_more_than_a_hundred_mistakes_come_all(tmp_path: Path) -> None:
     assert len(refused.value.violations) == 150
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    """And so is a file that cannot be read."""
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    """A missing folder and an unreadable file are refused."""
     with pytest.raises(Invalid, match="is not a folder"):
         load_folder(tmp_path / "nowhere", METHOD_NAMES, check_scenario_settings)
     with pytest.raises(Invalid, match="cannot be read"):
         load_file(tmp_path / "nothing.yaml", METHOD_NAMES, check_scenario_settings)
 
 
-def test_an_own_scenario_goes_before_a_ready_one(tmp_path: Path) -> None:
-    """Of the same name."""
+def test_a_custom_scenario_overrides_a_ready_one(tmp_path: Path) -> None:
+    """A custom scenario overrides the ready scenario with the same name."""
     (tmp_path / "webhook-lost.yaml").write_text("name: webhook-lost\ndescription: mine")
     assert (
         Catalogue(METHOD_NAMES, check_scenario_settings, [tmp_path], default=default_scenario())
@@ -122,14 +127,14 @@ def test_an_own_scenario_goes_before_a_ready_one(tmp_path: Path) -> None:
 
 
 def test_yaml_is_read_as_version_1_2() -> None:
-    """On, no, yes and 12:30 are words."""
+    """``on``, ``no``, ``yes``, times and dates are strings."""
     text = "on: yes\nno: off\nat: 12:30\nwhen: 2027-01-01\nhex: 0o14\n"
     data: Any = parse_yaml(dedent(text)).data
     assert data == {"on": "yes", "no": "off", "at": "12:30", "when": "2027-01-01", "hex": 12}
 
 
-def test_a_document_that_explodes_is_refused() -> None:
-    """Anchors that multiply, and nesting without end."""
+def test_an_exploding_document_is_refused() -> None:
+    """Exponential anchors, deep nesting and too long texts are refused."""
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
     for before, name in zip("abcdef", "bcdefg", strict=True):
         bomb += f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
@@ -140,14 +145,16 @@ def test_a_document_that_explodes_is_refused() -> None:
 
 @pytest.mark.rule("CTL-19")
 def test_a_scenario_can_be_sent_as_yaml(sandbox: Sandbox) -> None:
-    """And a wrong one is refused with line and column."""
+    """A scenario can be sent as YAML; a wrong scenario is refused with line and column."""
     headers = {"Content-Type": "application/yaml"}
     good = "name: mine\nrules:\n  - then: {customer: pays}\n"
     answer = sandbox.put("/control/scenario/", data=good, headers=headers)
     assert answer.json() == {"name": "mine", "rules": [{"then": {"customer": "pays"}}]}
     wrong = sandbox.put("/control/scenario/", data=good.replace("customer", "custmer"), headers=headers)
     assert wrong.status_code == 400
-    (found, *_) = [item for item in wrong.json()["error"]["violations"] if item["path"].endswith("custmer")]
-    assert (found["line"], found["column"], found["nearest"]) == (3, 12, "customer")
+    (violation, *_) = [
+        item for item in wrong.json()["error"]["violations"] if item["path"].endswith("custmer")
+    ]
+    assert (violation["line"], violation["column"], violation["nearest"]) == (3, 12, "customer")
     assert sandbox.get("/control/scenario/").json()["name"] == "mine"
     assert sandbox.put("/control/scenario/", data=b"\xff", headers=headers).status_code == 400

@@ -1,4 +1,4 @@
-"""The journal says which rule decided an attempt, or which came nearest and what differed."""
+"""The journal shows which rule decided an attempt, or the nearest rule and its unmet conditions."""
 
 from typing import Any
 
@@ -10,19 +10,19 @@ from tests.support.driver import Sandbox, by, card
 PAYS = {"customer": "pays"}
 
 
-def decision(sandbox: Sandbox, *rules: dict[str, Any], **order: Any) -> dict[str, Any]:
-    """What the journal says of a card order under a scenario of these rules."""
+def decision(sandbox: Sandbox, *rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Place a card order under a scenario with these rules, and return its decision in the journal."""
     sandbox.put("/control/scenario/", {"name": "mine", "rules": list(rules)})
-    placed = sandbox.place(card(), **order)
-    (entry,) = sandbox.get(f"/control/journal/?order_id={placed['id']}").json()["items"]
-    found: dict[str, Any] = entry["decision"]
-    return found
+    order = sandbox.place(card(), **fields)
+    (entry,) = sandbox.get(f"/control/journal/?order_id={order['id']}").json()["items"]
+    journaled: dict[str, Any] = entry["decision"]
+    return journaled
 
 
 def test_the_rule_that_decided_is_named(sandbox: Sandbox) -> None:
-    """By its index, and nothing is near when one is there."""
-    found = decision(sandbox, {"when": {"amount": 5}, "then": PAYS}, {"then": PAYS})
-    assert found == {"scenario": "mine", "rule": 1}
+    """The decision names the matching rule by its index, and no nearest rule."""
+    result = decision(sandbox, {"when": {"amount": 5}, "then": PAYS}, {"then": PAYS})
+    assert result == {"scenario": "mine", "rule": 1}
 
 
 DIFFERENT = [
@@ -36,56 +36,56 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("when", "condition", "expected", "actual"), DIFFERENT)
-def test_a_rule_that_missed_says_in_what(
+def test_a_near_miss_shows_the_unmet_condition(
     sandbox: Sandbox, when: dict[str, Any], condition: str, expected: Any, actual: Any
 ) -> None:
-    """As the rule says it, and as the attempt was."""
-    found = decision(sandbox, {"when": when, "then": PAYS}, customer={"country": "NL"})
+    """The nearest rule is shown with its unmet condition, the expected and the actual value."""
+    result = decision(sandbox, {"when": when, "then": PAYS}, customer={"country": "NL"})
     differs = [{"condition": condition, "expected": expected, "actual": actual}]
-    assert found == {"scenario": "mine", "rule": None, "nearest": {"rule": 0, "differs": differs}}
+    assert result == {"scenario": "mine", "rule": None, "nearest": {"rule": 0, "differs": differs}}
 
 
 def test_the_nearest_differs_least_and_agrees_most(sandbox: Sandbox) -> None:
-    """Of three rules, the one with one difference and most in common."""
+    """The nearest rule has the fewest unmet and the most met conditions."""
     country = {"country": "NL"}
-    found = decision(
+    result = decision(
         sandbox,
         {"when": {"amount": 5, "attempt": 2}, "then": PAYS},
         {"when": {"amount": 5}, "then": PAYS},
         {"when": {"amount": 5, "payment_method": "credit-card", "customer": country}, "then": PAYS},
         customer=country,
     )
-    assert found["nearest"]["rule"] == 2
+    assert result["nearest"]["rule"] == 2
 
 
-def test_a_rule_that_is_spent_says_so(sandbox: Sandbox) -> None:
-    """Its conditions would hold."""
+def test_a_spent_rule_is_shown_as_spent(sandbox: Sandbox) -> None:
+    """A rule whose ``times`` are used up is shown as spent."""
     decision(sandbox, {"times": 1, "then": PAYS})
-    placed = sandbox.place(card())
-    (entry,) = sandbox.get(f"/control/journal/?order_id={placed['id']}").json()["items"]
+    order = sandbox.place(card())
+    (entry,) = sandbox.get(f"/control/journal/?order_id={order['id']}").json()["items"]
     assert entry["decision"]["nearest"]["differs"] == [
         {"condition": "times", "expected": 1, "actual": "spent"}
     ]
 
 
 @pytest.mark.rule("A38")
-def test_an_outcome_that_is_not_the_methods_says_so(sandbox: Sandbox) -> None:
-    """A card waits for its customer, and no bank credits it."""
-    found = decision(sandbox, {"then": {"screening": "declined"}})
+def test_an_outcome_of_another_method_is_shown(sandbox: Sandbox) -> None:
+    """A rule with an outcome of another payment method does not match, and the decision says why."""
+    result = decision(sandbox, {"then": {"screening": "declined"}})
     differs = [{"condition": "then", "expected": ["customer"], "actual": ["screening"]}]
-    assert found["nearest"] == {"rule": 0, "differs": differs}
+    assert result["nearest"] == {"rule": 0, "differs": differs}
 
 
-def test_a_scenario_without_rules_has_none_near(sandbox: Sandbox) -> None:
-    """And a request that makes no attempt has no decision."""
+def test_a_scenario_without_rules_has_no_nearest_rule(sandbox: Sandbox) -> None:
+    """Without rules there is no nearest rule; a request without an attempt has no decision."""
     assert decision(sandbox) == {"scenario": "mine", "rule": None, "nearest": None}
-    hosted = sandbox.place()
-    (entry,) = sandbox.get(f"/control/journal/?order_id={hosted['id']}").json()["items"]
+    hosted_order = sandbox.place()
+    (entry,) = sandbox.get(f"/control/journal/?order_id={hosted_order['id']}").json()["items"]
     assert entry["decision"] is None
 
 
-def test_a_refund_has_a_decision_of_its_own(sandbox: Sandbox) -> None:
-    """Rules of payments are not for it."""
+def test_a_refund_has_its_own_decision(sandbox: Sandbox) -> None:
+    """Rules for payments do not match refunds."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer pay")
     sandbox.put("/control/scenario/", {"name": "mine", "rules": [{"then": PAYS}]})
@@ -95,8 +95,8 @@ def test_a_refund_has_a_decision_of_its_own(sandbox: Sandbox) -> None:
     assert {"condition": "refund", "expected": False, "actual": True} in differs
 
 
-def test_the_event_stream_tells_each_decision(sandbox: Sandbox) -> None:
-    """For attempts that no request of the merchant makes, such as a choice on the page."""
+def test_the_event_stream_reports_each_decision(sandbox: Sandbox) -> None:
+    """The event stream also reports decisions about attempts from the payment page."""
     order = sandbox.place()
     url, auth = f"{sandbox.url}/control/events/", (sandbox.key, "")
     with requests.get(url, auth=auth, stream=True, timeout=10) as stream:

@@ -1,4 +1,4 @@
-"""A new scenario is a file and a test; a new ending is a word of a form, which the methods turn into steps."""
+"""A new scenario needs a file and a test; a new ending needs a choice in a form and steps in the methods."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ rules:
 TEST = '''
 
 def test_nobody_pays(play: Play) -> None:
-    """The page is open, and the order waits."""
+    """The order stays new on an open payment page."""
     sandbox = play("nobody-pays")
     order = sandbox.place(card())
     sandbox.advance("PT1M")
@@ -22,15 +22,15 @@ def test_nobody_pays(play: Play) -> None:
 '''
 READY = "tests/scenarios/test_ready.py"
 SCHEMA_TESTS = "tests/scenarios/test_schema.py"
-CATALOGUE = "test_ready.py::test_the_catalogue_tells_what_each_scenario_is_for"
-ONE_SCHEMA = "test_schema.py::test_the_schema_is_one_and_lies_beside_the_scenarios"
+CATALOGUE = "test_ready.py::test_every_ready_scenario_has_a_description_and_a_test"
+ONE_SCHEMA = "test_schema.py::test_the_schema_file_is_current"
 TESTS = (f"tests/scenarios/{CATALOGUE}", f"tests/scenarios/{ONE_SCHEMA}")
-CHECK = """
+CHECK_PROGRAM = """
 from click.testing import CliRunner
 from payment_sandbox.cli.main import commands
 print(CliRunner().invoke(commands, ["check", "scenarios/nobody-pays.yaml"]).output)
 """
-SHOWN = """
+DOCUMENTED_PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
@@ -52,21 +52,21 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     assert "nobody-pays" in call("GET", "/docs/scenarios/").text
 print("shown")
 """
-WORDS = '"waits", "pays", "fails", "cancels", "abandons"'
+ENDINGS = '"waits", "pays", "fails", "cancels", "abandons"'
 
 
 @pytest.mark.prove
 def test_a_new_ending_and_a_scenario_with_it(tmp_path: Path) -> None:
-    """They are read, offered, described and played; a forgotten test or schema is named."""
+    """A new ending can be loaded, is documented and works; a missing test or schema fails a test."""
     checkout = ChangedCheckout(tmp_path)
     checkout.add("scenarios/nobody-pays.yaml", SCENARIO)
-    assert "customer must be one of" in checkout.run(CHECK)
-    checkout.package.replace("scenarios/forms.py", WORDS, f'{WORDS}, "hesitates"')
+    assert "customer must be one of" in checkout.run(CHECK_PROGRAM)
+    checkout.package.replace("scenarios/forms.py", ENDINGS, f'{ENDINGS}, "hesitates"')
     checkout.package.insert("methods/common.py", '    "abandons": "visit",\n', '    "hesitates": None,\n')
     assert checkout.failing(*TESTS) == {CATALOGUE, ONE_SCHEMA}
-    assert "nobody-pays is fine, rules: 1" in checkout.run(CHECK)
+    assert "nobody-pays is fine, rules: 1" in checkout.run(CHECK_PROGRAM)
     assert checkout.run(WRITE_SCHEMA) == ""
     assert checkout.failing(*TESTS) == {CATALOGUE}
     checkout.append(READY, TEST)
     assert checkout.failing(*TESTS, f"{READY}::test_nobody_pays") == set()
-    assert checkout.run(SHOWN) == "shown\n"
+    assert checkout.run(DOCUMENTED_PROGRAM) == "shown\n"

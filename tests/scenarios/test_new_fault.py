@@ -1,4 +1,4 @@
-"""A new fault is a class, a line in the list, and a behaviour: a made-up one of each kind works everywhere."""
+"""A new fault needs a class, a line in the list and a behaviour; an invented one works everywhere."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z", webhook_url="http:/
 
     order = {{"currency": "EUR", "amount": 5, "transactions": [{{"payment_method": "bank-transfer"}}]}}
 
-    # what it does to a request, and to a webhook
+    # the effect on a request, and on a webhook
     set_faults(faults=[{{"when": {{"method": "POST", "nth": 1}}, "then": {{"empty": True, "phase": "after"}}}}],
                webhooks=[{{"then": {{"refuse": True}}}}])
     answered = call("POST", "/v1/orders/", order)
@@ -90,34 +90,34 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z", webhook_url="http:/
 print("there")
 """
 TESTS = (
-    "tests/scenarios/test_schema.py::test_the_schema_is_one_and_lies_beside_the_scenarios",
+    "tests/scenarios/test_schema.py::test_the_schema_file_is_current",
     "tests/scenarios/test_effects.py",
     "tests/cli/test_examples.py::test_the_help_of_faults_names_every_effect",
 )
-NO_SCHEMA = "test_schema.py::test_the_schema_is_one_and_lies_beside_the_scenarios"
+NO_SCHEMA = "test_schema.py::test_the_schema_file_is_current"
 NO_HELP = "test_examples.py::test_the_help_of_faults_names_every_effect"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> ChangedCheckout:
-    """The checkout with both classes, each in its list."""
-    made = ChangedCheckout(tmp_path)
+    """A checkout with two new effects, each in its list."""
+    changed = ChangedCheckout(tmp_path)
     effects = "scenarios/effects.py"
-    made.package.insert(effects, LISTS[0], EFFECTS)
+    changed.package.insert(effects, LISTS[0], EFFECTS)
     for start, name in zip(LISTS, ("Empty", "Refuse"), strict=True):
-        made.package.replace(effects, start, f"{start}{name}, ")
-    return made
+        changed.package.replace(effects, start, f"{start}{name}, ")
+    return changed
 
 
 def test_a_fault_without_a_behaviour_does_not_start(checkout: ChangedCheckout) -> None:
-    """Who added it is told which one."""
-    ran = checkout.run("import payment_sandbox.web.app")
-    assert "TypeError: no behaviour is defined for Empty" in ran
+    """An effect without a behaviour fails at import, with the name of the effect."""
+    output = checkout.run("import payment_sandbox.web.app")
+    assert "TypeError: no behaviour is defined for Empty" in output
 
 
 @pytest.mark.prove
 def test_a_new_fault_works_everywhere(checkout: ChangedCheckout) -> None:
-    """It happens, is checked, kept, described and documented; a forgotten schema or help is named."""
+    """A new fault applies, is validated, saved and documented; a missing schema or help text fails a test."""
     faults = "web/merchant/faults.py"
     checkout.package.replace(faults, "    ErrorStatus,\n", "    Empty,\n    ErrorStatus,\n")
     checkout.package.insert(faults, "class CutAfterDelay", BEHAVIOUR)

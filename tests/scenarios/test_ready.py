@@ -1,4 +1,4 @@
-"""Every ready scenario, switched on by one call, over real HTTP with a real receiver."""
+"""Every ready scenario, activated by one call, over real HTTP with a real receiver."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ Play = Callable[[str], Sandbox]
 
 @pytest.fixture
 def play(watched: Sandbox) -> Play:
-    """Switches a project with a shop to a ready scenario."""
+    """Activate a ready scenario in a project with a shop."""
 
     def switch(name: str) -> Sandbox:
         answer = watched.put("/control/scenario/", {"name": name})
@@ -29,8 +29,8 @@ def play(watched: Sandbox) -> Play:
 
 
 @pytest.mark.rule("CTL-18", "SCN-08")
-def test_the_catalogue_tells_what_each_scenario_is_for(sandbox: Sandbox) -> None:
-    """At least twelve besides the default, each with a sentence, each with a test in this file."""
+def test_every_ready_scenario_has_a_description_and_a_test(sandbox: Sandbox) -> None:
+    """There are twelve ready scenarios at least, each with a sentence and a test in this file."""
     items = sandbox.get("/control/scenarios/").json()["items"]
     names = {item["name"] for item in items}
     assert len(names - {"default"}) >= 12
@@ -44,7 +44,7 @@ def test_the_catalogue_tells_what_each_scenario_is_for(sandbox: Sandbox) -> None
 
 
 def test_the_second_try_works(play: Play, shop: Shop) -> None:
-    """Declined, then paid; the first try of each webhook never reaches the shop."""
+    """The first payment is declined, the second succeeds, and the first attempt of each webhook is lost."""
     sandbox = play("second-try-works")
     first, second = sandbox.place(card()), sandbox.place(card())
     sandbox.advance("PT1M")
@@ -55,23 +55,23 @@ def test_the_second_try_works(play: Play, shop: Shop) -> None:
 
 
 def test_a_webhook_comes_before_the_response(play: Play, shop: Shop) -> None:
-    """The shop has answered it when the response comes."""
+    """The webhook of a creation arrives before the response."""
     sandbox = play("webhook-before-response")
     order = sandbox.place(by("bank-transfer"))
     assert shop.orders() == [order["id"]]
 
 
 def test_webhooks_come_twice_at_the_same_moment(play: Play, shop: Shop) -> None:
-    """The second is on its way while the shop still thinks about the first."""
+    """Each webhook is delivered twice, and the second copy arrives while the shop handles the first."""
     from threading import Barrier
 
-    together = Barrier(2)
+    both_received = Barrier(2)
 
-    def both_at_once(received: Received) -> int:
-        together.wait(4)
+    def answer_both(received: Received) -> int:
+        both_received.wait(4)
         return 200
 
-    shop.answer = both_at_once
+    shop.answer = answer_both
     sandbox = play("webhook-twice")
     order = sandbox.place(card())
     sandbox.advance("PT10S")
@@ -80,12 +80,12 @@ def test_webhooks_come_twice_at_the_same_moment(play: Play, shop: Shop) -> None:
 
 
 def test_webhooks_are_swapped(play: Play, shop: Shop) -> None:
-    """That of processing comes last; whoever reads the order each time sees completed both times."""
-    seen: list[str] = []
+    """The webhook of ``processing`` arrives last, and both webhooks find the order completed."""
+    statuses: list[str] = []
     sandbox = play("webhooks-swapped")
 
     def read_back(received: Received) -> int:
-        seen.append(sandbox.read(received.body["order_id"])["status"])
+        statuses.append(sandbox.read(received.body["order_id"])["status"])
         return 200
 
     shop.answer = read_back
@@ -93,11 +93,11 @@ def test_webhooks_are_swapped(play: Play, shop: Shop) -> None:
     sandbox.advance("PT10S")
     first, second = sandbox.webhooks()
     assert first["attempts"][0]["real_at"] > second["attempts"][0]["real_at"]
-    assert seen == ["completed", "completed"]
+    assert statuses == ["completed", "completed"]
 
 
 def test_a_webhook_is_late(play: Play, shop: Shop) -> None:
-    """Paid after ten seconds, told after an hour."""
+    """The order is paid after ten seconds, and its webhook arrives after an hour."""
     sandbox = play("webhook-late")
     order = sandbox.place(card())
     sandbox.advance("PT30M")
@@ -107,7 +107,7 @@ def test_a_webhook_is_late(play: Play, shop: Shop) -> None:
 
 
 def test_webhooks_are_lost(play: Play, shop: Shop) -> None:
-    """The order is paid and the shop never hears of it."""
+    """The order is paid, and no webhook arrives."""
     sandbox = play("webhook-lost")
     order = sandbox.place(card())
     sandbox.advance("P1D")
@@ -115,7 +115,7 @@ def test_webhooks_are_lost(play: Play, shop: Shop) -> None:
 
 
 def test_a_shop_is_down(play: Play, shop: Shop) -> None:
-    """Ten deliveries fail; one by hand still arrives when the shop is back."""
+    """Ten deliveries fail; a manual redelivery succeeds once the shop is reachable."""
     sandbox = play("shop-down-for-an-hour")
     sandbox.place(card())
     sandbox.advance("PT1H")
@@ -127,7 +127,7 @@ def test_a_shop_is_down(play: Play, shop: Shop) -> None:
 
 
 def test_a_create_response_is_lost(play: Play) -> None:
-    """The connection breaks, the order is there all the same: the journal knows it."""
+    """The connection is reset although the order is created; the journal has its id."""
     sandbox = play("lost-create-response")
     with pytest.raises(requests.ConnectionError):
         sandbox.create(card(), merchant_order_id="once")
@@ -138,7 +138,7 @@ def test_a_create_response_is_lost(play: Play) -> None:
 
 
 def test_the_service_is_unavailable(play: Play) -> None:
-    """Twice, and nothing is created; then it works."""
+    """Two creations are refused with 503; the third succeeds."""
     sandbox = play("service-unavailable")
     for _ in range(2):
         refused(sandbox.create(card()), 503, "ServiceUnavailable")
@@ -147,7 +147,7 @@ def test_the_service_is_unavailable(play: Play) -> None:
 
 
 def test_requests_are_rate_limited(play: Play) -> None:
-    """The sixth within a second is one too many; a second later it goes on."""
+    """The sixth creation within a second is refused; a second later creations succeed again."""
     sandbox = play("rate-limited")
     assert [sandbox.create(card()).status_code for _ in range(6)] == [201] * 5 + [429]
     sandbox.advance("PT1S")
@@ -155,7 +155,7 @@ def test_requests_are_rate_limited(play: Play) -> None:
 
 
 def test_a_transfer_is_late(play: Play) -> None:
-    """Expired, and completed by the money that comes a day later."""
+    """A transfer that arrives a day after expiry completes the order."""
     sandbox = play("transfer-late")
     order = sandbox.place(by("bank-transfer"))
     sandbox.advance("P30D")
@@ -165,7 +165,7 @@ def test_a_transfer_is_late(play: Play) -> None:
 
 
 def test_a_transfer_has_the_wrong_sum(play: Play) -> None:
-    """Pending with too little; the rest, sent by hand, completes it."""
+    """A transfer below the amount leaves the order pending; a credit of the rest completes it."""
     sandbox = play("transfer-wrong-sum")
     order = sandbox.place(by("bank-transfer"), amount=1000)
     sandbox.advance("P3D")
@@ -174,7 +174,7 @@ def test_a_transfer_has_the_wrong_sum(play: Play) -> None:
 
 
 def test_a_screening_needs_two_days(play: Play) -> None:
-    """Processing meanwhile; then the customer authorizes."""
+    """The order is processing during the screening; then the customer authorizes it."""
     sandbox = play("screening-two-days")
     order = sandbox.place_with_lines("pay-later-a", expiration_period="P3D")
     sandbox.advance("P1D")
@@ -184,7 +184,7 @@ def test_a_screening_needs_two_days(play: Play) -> None:
 
 
 def test_a_customer_walks_away(play: Play) -> None:
-    """On the page after five seconds, never to return."""
+    """The customer opens the payment page after five seconds, and the order expires."""
     sandbox = play("customer-walks-away")
     order = sandbox.place(card())
     sandbox.advance("PT5S")
@@ -194,7 +194,7 @@ def test_a_customer_walks_away(play: Play) -> None:
 
 
 def test_an_authorization_runs_out(play: Play) -> None:
-    """The capture on shipping comes too late."""
+    """A capture after the authorization has expired is refused."""
     sandbox = play("authorization-runs-out")
     order = sandbox.place(card(capture_mode="manual", expiration_period="P7D"))
     sandbox.advance("P8D")
@@ -202,19 +202,19 @@ def test_an_authorization_runs_out(play: Play) -> None:
 
 
 def test_a_delayed_capture_with_a_partial_void(play: Play) -> None:
-    """What is out of stock is voided in time, the rest captures itself."""
+    """A line is voided before the delayed capture, which captures the rest."""
     sandbox = play("delayed-capture-partial-void")
     order = sandbox.place_with_lines("credit-card", capture_mode="delayed", expiration_period="P7D")
     sandbox.advance("P1D")
     lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
     assert sandbox.take(order, "voids/orderlines", lines).status_code == 200
     sandbox.advance("P7D")
-    found = sandbox.read(order, "amount_details")["amount_details"]
-    assert (found["captured"], found["voided"]) == (1500, 500)
+    amounts = sandbox.read(order, "amount_details")["amount_details"]
+    assert (amounts["captured"], amounts["voided"]) == (1500, 500)
 
 
 def test_a_refund_fails_later(play: Play) -> None:
-    """Three days after it looked fine; the sum can be refunded again."""
+    """A refund fails three days after its creation, and its amount can be refunded again."""
     sandbox = play("refund-fails-later")
     order = sandbox.pay(sandbox.place(card()))
     record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
@@ -226,7 +226,7 @@ def test_a_refund_fails_later(play: Play) -> None:
 
 
 def test_a_refund_settles_later(play: Play) -> None:
-    """Two days after it was asked for."""
+    """A refund completes two days after its creation."""
     sandbox = play("refund-settles-later")
     order = sandbox.pay(sandbox.place(card()))
     record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
@@ -236,12 +236,12 @@ def test_a_refund_settles_later(play: Play) -> None:
 
 
 def test_a_recurring_payment_is_declined(play: Play) -> None:
-    """The first is paid by the customer, the next fails a day later."""
+    """The customer pays the first payment; the next one fails a day later."""
     sandbox = play("recurring-declined")
     first = sandbox.place(details(recurring_type="first"))
     sandbox.advance("PT1M")
-    found: dict[str, Any] = sandbox.read(first)["transactions"][0]
-    token = found["payment_method_details"]["vault_token"]
+    attempt: dict[str, Any] = sandbox.read(first)["transactions"][0]
+    token = attempt["payment_method_details"]["vault_token"]
     order = sandbox.place(details(recurring_type="recurring", vault_token=token))
     sandbox.advance("P1D")
     assert sandbox.status(order) == ("error", "error")

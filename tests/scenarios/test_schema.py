@@ -1,4 +1,4 @@
-"""The JSON Schema of scenario files says what the reader does."""
+"""The JSON Schema of scenario files agrees with the loader."""
 
 import copy
 import json
@@ -23,16 +23,16 @@ from tests.support.wrong_scenarios import WRONG
 
 SCHEMA = file_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
-NO_SCHEMA_CAN_SAY = {
+NOT_IN_SCHEMA = {
     "YAML",
     "duplicate",
     "alias",
     "document",
     "file's name",
     "did you mean 'credit-card'?",
-    "duration",  # a format, which validators only note
+    "duration",  # a format, which validators do not check
 }
-EVERYTHING: dict[str, Any] = {
+WITH_EVERY_KEY: dict[str, Any] = {
     "name": "everything",
     "description": "Every key once.",
     "settings": {"mode": "live", "aliases": {"my-card": "credit-card"}, "webhook_url": None},
@@ -66,7 +66,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 def accepts(document: Any) -> bool:
-    """Whether the reader takes a document."""
+    """Return whether the loader accepts a document."""
     try:
         scenario = load_scenario(document, [*METHOD_NAMES, "my-card"])
         check_scenario_settings(scenario.settings)
@@ -75,39 +75,39 @@ def accepts(document: Any) -> bool:
     return True
 
 
-def test_the_schema_is_one_and_lies_beside_the_scenarios() -> None:
-    """Made anew with ``payment-sandbox schema``."""
+def test_the_schema_file_is_current() -> None:
+    """The schema file in the scenarios' folder is the output of ``payment-sandbox schema``."""
     Draft202012Validator.check_schema(SCHEMA)
     file = ready_folder() / f"scenario{SCHEMA_SUFFIX}"
-    assert json.loads(file.read_text()) == SCHEMA, "run: payment-sandbox schema > that file"
+    assert json.loads(file.read_text()) == SCHEMA, f"run: payment-sandbox schema > {file}"
     assert file not in scenario_files(ready_folder())
 
 
-def test_it_is_served(sandbox: Sandbox) -> None:
-    """Under the scenarios it describes."""
+def test_the_schema_is_served(sandbox: Sandbox) -> None:
+    """The control API serves the schema."""
     assert sandbox.get("/control/scenarios/schema/").json() == SCHEMA
 
 
-def test_every_scenario_there_is_fits_it() -> None:
-    """The ready ones, the default and one with every key."""
+def test_every_scenario_is_valid() -> None:
+    """Ready scenarios, the default scenario and a scenario with every key are valid."""
     ready = [parse_yaml(path.read_text()).data for path in scenario_files(ready_folder())]
-    for document in (*ready, default_document(), EVERYTHING):
+    for document in (*ready, default_document(), WITH_EVERY_KEY):
         VALIDATOR.validate(document)
         assert accepts(document)
 
 
-@pytest.mark.parametrize("text", [text for text, *_, says in WRONG if says not in NO_SCHEMA_CAN_SAY])
-def test_what_a_schema_can_say_is_refused_by_it(text: str) -> None:
-    """Every wrong file whose fault is not one of YAML, of meaning or of format."""
+@pytest.mark.parametrize("text", [text for text, *_, words in WRONG if words not in NOT_IN_SCHEMA])
+def test_the_schema_refuses_wrong_files(text: str) -> None:
+    """The schema refuses wrong files, except mistakes of YAML, meaning or format."""
     assert not VALIDATOR.is_valid(parse_yaml(text).data)
 
 
-def spots(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a document where something can be put."""
+def value_positions(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and the key of every value in a document."""
     keys: Any = node.keys() if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
     for key in keys:
         yield node, key
-        yield from spots(node[key])
+        yield from value_positions(node[key])
 
 
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
@@ -117,10 +117,10 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
 
 @settings(max_examples=500, deadline=None)
 @given(data=st.data(), value=VALUES)
-def test_what_the_reader_takes_the_schema_takes(data: st.DataObject, value: Any) -> None:
-    """No editor marks a scenario as wrong that works: any one value or key changed for any other."""
-    document = copy.deepcopy(EVERYTHING)
-    node, key = data.draw(st.sampled_from(list(spots(document))))
+def test_the_schema_accepts_what_the_loader_accepts(data: st.DataObject, value: Any) -> None:
+    """The schema accepts every document that the loader accepts, after any change to a value or key."""
+    document = copy.deepcopy(WITH_EVERY_KEY)
+    node, key = data.draw(st.sampled_from(list(value_positions(document))))
     if isinstance(node, dict) and data.draw(st.booleans()):
         node[data.draw(st.sampled_from(["extra", "", "status", "reset"]))] = value
     else:

@@ -34,7 +34,7 @@ from payment_sandbox.scenarios.sentences import (
     ],
 )
 def test_what_happens_to_an_attempt(then: dict[str, Any], words: str) -> None:
-    """With its time and its reason."""
+    """The sentence of an outcome has its time and its reason."""
     assert then_in_words(then) == words
 
 
@@ -52,7 +52,7 @@ def test_what_happens_to_an_attempt(then: dict[str, Any], words: str) -> None:
     ],
 )
 def test_when_a_rule_applies(when: dict[str, Any], words: str) -> None:
-    """In euros."""
+    """The sentence of a condition shows amounts in euros."""
     assert when_in_words(when) == words
 
 
@@ -67,12 +67,12 @@ def test_when_a_rule_applies(when: dict[str, Any], words: str) -> None:
     ],
 )
 def test_faults_have_names(then: dict[str, Any], words: str) -> None:
-    """Those of what a shop sees."""
+    """The sentence of a fault says what the shop sees."""
     assert fault_in_words(then) == words
 
 
 def test_what_happens_to_webhooks() -> None:
-    """As a sentence."""
+    """The sentence of a webhook rule says how the webhook arrives."""
     assert webhook_in_words({"duplicate": 2}) == "the webhook arrives 2 times"
     assert webhook_in_words({"delay": "PT1H"}) == "the webhook arrives 1 hour late"
     assert webhook_in_words({"answer": 500}) == "the attempt is recorded as answered with 500"
@@ -105,20 +105,20 @@ ONLINE = ("wallet-web", "credit-card")
     ],
 )
 def test_a_rule_is_a_sentence(kind: str, rule: dict[str, Any], words: str) -> None:
-    """All methods of an online payment have one name; a rule without a condition says so."""
+    """A rule's sentence summarizes all online methods; without conditions, it is about every attempt."""
     assert rule_in_words(kind, rule, ONLINE) == words
 
 
 def test_rules_of_ready_scenarios_are_sentences() -> None:
-    """Each of them, without a name from the file format."""
+    """The sentences of the ready scenarios contain no key and no duration of the file format."""
     catalogue = [
         parse_yaml(path.read_text(encoding="utf-8")).data for path in sorted(SCENARIOS.glob("*.yaml"))
     ]
-    said = [
+    sentences = [
         rule_in_words(kind, rule)
         for document in catalogue
         for kind in ("rules", "webhooks", "faults")
         for rule in document.get(kind, ())
     ]
-    assert len(said) >= 12
-    assert not [words for words in said if "_" in words or "PT" in words]
+    assert len(sentences) >= 12
+    assert not [words for words in sentences if "_" in words or "PT" in words]

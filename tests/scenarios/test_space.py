@@ -1,4 +1,4 @@
-"""The space of rehearsals is complete: a variation plays each outcome, or a reason says why none does."""
+"""The space of rehearsals is complete: each outcome has a variation, or a reason for its exclusion."""
 
 import pytest
 
@@ -18,25 +18,25 @@ from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
 from payment_sandbox.web.docs.contents import page
 
 
-def test_every_cell_is_filled_or_left_out_for_a_reason() -> None:
-    """A new effect, action, refusal or outcome needs a variation, or a reason."""
+def test_every_cell_has_a_variation_or_a_reason() -> None:
+    """A new effect, action, refusal or outcome needs a variation, or a reason for its exclusion."""
     known = variations_by_cell()
     assert [cell for cell in all_cells() if cell not in known and not exclusion_reason(cell)] == []
     assert len(known) > 60
 
 
 def test_every_variation_has_a_cell() -> None:
-    """One that has none plays an outcome that the space does not know."""
+    """Every variation is in a cell: otherwise the space would miss its outcome."""
     known = variations_by_cell()
     assert set(known) <= set(all_cells())
-    named = {name for names in known.values() for name in names}
-    assert named == {
+    filled = {name for names in known.values() for name in names}
+    assert filled == {
         f"{kind}:{each.name}" for each in variations.rehearsal_variations() for kind in each.kinds
     }
 
 
 def test_no_reason_is_stale() -> None:
-    """Each is for a cell that is there and empty."""
+    """Every reason belongs to an existing cell without a variation."""
     known, every = variations_by_cell(), all_cells()
     empty = [cell for cell in every if cell not in known]
     wide = {Cell(cell.interaction, ANY_OUTCOME) for cell in empty if cell not in EXCLUSION_REASONS}
@@ -44,10 +44,10 @@ def test_no_reason_is_stale() -> None:
 
 
 def test_a_new_refusal_is_a_cell() -> None:
-    """Until it is filled or left out, the space is incomplete."""
+    """A new refusal class is a cell with neither a variation nor a reason."""
 
     class NotToday(Refusal):
-        """One more reason."""
+        """A new refusal."""
 
     NotToday.__module__ = "payment_sandbox.orders.refusals"
     assert NotToday in set(refusal_classes())
@@ -57,14 +57,14 @@ def test_a_new_refusal_is_a_cell() -> None:
 
 
 def test_a_variation_fills_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its effect, without another entry."""
+    """A variation belongs to the cell of its effect, without another registration."""
     cut = Variation("cut", "{step} was cut off", Fault(Truncate()), "it hangs", kinds=(READ,))
     assert Cell(READ, "truncate") not in variations_by_cell()
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, cut))
     assert variations_by_cell()[Cell(READ, "truncate")] == ["read:cut"]
 
 
-def test_the_documentation_says_what_is_left_out() -> None:
-    """With the reason."""
-    shown = page("rehearsal", lambda: "").text
-    assert [reason for _, _, reason in excluded_cells() if reason not in shown] == []
+def test_the_documentation_lists_excluded_cells() -> None:
+    """The documentation shows the reason of every excluded cell."""
+    documentation = page("rehearsal", lambda: "").text
+    assert [reason for _, _, reason in excluded_cells() if reason not in documentation] == []

@@ -1,4 +1,4 @@
-"""The catalogue of variations: one entry is found wherever variations are read."""
+"""The catalogue of variations: a new entry is available wherever variations are offered."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -41,8 +41,8 @@ EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SEQUENCE | Offered
 RISK = "the shop ships three times"
 
 
-def came_thrice(delivery: Delivery, settings: Document) -> bool:
-    """How a webhook shows it."""
+def delivered_thrice(delivery: Delivery, settings: Document) -> bool:
+    """Return whether a webhook was delivered three times."""
     return len(delivery.delivery_attempts) == 3
 
 
@@ -53,55 +53,57 @@ THRICE = Variation(
     RISK,
     Trait.AT_ONCE,
     kinds=(WEBHOOK,),
-    check=came_thrice,
+    check=delivered_thrice,
 ).with_offers(VariationOffer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
 
 
 @pytest.fixture
 def thrice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The catalogue has one more entry."""
+    """A catalogue with one more entry."""
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, THRICE))
 
 
-def a_webhook() -> Step:
-    """A step of a test."""
+def webhook_step() -> Step:
+    """Return a step about a webhook."""
     delivery: Any = SimpleNamespace(status="completed")
     return Step(WEBHOOK, 1, "the webhook of 'completed'", delivery)
 
 
-def test_nothing_has_it_without_its_entry(payment_sandbox: PaymentSandbox, sandbox: Sandbox) -> None:
-    """So that the other tests here can fail."""
-    assert THRICE not in possible_changes(a_webhook())
+def test_a_variation_without_an_entry_is_not_offered(
+    payment_sandbox: PaymentSandbox, sandbox: Sandbox
+) -> None:
+    """Without its entry, the variation is not offered anywhere."""
+    assert THRICE not in possible_changes(webhook_step())
     assert "webhook-thrice" not in ready_names()
     assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
-    assert "thrice" not in str(coverage(own(payment_sandbox), ()))
+    assert "thrice" not in str(coverage(project_of(payment_sandbox), ()))
     assert "three times" not in page("rehearsal", lambda: "").text
 
 
 @pytest.mark.usefixtures("thrice")
-def test_rehearsals_play_it() -> None:
-    """At each webhook, by its name, and it is told in its sentence."""
-    assert THRICE in possible_changes(a_webhook())
+def test_rehearsals_offer_it() -> None:
+    """A rehearsal offers the variation for each webhook, under its name."""
+    assert THRICE in possible_changes(webhook_step())
     assert parse_changed_step("webhook:2:thrice").change is THRICE
 
 
 @pytest.mark.usefixtures("thrice")
-def test_the_dashboard_plays_it_once_more(watched: Sandbox) -> None:
-    """With "What if …", for the new order only."""
+def test_the_dashboard_replays_with_it(watched: Sandbox) -> None:
+    """The button "What if …" applies the variation to a new order only."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
     browser = Dashboard(watched)
-    shown = browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-thrice")
-    assert f"Every webhook comes three times. The risk: {RISK}." in shown.ids["notice"]
-    made = watched.get("/control/orders/?limit=1").json()["items"][0]
+    notice = browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-thrice")
+    assert f"Every webhook comes three times. The risk: {RISK}." in notice.ids["notice"]
+    new_order = watched.get("/control/orders/?limit=1").json()["items"][0]
     attempts = {item["order_id"]: len(item["attempts"]) for item in watched.webhooks()}
-    assert (attempts[made["id"]], attempts[order["id"]]) == (3, 1)
+    assert (attempts[new_order["id"]], attempts[order["id"]]) == (3, 1)
 
 
 @pytest.mark.usefixtures("thrice")
-def test_a_switch_does_and_undoes_it(sandbox: Sandbox) -> None:
-    """Of the dashboard."""
+def test_a_switch_turns_it_on_and_off(sandbox: Sandbox) -> None:
+    """A switch on the dashboard adds the rule of the variation, and removes it."""
     browser = Dashboard(sandbox)
     shown = browser.press(browser.open(), "webhook-thrice")
     assert sandbox.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}}]
@@ -112,7 +114,7 @@ def test_a_switch_does_and_undoes_it(sandbox: Sandbox) -> None:
 
 @pytest.mark.usefixtures("thrice")
 def test_marked_tests_run_in_it(payment_sandbox: PaymentSandbox) -> None:
-    """As one more sequence, before those of two variations."""
+    """The variation is one more sequence, before the sequences of two variations."""
     assert list(variations.sequences())[-2:] == ["thrice", "twice, before the response"]
     sequences.configure_project(
         payment_sandbox, SimpleNamespace(params={sequences.SEQUENCE_FIXTURE: "thrice"})
@@ -122,23 +124,24 @@ def test_marked_tests_run_in_it(payment_sandbox: PaymentSandbox) -> None:
 
 @pytest.mark.usefixtures("thrice")
 def test_it_is_a_scenario_and_coverage_counts_it() -> None:
-    """By its name, with a customer who pays; the shop met it then. A server reads the catalogue once."""
+    """The variation is a ready scenario, and coverage counts an order under it."""
+    # a new server, because a server reads the catalogue once
     server = PaymentSandboxServer()
     with server.project() as sandbox:
-        assert met(sandbox)["thrice"] == []
+        assert webhook_coverage(sandbox)["thrice"] == []
         assert sandbox.scenario("webhook-thrice")["webhooks"] == [{"then": {"duplicate": 3}}]
         sandbox.deliver_to(lambda environ, start: start("204 No Content", []) or [])
         body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-        made = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5).json()
+        order = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5).json()
         sandbox.clock.advance("PT10S")
-        assert sandbox.client.order(made["id"])["status"] == "completed"
-        assert met(sandbox)["thrice"] == [made["id"]]
+        assert sandbox.client.order(order["id"])["status"] == "completed"
+        assert webhook_coverage(sandbox)["thrice"] == [order["id"]]
     server.stop()
 
 
 @pytest.mark.usefixtures("thrice")
 def test_the_documentation_lists_it() -> None:
-    """What happens, what it costs, where it is offered, and how it is undone."""
+    """The documentation shows the variation's sentence, its risk, where it is offered, and its undoing."""
     shown = page("rehearsal", lambda: "").text
     assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
@@ -148,31 +151,31 @@ def test_the_documentation_lists_it() -> None:
     assert "thrice" in page("pytest", lambda: "").text
 
 
-def own(sandbox: PaymentSandbox) -> Project:
-    """The project in this process."""
+def project_of(sandbox: PaymentSandbox) -> Project:
+    """Return the project in this process."""
     project = sandbox.server.project_of(sandbox.api_key)
     assert project is not None
     return project
 
 
-def met(sandbox: PaymentSandbox) -> dict[str, list[str]]:
-    """What coverage tells of webhooks."""
-    (row,) = [row for row in coverage(own(sandbox), ()).others if row.title == "webhooks"]
+def webhook_coverage(sandbox: PaymentSandbox) -> dict[str, list[str]]:
+    """Return the coverage of webhooks: the orders of each variation."""
+    (row,) = [row for row in coverage(project_of(sandbox), ()).others if row.title == "webhooks"]
     return {name: list(cell.right) for name, cell in row.cells.items()}
 
 
-def test_every_entry_is_whole() -> None:
-    """It says what happens and what that costs, and something can play it."""
+def test_every_entry_is_complete() -> None:
+    """Every variation has a sentence and a risk, and a step or an offer that plays it."""
     for each in variations.VARIATIONS:
         assert each.sentence, each.name
         assert each.risk, each.name
-        assert each.kinds or each.offers, f"nobody can play {each.name}"
+        assert each.kinds or each.offers, f"{each.name} has neither kinds nor offers"
         if isinstance(each.effect, ReplacementScene) and each.kinds:
             assert each.effect in SCENE_PLAYERS, f"no scene plays {each.name}"
 
 
 def test_names_are_unambiguous() -> None:
-    """One entry for each kind of step and name, one offer for each place and name."""
+    """Names are unique per kind of step, and offers per place."""
     steps = [(kind, each.name) for each in variations.VARIATIONS for kind in each.kinds]
     assert len(steps) == len(set(steps))
     places = [(place, offer.name) for offer in variations.all_offers() for place in offer.offered_in]
@@ -183,7 +186,7 @@ def test_names_are_unambiguous() -> None:
     "offer", variations.offers_in(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
 )
 def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
-    """As files are; their names mean nothing else."""
+    """Scenarios of the catalogue load like files, and their names are unique."""
     loaded = load_scenario(offer.scenario, METHOD_NAMES)
     assert (loaded.name, loaded.description) == (offer.name, offer.sentence)
     assert ready_names().count(offer.name) == 1
@@ -193,26 +196,28 @@ def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     "offer", variations.offers_in(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name
 )
 def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: VariationOffer) -> None:
-    """Without one, it could not be switched on."""
+    """The rules of a switch turn on this switch and no other."""
     payment_sandbox.client.faults(**offer.rules)
-    shown = {switch.offer.name: switch.is_on for switch in switches(own(payment_sandbox))}
+    shown = {switch.offer.name: switch.is_on for switch in switches(project_of(payment_sandbox))}
     assert shown == {name: name == offer.name for name in shown}
 
 
 @pytest.mark.parametrize("name", variations.offers_in(OfferedIn.WHAT_IF))
-def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
-    """On an order that is authorized by hand, all are possible."""
-    project = own(payment_sandbox)
+def test_every_what_if_offer_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
+    """Every "What if …" offer can be played with an authorized order."""
+    project = project_of(payment_sandbox)
     attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P1D"}
     body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt]}
     order = create_by_hand(project, body, body)
-    made = replay_with(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
-    assert made.status != project.find_order(order.id).status or name == "expires"
+    replayed = replay_with(
+        project, order, name, body, lambda changed: create_by_hand(project, changed, changed)
+    )
+    assert replayed.status != project.find_order(order.id).status or name == "expires"
 
 
 def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
-    """A step of another kind does not go so."""
-    about: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
-    assert [each.name for each in possible_changes(Step(ATTEMPT, 1, "it", about))] == ["declined"]
+    """Attempts and forms have only the variations of their kind."""
+    attempt: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
+    assert [each.name for each in possible_changes(Step(ATTEMPT, 1, "it", attempt))] == ["declined"]
     form = [each.name for each in possible_changes(Step(PRESS, 1, "it", SubmittedForm()))]
     assert form == ["twice", "together", "another-pays", "another-unpaid"]

@@ -1,4 +1,4 @@
-"""Three servers with the real edit, courier, advance and claims, on a simulated database, and what must hold."""
+"""Three servers on a simulated database, with real edits, couriers, advances and claims; invariants."""
 
 import json
 from collections import Counter
@@ -29,20 +29,20 @@ from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
-from tests.simulation.database import Broken, Fault, Killed, Mistake, Shared, SimulatedDatabase
+from tests.simulation.database import Broken, Fault, Killed, Mistake, SharedState, SimulatedDatabase
 from tests.simulation.world import World
 from tests.support.state_files import snapshot_of
 
 SERVERS: Final = 3
 CATALOGUE: Final = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 CENTS: Final = 100
-TRIES: Final = 4  # of a client that may ask again
-HEALED_SECONDS: Final = 5 * CLAIM_SECONDS
+ATTEMPTS_MAX: Final = 4  # of a client that resends calls
+RECOVERY_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 
 
 class Services(NoServices):
-    """A server's services, on the thread of whoever has the turn."""
+    """A server's services, on the thread whose turn it is."""
 
     delivers = True
 
@@ -50,17 +50,17 @@ class Services(NoServices):
         super().__init__(world.real)
         self._server = server
         self._world = world
-        self.carried: list[tuple[Project, Epoch]] = []
+        self.queued_outboxes: list[tuple[Project, Epoch]] = []
 
     def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
-        """Deliver it as soon as nobody else has something to do on this server."""
-        self.carried.append((project, epoch))
+        """Queue the outbox for delivery."""
+        self.queued_outboxes.append((project, epoch))
 
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver what is queued."""
-        while self.carried and not is_enough():
-            project, epoch = self.carried.pop(0)
-            self._server.courier.carry_all(project, epoch)
+        """Deliver the queued outboxes."""
+        while self.queued_outboxes and not is_enough():
+            project, epoch = self.queued_outboxes.pop(0)
+            self._server.courier.deliver_all(project, epoch)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook."""
@@ -72,15 +72,15 @@ class Services(NoServices):
 
 
 class SimulatedCourier(Courier):
-    """The courier, whose pauses are those of the world."""
+    """A courier whose pauses let the world run."""
 
     def __init__(self, server: "Server", company: "Company") -> None:
         super().__init__(lambda request, copies: company.receive(server, request))
         self._company = company
         self._server = server
 
-    def carry_all(self, project: Project, epoch: Epoch) -> None:
-        """Deliver what is in the outbox."""
+    def deliver_all(self, project: Project, epoch: Epoch) -> None:
+        """Deliver the webhooks in the outbox."""
         self._deliver_outbox(project, epoch)
 
     def pause(self, seconds: float) -> bool:
@@ -91,7 +91,7 @@ class SimulatedCourier(Courier):
 
 
 class Server:
-    """One server's memory."""
+    """A simulated server: its memory and its background work."""
 
     def __init__(self, company: "Company", name: str) -> None:
         self.database = SimulatedDatabase(company.shared, name)
@@ -103,8 +103,8 @@ class Server:
         self._is_busy = False
 
     @contextmanager
-    def busy(self) -> Iterator[None]:
-        """Do one thing at a time."""
+    def hold(self) -> Iterator[None]:
+        """Hold the server for one piece of work."""
         self._world.wait(BUSY_SECONDS, lambda: not self._is_busy)
         self._is_busy = True
         try:
@@ -113,13 +113,13 @@ class Server:
             self._is_busy = False
 
     def project(self, project_id: str) -> Project:
-        """The project as it is now."""
+        """Return the current project."""
         project = self.registry.find_by_id(project_id)
-        assert project is not None, "nobody deletes it"
+        assert project is not None, "the simulation never deletes the project"
         return project
 
-    def tend(self) -> None:
-        """Do what a server does in the background."""
+    def run_background_work(self) -> None:
+        """Do the background work of a server."""
         try:
             for project in self.registry.loaded_projects():
                 if is_claimed(project):
@@ -137,32 +137,32 @@ class Server:
 
 
 @dataclass
-class Acknowledged:
-    """What was acknowledged, by what they asked for."""
+class CallCounts:
+    """Counts of acknowledged and uncertain calls, by the name of the call."""
 
-    done: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)  # may have happened
+    succeeded: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)  # calls with an unknown outcome
     advanced: int = 0
-    perhaps_advanced: int = 0
+    possibly_advanced: int = 0
 
 
 class Company:
-    """A run: its servers, its clients, its shop."""
+    """A simulation run with its servers, clients and shop."""
 
     def __init__(self, seed: int, faults: Mapping[int, Fault], mistake: Mistake | None = None) -> None:
         self.world = World(seed)
-        self.shared = Shared(self.world, {}, mistake)
+        self.shared = SharedState(self.world, {}, mistake)
         self.gives_up_webhooks = mistake is Mistake.GIVES_UP
-        self.acknowledged = Acknowledged()
-        self.received: list[str] = []  # ids of orders
+        self.counts = CallCounts()
+        self.received: list[str] = []  # order ids of the received webhooks
         self._names = 0
         self._requests = 0
-        self._answers_lost = 0
+        self._lost_responses = 0
         self.servers = [self._server() for _ in range(SERVERS)]
-        made, _ = self.servers[0].registry.create(
+        project, _ = self.servers[0].registry.create(
             {"webhook_url": "http://shop.test/", "clock": "frozen@2027-01-01T00:00:00Z", "seed": 1}
         )
-        self.project_id = made.project_id
+        self.project_id = project.project_id
         self.orders: list[str] = []
         self.shared.statements = 0
         self.shared.faults = dict(faults)
@@ -174,27 +174,27 @@ class Company:
     # The shop
 
     def receive(self, server: Server, request: WebhookRequest) -> list[Reply]:
-        """A webhook arrives, and its answer is on its way for a while."""
+        """Receive a webhook; its response may be lost."""
         server.database.expect_alive()
         self.received.append(json.loads(request.body)["order_id"])
         try:
             with self.shared.statement(server.database):
                 pass
-        except Broken:  # it is a message here: the shop's answer is lost
-            self._answers_lost += 1
+        except Broken:  # the broken connection is that to the shop, whose response is lost
+            self._lost_responses += 1
         return [Reply(1.0, status=200)]
 
     # Clients
 
-    def ask(self, number: int, name: str, work: Callable[[Project], object]) -> None:
-        """Ask a server for something until it is known whether it has happened."""
+    def call(self, number: int, name: str, work: Callable[[Project], object]) -> None:
+        """Make a call, and resend it to other servers until its outcome is known."""
         self._requests += 1
         request_id = f"r{self._requests}"
         is_unknown = False
-        for attempt in range(TRIES):
+        for attempt in range(ATTEMPTS_MAX):
             server = self.servers[(number + attempt) % SERVERS]
             try:
-                with server.busy():
+                with server.hold():
                     project = server.project(self.project_id)
                     if project.storage.answer(project, request_id) is None:
                         client = Caller()
@@ -203,122 +203,124 @@ class Company:
                         )
                         with as_caller(client):
                             work(project)
-                self.acknowledged.done[name] += 1
+                self.counts.succeeded[name] += 1
                 return
             except UnknownOutcome:
                 is_unknown = True
             except (NotStored, RuntimeError):
-                pass  # it has not happened
+                pass  # the call had no effect
             except Killed:
                 self.replace(server)
                 is_unknown = True
             except Refusal:
                 break
-        self.acknowledged.unknown[name] += is_unknown
+        self.counts.unknown[name] += is_unknown
 
     def advance(self, number: int, hours: int) -> None:
-        """Move the clock; a client reads it if the move ended early."""
+        """Advance the clock; an advance that ends early may have moved it in part."""
         server = self.servers[number]
         try:
-            with server.busy():
+            with server.hold():
                 advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
-            self.acknowledged.advanced += hours
+            self.counts.advanced += hours
         except (StepsInterrupted, UnknownOutcome, Killed) as ended:
-            self.acknowledged.perhaps_advanced += hours
+            self.counts.possibly_advanced += hours
             if isinstance(ended, Killed):
                 self.replace(server)
         except (NotStored, ClockBusy, RuntimeError):
             pass
 
-    def tend(self, number: int) -> None:
-        """Let a server work in the background."""
+    def run_background_work(self, number: int) -> None:
+        """Let a server do its background work."""
         server = self.servers[number]
         try:
-            with server.busy():
-                server.tend()
+            with server.hold():
+                server.run_background_work()
         except Killed:
             self.replace(server)
 
     def replace(self, dead: Server) -> None:
-        """Start another server instead of one that is dead."""
+        """Start a new server in place of a dead one."""
         if dead in self.servers:
             self.servers[self.servers.index(dead)] = self._server()
 
     def work(self, number: int) -> None:
-        """What the clients of one server ask for: orders that are paid and captured, and time that passes."""
+        """Make the calls of one server's clients: create, pay and capture orders, and advance the clock."""
         for turn in range(2):
             name = f"order {number}.{turn}"
-            self.ask(number, name, lambda project, name=name: _create(project, name, "P7D"))  # type: ignore[misc]
-            self.ask(number, f"{name} pay", lambda project, name=name: _pay(project, name))  # type: ignore[misc]
-            self.tend(number)
+            self.call(number, name, lambda project, name=name: _create(project, name, "P7D"))  # type: ignore[misc]
+            self.call(number, f"{name} pay", lambda project, name=name: _pay(project, name))  # type: ignore[misc]
+            self.run_background_work(number)
             for part in range(2):
                 capture = f"{name} capture {part}"
-                self.ask(number, capture, lambda project, name=name: _capture(project, name))  # type: ignore[misc]
+                self.call(number, capture, lambda project, name=name: _capture(project, name))  # type: ignore[misc]
             if number == turn:
                 expiring = f"{name} that expires"
-                self.ask(number, expiring, lambda project, name=expiring: _create(project, name, "PT10M"))  # type: ignore[misc]
+                self.call(number, expiring, lambda project, name=expiring: _create(project, name, "PT10M"))  # type: ignore[misc]
                 self.advance(number, 1)
-            self.tend(number)
+            self.run_background_work(number)
 
     # A run
 
     def run(self) -> None:
-        """Work with faults, then heal, and compare what is there with what was acknowledged."""
+        """Run all clients with faults, then heal, and compare the state with the acknowledged calls."""
         self.world.run([lambda number=number: self.work(number) for number in range(SERVERS)])  # type: ignore[misc]
         self.shared.faults = {}
         self.shared.heal()
-        ends = self.world.seconds + HEALED_SECONDS
-        while self.world.seconds < ends:
+        end_seconds = self.world.seconds + RECOVERY_SECONDS
+        while self.world.seconds < end_seconds:
             for number in range(SERVERS):
-                self.tend(number)
+                self.run_background_work(number)
             self.world.seconds += 1.0
         self._compare()
 
     def _compare(self) -> None:
         projects = [server.project(self.project_id) for server in self.servers]
-        fresh = self._server().project(self.project_id)
-        stored = json.dumps(snapshot_of(fresh), sort_keys=True)
+        reloaded = self._server().project(self.project_id)
+        stored = json.dumps(snapshot_of(reloaded), sort_keys=True)
         for project in projects:
-            assert json.dumps(snapshot_of(project), sort_keys=True) == stored, "a server's memory is wrong"
-        assert not storage_of(fresh).replica.jobs, "a webhook is not sent"
+            assert json.dumps(snapshot_of(project), sort_keys=True) == stored, (
+                "a server's memory differs from the database"
+            )
+        assert not storage_of(reloaded).replica.jobs, "a webhook was not sent"
         assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
         for project in projects:
-            advance_clock(project, {"by": "PT0S"})  # nobody holds the clock any more
-        self._compare_orders(fresh)
-        self._compare_webhooks(fresh)
-        hours = (fresh.now() - fresh.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
-        least, most = (
-            self.acknowledged.advanced,
-            self.acknowledged.advanced + self.acknowledged.perhaps_advanced,
+            advance_clock(project, {"by": "PT0S"})  # the clock must be free
+        self._compare_orders(reloaded)
+        self._compare_webhooks(reloaded)
+        hours = (reloaded.now() - reloaded.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
+        minimum, maximum = (
+            self.counts.advanced,
+            self.counts.advanced + self.counts.possibly_advanced,
         )
-        assert least <= hours <= most, f"the clock moved {hours} hours, of {least} to {most}"
+        assert minimum <= hours <= maximum, f"the clock moved {hours} hours, of {minimum} to {maximum}"
 
     def _compare_orders(self, project: Project) -> None:
-        """Each acknowledged effect is there once, and none of what did not happen."""
-        there: Counter[str] = Counter()
+        """Check that each acknowledged effect exists once, and no refused one."""
+        effects: Counter[str] = Counter()
         for order in project.epoch.store.orders_newest_first():
             name = str(order.sent.get("merchant_order_id"))
-            there[name] += 1
+            effects[name] += 1
             authorization = order.transactions[0].authorization
-            there[f"{name} capture"] += len(authorization.entries) if authorization is not None else 0
-        done, unknown = (
-            self._counted(counter) for counter in (self.acknowledged.done, self.acknowledged.unknown)
+            effects[f"{name} capture"] += len(authorization.entries) if authorization is not None else 0
+        succeeded, unknown = (
+            self._count_effects(counter) for counter in (self.counts.succeeded, self.counts.unknown)
         )
-        for name in {*there, *done, *unknown}:
-            least, most = done[name], done[name] + unknown[name]
-            assert least <= there[name] <= most, f"{name}: {there[name]}, of {least} to {most}"
+        for name in {*effects, *succeeded, *unknown}:
+            minimum, maximum = succeeded[name], succeeded[name] + unknown[name]
+            assert minimum <= effects[name] <= maximum, f"{name}: {effects[name]}, of {minimum} to {maximum}"
 
     @staticmethod
-    def _counted(counter: Counter[str]) -> Counter[str]:
-        counted: Counter[str] = Counter()
+    def _count_effects(counter: Counter[str]) -> Counter[str]:
+        effects: Counter[str] = Counter()
         for name, count in counter.items():
             if not name.endswith(" pay"):
                 order, _, part = name.partition(" capture ")
-                counted[f"{order} capture" if part else order] += count
-        return counted
+                effects[f"{order} capture" if part else order] += count
+        return effects
 
     def _compare_webhooks(self, project: Project) -> None:
-        """Each was delivered, those of an order in order, and repeated at most once for each fault."""
+        """Check that webhooks were delivered in order, and repeated at most once per fault."""
         received = Counter(self.received)
         for order in project.epoch.store.orders_newest_first():
             deliveries = project.epoch.store.deliveries_of(order.id)

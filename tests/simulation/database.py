@@ -1,6 +1,6 @@
-"""A database in memory with row locks, aborted and unknown commits, and claims that run out.
+"""A database in memory with row locks, aborted and unknown commits, and expiring claims.
 
-It breaks at chosen statements. A mistake can be planted in it, to see that the simulation finds it.
+Faults are injected at chosen statements. A mistake can be planted to check that the simulation finds it.
 """
 
 import json
@@ -37,27 +37,27 @@ GRACE_SECONDS: Final = 0.2
 
 
 class Fault(StrEnum):
-    """What goes wrong with a statement."""
+    """Faults of a statement."""
 
-    LOST = "lost before it is done"
-    UNANSWERED = "done, and its answer is lost"
-    KILLED = "done, and its server is killed"
-    STALLED = "done, and its server stands still for longer than a claim holds"
-    OUTAGE = "not done, nor are the next ones"
-    UNKNOWN = "done, and its answer and those of the next ones are lost"
+    LOST = "lost before its execution"
+    UNANSWERED = "executed, and its response is lost"
+    KILLED = "executed, and its server is killed"
+    STALLED = "executed, and its server pauses for longer than a claim lasts"
+    OUTAGE = "not executed, nor are the next statements"
+    UNKNOWN = "executed, and its response is lost; the next statements fail"
 
 
 class Mistake(StrEnum):
-    """What can be planted."""
+    """Mistakes that can be planted in the servers or in the database."""
 
     NO_LOCK = "a row is not locked"
-    NO_VERSION_CHECK = "memory is not brought up to the row's version"
-    UNKNOWN_IS_FAILED = "a commit whose answer is lost counts as failed"
-    CLAIMED_TWICE = "a courier's claim is not seen by others"
+    NO_VERSION_CHECK = "memory is not updated to the row's version"
+    UNKNOWN_IS_FAILED = "a commit with a lost response counts as failed"
+    CLAIMED_TWICE = "other servers do not see a courier's claim"
     ROW_WITHOUT_VERSION = "a record is written without its version"
-    NO_ANSWER_STORED = "a commit does not store its answer"
+    NO_ANSWER_STORED = "a commit does not store its response"
     FOREIGN_TROUBLE = "an unreachable database looks like a mistake in an event"
-    GIVES_UP = "a webhook that cannot be stored is given up, and the next one is sent"
+    GIVES_UP = "a webhook that cannot be stored is dropped, and the next one is sent"
 
 
 class Killed(BaseException):
@@ -83,8 +83,8 @@ class Row:
     locked_by: "SimulatedSession | None" = None
 
 
-class Shared:
-    """What all servers have in common."""
+class SharedState:
+    """The database's shared state: rows, faults and the planted mistake."""
 
     def __init__(self, world: World, faults: dict[int, Fault], mistake: Mistake | None = None) -> None:
         self.world = world
@@ -98,10 +98,10 @@ class Shared:
 
     @contextmanager
     def statement(self, database: "SimulatedDatabase") -> Iterator[None]:
-        """Do a statement, unless a fault comes before it; then the fault that comes after it, if any.
+        """Run a statement with the faults before and after its execution, if any.
 
         Raises:
-            Broken: the connection broke; whether the statement was done depends.
+            Broken: the connection broke, before or after the execution.
             Killed: the server is dead.
         """
         self.world.pause()
@@ -127,11 +127,11 @@ class Shared:
             self.world.wait(STALL_SECONDS)
 
     def heal(self) -> None:
-        """Answer everything from now on."""
+        """End the present outage."""
         self._broken_until = 0
 
     def draw_ids(self) -> Ids:
-        """The identifiers of new projects."""
+        """Return the identifiers for new projects."""
         return self._ids
 
 
@@ -145,7 +145,7 @@ class SimulatedSession:
     def __init__(self, database: "SimulatedDatabase", project_id: str, known_version: int) -> None:
         self._database = database
         self._shared = database.shared
-        self._began = self._shared.world.seconds
+        self._started_seconds = self._shared.world.seconds
         self.is_over = False
         with self._shared.statement(database):
             self.row = self._shared.rows.get(project_id)
@@ -162,12 +162,12 @@ class SimulatedSession:
         if not self._shared.world.wait(LOCK_SECONDS, is_free):
             raise NotStored("the database", "the row is locked", is_full=False)
         row.locked_by = self
-        self._began = self._shared.world.seconds
+        self._started_seconds = self._shared.world.seconds
 
     @property
     def is_open(self) -> bool:
-        """Whether it still has its lock: a dead server, or one that stands still, loses it."""
-        is_idle = self._shared.world.seconds - self._began > IDLE_SECONDS
+        """Whether the transaction still has its lock; dead and stalled servers lose theirs."""
+        is_idle = self._shared.world.seconds - self._started_seconds > IDLE_SECONDS
         return not (self.is_over or self._database.is_dead or is_idle)
 
     def _expect_open(self) -> None:
@@ -175,19 +175,19 @@ class SimulatedSession:
             raise Broken
 
     def changes(self, since: int) -> Changes:
-        """What was written after a version."""
-        assert self.row is not None, "there is such a project"
+        """Return the records written after a version."""
+        assert self.row is not None, "the project must exist"
         try:
             with self._shared.statement(self._database):
                 self._expect_open()
                 return self._database.read(self.row, since)
         except Broken as broken:
             self.is_over = True
-            raise refused(broken) from broken
+            raise not_stored(broken) from broken
 
     def commit(self, written: SharedChanges) -> int:
-        """Write, and commit."""
-        assert self.row is not None, "there is such a project"
+        """Write changes, and commit."""
+        assert self.row is not None, "the project must exist"
         try:
             with self._shared.statement(self._database):
                 self._expect_open()
@@ -197,17 +197,17 @@ class SimulatedSession:
         except Broken as broken:
             self.is_over = True
             if self._shared.mistake is Mistake.UNKNOWN_IS_FAILED:
-                raise refused(broken) from broken
+                raise not_stored(broken) from broken
             try:
                 return self._database.happened(written)
             except NotStored as failed:
                 if self._shared.mistake is Mistake.FOREIGN_TROUBLE:
-                    raise RuntimeError("the database broke off") from failed
+                    raise RuntimeError("the connection to the database broke") from failed
                 raise
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
-        """Write only who has claimed what, and commit."""
-        assert self.row is not None, "there is such a project"
+        """Write only claims, and commit."""
+        assert self.row is not None, "the project must exist"
         try:
             with self._shared.statement(self._database):
                 self._expect_open()
@@ -215,22 +215,22 @@ class SimulatedSession:
                 self.is_over = True
         except Broken as broken:
             self.is_over = True
-            raise refused(broken) from broken
+            raise not_stored(broken) from broken
 
     def end(self) -> None:
-        """Undo what was not committed."""
+        """Roll back uncommitted changes."""
         self.is_over = True
 
 
-def refused(broken: Broken) -> NotStored:
-    """What a server makes of it."""
-    return NotStored("the database", "it broke off", is_full=False)
+def not_stored(broken: Broken) -> NotStored:
+    """Return the error that a server raises for a broken connection."""
+    return NotStored("the database", "the connection broke", is_full=False)
 
 
 class SimulatedDatabase:
-    """The database as one server sees it."""
+    """A server's connection to the database."""
 
-    def __init__(self, shared: Shared, server_id: str) -> None:
+    def __init__(self, shared: SharedState, server_id: str) -> None:
         self.shared = shared
         self.server_id = server_id
         self.real: RealTime = shared.world.real
@@ -239,31 +239,31 @@ class SimulatedDatabase:
         self.is_dead = False
 
     def expect_alive(self) -> None:
-        """Go on only if this server lives.
+        """Raise an error if this server is dead.
 
         Raises:
-            Killed: it does not.
+            Killed: this server is dead.
         """
         if self.is_dead:
             raise Killed
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _statement(self) -> Iterator[None]:
         try:
             with self.shared.statement(self):
                 yield
         except Broken as broken:
-            raise refused(broken) from broken
+            raise not_stored(broken) from broken
 
     def begin(self, project_id: str, known_version: int) -> SimulatedSession:
         """Lock a project's row."""
         try:
             return SimulatedSession(self, project_id, known_version)
         except Broken as broken:
-            raise refused(broken) from broken
+            raise not_stored(broken) from broken
 
     def head_of(self, row: Row, known_version: int) -> Head:
-        """What a server reads of a row."""
+        """Return the head of a row as a server reads it."""
         now, mistake = self.shared.world.seconds, self.shared.mistake
         version = row.version
         if mistake is Mistake.NO_VERSION_CHECK and known_version > 0:
@@ -278,25 +278,25 @@ class SimulatedDatabase:
         return Head(version, last, 0, courier, holder, False, *bodies)
 
     def read(self, row: Row, since: int) -> Changes:
-        """The records that are newer than a version."""
+        """Return the records newer than a version."""
         rows = [StoredRow(*key, body) for key, (version, body) in row.records.items() if version > since]
         return Changes(self.head_of(row, -1), rows)
 
     def changes(self, project_id: str, since: int) -> Changes | None:
-        """What was written after a version, without a lock."""
-        with self._asking():
+        """Return the records written after a version, without a lock."""
+        with self._statement():
             row = self.shared.rows.get(project_id)
             return self.read(row, since) if row is not None else None
 
     def head(self, project_id: str) -> Head | None:
-        """The newest version of a project."""
-        with self._asking():
+        """Return the head of a project."""
+        with self._statement():
             row = self.shared.rows.get(project_id)
             return self.head_of(row, row.version) if row is not None else None
 
     def add(self, written: SharedChanges) -> int:
         """Add a project."""
-        with self._asking():
+        with self._statement():
             row = self.shared.rows[written.identity.project_id] = Row(written.identity)
             return self.write(row, written)
 
@@ -322,7 +322,7 @@ class SimulatedDatabase:
     def put_claims(
         self, row: Row, courier: str | None, clock_holder: str | None, due_in_seconds: float | None
     ) -> None:
-        """Note who has claimed what."""
+        """Store the claims of this server."""
         now = self.shared.world.seconds
         if courier == self.server_id:
             row.courier_until = now + CLAIM_SECONDS
@@ -334,34 +334,34 @@ class SimulatedDatabase:
         row.attend_at = min(times, default=None)
 
     def happened(self, written: SharedChanges) -> int:
-        """The version of a commit whose answer was lost."""
+        """Return the version of a commit with a lost response."""
         row, part = self.shared.rows[written.identity.project_id], written.part
         for _ in range(3):
             try:
                 with self.shared.statement(self):
                     known = row.requests.get((part.request_id, part.number))
                 if known is None:
-                    raise NotStored("the database", "it broke off", is_full=False)
+                    raise NotStored("the database", "the connection broke", is_full=False)
                 return known[0]
             except Broken:
                 continue
-        raise UnknownOutcome("the database", "it broke off", part.request_id)
+        raise UnknownOutcome("the database", "the connection broke", part.request_id)
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
-        """Whether there is such a commit: this database loses none."""
+        """Return whether a commit exists; this database loses none."""
         return True
 
     def answer(self, project_id: str, request_id: str) -> str | None:
-        """What was answered to a request that has happened."""
-        with self._asking():
+        """Return the response to a processed request."""
+        with self._statement():
             requests = self.shared.rows[project_id].requests
             return next(
                 (text for (each, _), (_, text) in requests.items() if each == request_id and text), None
             )
 
     def attend(self) -> list[str]:
-        """Projects that somebody has to look after."""
-        with self._asking():
+        """Return the projects that need a server's attention."""
+        with self._statement():
             now, attended = self.shared.world.seconds, []
             for project_id, row in self.shared.rows.items():
                 if row.attend_at is not None and row.attend_at <= now:
@@ -370,8 +370,8 @@ class SimulatedDatabase:
             return attended
 
     def renew(self, project_id: str) -> None:
-        """Renew what this server has claimed."""
-        with self._asking():
+        """Renew the claims of this server."""
+        with self._statement():
             row, now = self.shared.rows[project_id], self.shared.world.seconds
             if row.courier == self.server_id:
                 row.courier_until = now + CLAIM_SECONDS
@@ -380,17 +380,17 @@ class SimulatedDatabase:
             row.attend_at = now + CLAIM_SECONDS
 
     def identity(self, name: str) -> Identity | None:
-        """The project with this id."""
+        """Return the identity of a project; None if there is no such project."""
         row = self.shared.rows.get(name)
         return row.identity if row is not None else None
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
-        """The storage of a project."""
+        """Return the storage of a project."""
         return SharedStorage(self, identity, Replica(identity.project_id, self.server_id))
 
     @contextmanager
     def draw_ids(self, ids: Ids) -> Iterator[Ids]:
-        """The identifiers of new projects."""
+        """Yield the identifiers for new projects."""
         yield self.shared.draw_ids()
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
@@ -398,22 +398,22 @@ class SimulatedDatabase:
         del self.shared.rows[project_id]
 
     def was_deleted(self, key_digest: str) -> bool:
-        """Whether a deleted project had this key."""
+        """Return False: the simulation deletes no keys."""
         return False
 
-    # What the simulation does not look at
+    # Journals and events, which are outside the simulation
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
     ) -> tuple[list[HistoryRow], datetime]:
-        """Nothing."""
+        """Return an empty history."""
         return [], self.real.wall_now()
 
     def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
         """Do nothing."""
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """Nothing."""
+        """Return an empty history."""
         return []
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:

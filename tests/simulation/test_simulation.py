@@ -1,6 +1,6 @@
-"""Servers on a simulated database: a fault after each statement in turn, then several at random.
+"""Servers on a simulated database stay consistent with a fault at any statement, or several random faults.
 
-A run is replayed by its seed and its faults, which a failure names.
+A failure names the seed and the faults of its run, which replay it.
 """
 
 import logging
@@ -12,30 +12,30 @@ from payment_sandbox.kernel.ids import Ids
 from tests.simulation.company import Company
 from tests.simulation.database import Fault, Mistake
 
-STATEMENTS: int = 420  # more than a run has without faults
-SHARES: int = 40  # of the statements, in the quick tests one of them each
-TRIES_MAX: int = 200
+STATEMENTS: int = 420  # more than in a run without faults
+SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
+RUNS_MAX: int = 200
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """What servers log about trouble is of no interest."""
+def no_logs() -> Iterator[None]:
+    """Silence the servers' logs about faults."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
 
 
 def run(seed: int, faults: Mapping[int, Fault], mistake: Mistake | None = None) -> None:
-    """Run once; a failure says how to run it again."""
+    """Run a simulation; a failure names the call that replays it."""
     try:
         Company(seed, faults, mistake).run()
     except AssertionError as failed:
-        again = ", ".join(f"{number}: Fault.{fault.name}" for number, fault in faults.items())
-        raise AssertionError(f"run({seed}, {{{again}}}): {failed}") from failed
+        arguments = ", ".join(f"{number}: Fault.{fault.name}" for number, fault in faults.items())
+        raise AssertionError(f"run({seed}, {{{arguments}}}): {failed}") from failed
 
 
-def at_random(seed: int) -> dict[int, Fault]:
-    """Some faults."""
+def random_faults(seed: int) -> dict[int, Fault]:
+    """Return one to four random faults."""
     ids, kinds = Ids(seed), list(Fault)
     count = 1 + ids.number("count", 4)
     return {
@@ -43,16 +43,16 @@ def at_random(seed: int) -> dict[int, Fault]:
     }
 
 
-def test_nothing_goes_wrong_without_faults() -> None:
-    """Orders, captures, webhooks and time on three servers that nothing disturbs."""
+def test_runs_without_faults() -> None:
+    """Servers are consistent in runs without faults."""
     for seed in range(5):
         run(seed, {})
 
 
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_at_some_statements(fault: Fault) -> None:
-    """Each kind at one of forty statements."""
-    for number in range(1, STATEMENTS, SHARES):
+    """Servers are consistent with a fault at every fortieth statement."""
+    for number in range(1, STATEMENTS, SAMPLE_STEP):
         run(number, {number: fault})
 
 
@@ -60,7 +60,7 @@ def test_a_fault_at_some_statements(fault: Fault) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", Fault)
 def test_a_fault_at_each_statement(fault: Fault) -> None:
-    """Each kind at every one."""
+    """Servers are consistent with a fault at any single statement."""
     for number in range(1, STATEMENTS):
         run(number, {number: fault})
 
@@ -69,19 +69,19 @@ def test_a_fault_at_each_statement(fault: Fault) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(4))
 def test_several_faults_at_random(part: int) -> None:
-    """Up to four in each run."""
+    """Servers are consistent with up to four random faults."""
     for seed in range(250 * part, 250 * (part + 1)):
-        run(seed, at_random(seed))
+        run(seed, random_faults(seed))
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mistake", Mistake)
 def test_a_planted_mistake_is_noticed(mistake: Mistake) -> None:
-    """Each of them, or nobody could trust the other tests."""
-    for seed in range(TRIES_MAX):
+    """The simulation notices each planted mistake."""
+    for seed in range(RUNS_MAX):
         try:
-            run(seed, at_random(seed), mistake)
-        except Exception:  # or memory is such that it cannot be compared
+            run(seed, random_faults(seed), mistake)
+        except Exception:  # the mistake may also corrupt memory, so that the comparison fails
             return
     pytest.fail(f"{mistake} was not noticed")

@@ -1,4 +1,4 @@
-"""Threads that run one at a time in an order that a seed gives, and a clock that moves only with them."""
+"""Threads that run one at a time in a seeded order, and a clock that advances only with their steps."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,31 +8,31 @@ from typing import Final
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.clock import RealTime
 
-BEGAN: Final = datetime(2027, 1, 1, tzinfo=UTC)
+START: Final = datetime(2027, 1, 1, tzinfo=UTC)
 STEP_SECONDS: Final = 0.001
 WAIT_SECONDS: Final = 0.05
-STAYS_OF_TEN: Final = 7
+CONTINUE_CHANCE_OF_TEN: Final = 7
 STEPS_MAX: Final = 20_000
 
 
-class Endless(AssertionError):
-    """A run that does not come to its end."""
+class EndlessRun(AssertionError):
+    """The run does not end."""
 
 
 class World:
-    """One scheduler: whoever has the turn runs until it pauses."""
+    """A cooperative scheduler: each thread runs until it pauses."""
 
     def __init__(self, seed: int) -> None:
         self.ids = Ids(seed)
         self.seconds = 0.0
-        self.real = RealTime(lambda: BEGAN + timedelta(seconds=self.seconds), lambda: self.seconds)
+        self.real = RealTime(lambda: START + timedelta(seconds=self.seconds), lambda: self.seconds)
         self._turns: dict[Thread, Semaphore] = {}
         self._ended = Semaphore(0)
         self._steps = 0
         self.failures: list[BaseException] = []
 
     def run(self, jobs: Sequence[Callable[[], None]]) -> None:
-        """Run all jobs to their ends.
+        """Run all jobs to completion.
 
         Raises:
             BaseException: the first failure of one of them.
@@ -41,26 +41,26 @@ class World:
         self._turns = {thread: Semaphore(0) for thread in threads}
         for thread in threads:
             thread.start()
-        self._pass_on()
+        self._run_next()
         for _ in threads:
             self._ended.acquire()
         if self.failures:
             raise self.failures[0]
 
     def pause(self, *, waits: bool = False) -> None:
-        """Perhaps let another thread run; certainly if this one ``waits`` for something."""
+        """Let another thread run, at random or, if this thread ``waits``, always."""
         self._steps += 1
         if self._steps > STEPS_MAX:
-            raise Endless("the run does not end")
+            raise EndlessRun("the run does not end")
         self.seconds += WAIT_SECONDS if waits else STEP_SECONDS
-        own = self._turns.get(current_thread())
-        if own is None or (not waits and self.ids.number("pause", 10) < STAYS_OF_TEN):
+        turn = self._turns.get(current_thread())
+        if turn is None or (not waits and self.ids.number("pause", 10) < CONTINUE_CHANCE_OF_TEN):
             return
-        self._pass_on()
-        own.acquire()
+        self._run_next()
+        turn.acquire()
 
     def wait(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Let time pass until something holds; False if it does not in this time."""
+        """Wait until a condition holds; return False on timeout."""
         end = self.seconds + seconds
         while not until():
             if self.seconds >= end:
@@ -76,10 +76,10 @@ class World:
             self.failures.append(failed)
         finally:
             del self._turns[current_thread()]
-            self._pass_on()
+            self._run_next()
             self._ended.release()
 
-    def _pass_on(self) -> None:
+    def _run_next(self) -> None:
         waiting = list(self._turns.values())
         if waiting:
             waiting[self.ids.number("turn", len(waiting))].release()

@@ -1,4 +1,4 @@
-"""A shop that takes card payments. Leave it as it is, and build on it."""
+"""A shop that takes card payments. Do not change it; build on it."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ OVER = ("cancelled", "expired", "error")
 
 
 class CardShop(Storefront):
-    """Checkout, webhooks, the customer's return and the hourly job."""
+    """A shop with checkout, webhooks, the customer's return and an hourly job."""
 
     def order(self, sale: Sale) -> dict[str, Any]:
-        """The payment order of a sale; each try has a number of its own."""
+        """Return the payment order of a sale; each attempt has its own number."""
         return {
             "currency": "EUR",
             "amount": sale.amount,
@@ -23,16 +23,16 @@ class CardShop(Storefront):
         }
 
     def transaction(self, sale: Sale) -> dict[str, Any]:
-        """How the customer pays."""
+        """Return the transaction of the payment order: the payment method and its details."""
         return {"payment_method": "credit-card"}
 
     def checkout(self, sale: Sale) -> str:
         sale.notes["tries"] = sale.notes.get("tries", 0) + 1
-        made = self.call("POST", "/v1/orders/", self.order(sale)).data
+        order = self.call("POST", "/v1/orders/", self.order(sale)).data
         with self.lock:
-            if made["id"] not in sale.orders:
-                sale.orders.append(made["id"])
-        return self.page(made)
+            if order["id"] not in sale.orders:
+                sale.orders.append(order["id"])
+        return self.page(order)
 
     def webhook(self, order_id: str) -> None:
         self.learn(order_id)
@@ -52,11 +52,11 @@ class CardShop(Storefront):
                     self.learn(order_id)
 
     def is_settled(self, sale: Sale) -> bool:
-        """Whether nothing more can happen to the payment of a sale."""
+        """Return whether the payment of a sale is final."""
         return sale.paid > 0 or sale.cancelled
 
     def learn(self, order_id: str) -> None:
-        """Read an order, and note what it says."""
+        """Read an order, and update its sale."""
         order = self.call("GET", f"/v1/orders/{order_id}/").data
         with self.lock:
             sale = self.sale_of(order_id) or self.adopt(order)
@@ -66,20 +66,20 @@ class CardShop(Storefront):
                 self.note(sale, order)
 
     def adopt(self, order: dict[str, Any]) -> Sale | None:
-        """Adopt an order that was created, and whose response was lost."""
+        """Adopt an order whose creation succeeded although its response was lost."""
         sale = self.sales.get(str(order.get("merchant_order_id")).rpartition("-")[0])
         if sale is not None:
             sale.orders.append(order["id"])
         return sale
 
     def note(self, sale: Sale, order: dict[str, Any]) -> None:
-        """Note what an order of a sale says; what is paid stays paid, unless the money is gone."""
+        """Update a sale from one of its orders; a paid sale stays paid unless its payment is reversed."""
         if order["status"] in PAID and not sale.paid:
             sale.paid, sale.notes["paid_with"] = order["amount"], order["id"]
         elif order["status"] in OVER and sale.notes.get("paid_with") == order["id"] and not sale.shipped:
             sale.paid = 0
         if order["status"] in OVER and order["transactions"][-1]["payment_method"] == "credit-card":
-            sale.notes.setdefault("over", set()).add(order["id"])  # a card payment does not come back
+            sale.notes.setdefault("over", set()).add(order["id"])  # a card payment cannot revive
 
     def note_refund(self, refund: dict[str, Any]) -> None:
-        """Note what a refund says: an order of its own."""
+        """Update a sale from a refund, which is an order, too."""

@@ -1,4 +1,4 @@
-"""With a small application that keeps state, behind an interception, as moto does it."""
+"""A test with a small stateful backend behind an interception, as in moto."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import responses
 from flask import Flask, request
-from shop import PROVIDER, checkout, paid, tell
+from shop import PROVIDER, checkout, paid, send_webhook
 
 backend = Flask("backend")
 orders: dict[str, dict[str, Any]] = {}
@@ -27,22 +27,22 @@ def read(order_id: str) -> dict[str, Any]:
     return orders[order_id]
 
 
-def answered(asked: Any) -> tuple[int, dict[str, str], bytes]:
-    """What the backend answers."""
+def respond(outgoing: Any) -> tuple[int, dict[str, str], bytes]:
+    """Return the response of the backend."""
     with backend.test_client() as client:
-        answer = client.open(
-            asked.path_url, method=asked.method, headers=dict(asked.headers), data=asked.body
+        response = client.open(
+            outgoing.path_url, method=outgoing.method, headers=dict(outgoing.headers), data=outgoing.body
         )
-        return answer.status_code, {"Content-Type": "application/json"}, answer.data
+        return response.status_code, {"Content-Type": "application/json"}, response.data
 
 
 @pytest.mark.parametrize("number", range(int(os.environ["BENCH_TESTS"])))
 def test_a_payment(number: int) -> None:
-    """Create, pay, webhook, assert."""
+    """An order is created and paid, and the shop handles its webhook."""
     with responses.RequestsMock() as stubs:
         for method in ("POST", "GET"):
-            stubs.add_callback(method, re.compile(f"{PROVIDER}/.*"), callback=answered)
+            stubs.add_callback(method, re.compile(f"{PROVIDER}/.*"), callback=respond)
         order_id = checkout()
         orders[order_id]["status"] = "completed"
-        tell(order_id)
+        send_webhook(order_id)
         assert order_id in paid

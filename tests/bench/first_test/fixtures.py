@@ -1,4 +1,4 @@
-"""With the sandbox's fixtures, without sockets."""
+"""A test with the sandbox's fixtures, without sockets."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sandbox(payment_sandbox: "PaymentSandbox") -> "Iterator[PaymentSandbox]":
-    """A project that the shop reaches, and that reaches the shop."""
+    """A project that the shop calls, and that sends webhooks to the shop."""
     Payments.base_url, Payments.session = payment_sandbox.base_url, payment_sandbox.session
     payment_sandbox.deliver_to(app)
     yield payment_sandbox
@@ -23,7 +23,7 @@ def sandbox(payment_sandbox: "PaymentSandbox") -> "Iterator[PaymentSandbox]":
 
 @pytest.mark.parametrize("number", range(int(os.environ["BENCH_TESTS"])))
 def test_a_payment(sandbox: "PaymentSandbox", number: int) -> None:
-    """Create, pay, webhook, assert."""
+    """An order is created and paid, and the shop handles its webhook."""
     order_id = checkout()
     sandbox.act(order_id)
     assert order_id in paid

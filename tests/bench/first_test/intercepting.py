@@ -1,4 +1,4 @@
-"""With the sandbox's fixtures, for a shop whose client has the provider's address built in."""
+"""A test with the sandbox's fixtures, for a shop whose client has a hard-coded URL of its provider."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sandbox(payment_sandbox: "PaymentSandbox") -> "Iterator[PaymentSandbox]":
-    """A project that gets what the shop sends to its provider."""
+    """A project that intercepts the shop's calls to its provider."""
     with requests.Session() as session:
         session.auth = (payment_sandbox.api_key, "")
         Payments.session = session
@@ -26,7 +26,7 @@ def sandbox(payment_sandbox: "PaymentSandbox") -> "Iterator[PaymentSandbox]":
 
 @pytest.mark.parametrize("number", range(int(os.environ["BENCH_TESTS"])))
 def test_a_payment(sandbox: "PaymentSandbox", number: int) -> None:
-    """Create, pay, webhook, assert."""
+    """An order is created and paid, and the shop handles its webhook."""
     order_id = checkout()
     sandbox.act(order_id)
     assert order_id in paid

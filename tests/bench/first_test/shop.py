@@ -1,4 +1,4 @@
-"""The shop: it creates an order, and reads it when a webhook comes."""
+"""A shop that creates an order, and reads it when a webhook arrives."""
 
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ paid: set[str] = set()
 
 
 class Payments:
-    """How the shop reaches its provider."""
+    """The base URL and the session of the shop's calls to its provider."""
 
     base_url = PROVIDER
     session: Any = requests
@@ -21,8 +21,8 @@ class Payments:
 
 def checkout() -> str:
     """Create an order."""
-    answer = Payments.session.post(f"{Payments.base_url}/v1/orders/", json=ORDER)
-    order_id: str = answer.json()["id"]
+    response = Payments.session.post(f"{Payments.base_url}/v1/orders/", json=ORDER)
+    order_id: str = response.json()["id"]
     return order_id
 
 
@@ -36,6 +36,6 @@ def webhook() -> str:
     return ""
 
 
-def tell(order_id: str) -> None:
-    """Send a webhook, as stubs do it."""
+def send_webhook(order_id: str) -> None:
+    """Send a webhook to the shop; stubs do not send any."""
     app.test_client().post("/webhook", json={"order_id": order_id})

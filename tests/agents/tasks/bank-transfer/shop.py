@@ -7,13 +7,13 @@ class Shop(CardShop):
     """Takes bank transfers."""
 
     def transaction(self, sale):
-        """How the customer pays."""
+        """Return the transaction of the payment order."""
         raise NotImplementedError
 
     def is_settled(self, sale):
-        """Whether nothing more can happen to the payment of a sale."""
+        """Return whether the payment of a sale is final."""
         raise NotImplementedError
 
     def ship(self, sale, amount, parcel):
-        """Hand over the goods."""
+        """Ship the goods."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""A sale is given up, before and after the customer has paid."""
+"""A sale is cancelled before and after the payment."""
 
 
 def test_before_the_payment(customer):

@@ -5,13 +5,13 @@ from frame import Refused
 
 
 class Shop(CardShop):
-    """Gives sales up."""
+    """Cancels sales."""
 
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
 
     def cancel(self, sale):
-        """Give the sale up."""
+        """Cancel the sale."""
         raise NotImplementedError
 
     def ship(self, sale, amount, parcel):
@@ -20,7 +20,7 @@ class Shop(CardShop):
                 raise Refused("not paid, or shipped before")
             order_id = sale.notes["paid_with"]
             read = self.call("GET", f"/v1/orders/{order_id}/?fields[]=amount_details")
-            # An earlier try may have captured, and its response was lost.
+            # An earlier attempt may have captured the payment although its response was lost.
             if not read.data["amount_details"]["captured"]:
                 attempt = read.data["transactions"][-1]["id"]
                 self.call(

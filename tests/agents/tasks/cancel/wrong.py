@@ -5,7 +5,7 @@ from frame import Refused
 
 
 class Shop(CardShop):
-    """Gives sales up."""
+    """Cancels sales."""
 
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
@@ -13,7 +13,7 @@ class Shop(CardShop):
     def cancel(self, sale):
         with self.desk:
             if sale.cancelled or sale.shipped:
-                raise Refused("given up before, or shipped")
+                raise Refused("cancelled already, or shipped")
             sale.cancelled, sale.paid = True, 0  # the order expires by itself
         return "cancelled"
 
@@ -23,7 +23,7 @@ class Shop(CardShop):
                 raise Refused("not paid, or shipped before")
             order_id = sale.notes["paid_with"]
             read = self.call("GET", f"/v1/orders/{order_id}/?fields[]=amount_details")
-            # An earlier try may have captured, and its response was lost.
+            # An earlier attempt may have captured the payment although its response was lost.
             if not read.data["amount_details"]["captured"]:
                 attempt = read.data["transactions"][-1]["id"]
                 self.call(

@@ -1,4 +1,4 @@
-"""A parcel leaves after three days."""
+"""A parcel is shipped after three days."""
 
 
 def test_a_parcel(customer, payment_sandbox):

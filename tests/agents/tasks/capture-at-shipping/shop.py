@@ -7,11 +7,11 @@ class Shop(CardShop):
     """Authorizes at checkout, and captures at shipping."""
 
     def transaction(self, sale):
-        """How the customer pays."""
+        """Return the transaction of the payment order."""
         raise NotImplementedError
 
     def ship(self, sale, amount, parcel):
-        """Capture, and hand over the parcel."""
+        """Capture the payment, and ship the parcel."""
         raise NotImplementedError
 
     def is_settled(self, sale):

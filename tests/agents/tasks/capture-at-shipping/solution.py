@@ -16,7 +16,7 @@ class Shop(CardShop):
                 raise Refused("not paid, shipped before, or more than was bought")
             order_id = sale.notes["paid_with"]
             read = self.call("GET", f"/v1/orders/{order_id}/?fields[]=amount_details")
-            # An earlier try may have captured, and its response was lost.
+            # An earlier attempt may have captured the payment although its response was lost.
             if not read.data["amount_details"]["captured"]:
                 attempt = read.data["transactions"][-1]["id"]
                 self.call(

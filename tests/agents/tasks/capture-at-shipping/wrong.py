@@ -14,7 +14,7 @@ class Shop(CardShop):
         with self.desk:
             if not sale.paid or sale.shipped:
                 raise Refused("not paid, or shipped before")
-            sale.shipped = amount  # the parcel first: the customer waits
+            sale.shipped = amount  # ships before the capture: the customer waits
             order = self.call("GET", f"/v1/orders/{sale.notes['paid_with']}/").data
             attempt = order["transactions"][-1]["id"]
             self.call("POST", f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")

@@ -1,4 +1,4 @@
-"""A customer buys, pays, comes back, and gets the goods."""
+"""A customer buys, pays, returns to the shop, and gets the goods."""
 
 
 def test_a_sale(customer):

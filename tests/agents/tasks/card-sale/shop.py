@@ -7,7 +7,7 @@ class Shop(Storefront):
     """Takes card payments."""
 
     def checkout(self, sale):
-        """Create the payment order; return the address of its page."""
+        """Create the payment order; return the URL of its payment page."""
         raise NotImplementedError
 
     def webhook(self, order_id):
@@ -15,11 +15,11 @@ class Shop(Storefront):
         raise NotImplementedError
 
     def thanks(self, order_id):
-        """Answer a customer who comes back: Thank you! or We are waiting for your payment."""
+        """Return the text for a returning customer: Thank you! or We are waiting for your payment."""
         raise NotImplementedError
 
     def look_at_open_sales(self):
-        """The hourly job."""
+        """Run the hourly job: read the orders of open sales."""
         raise NotImplementedError
 
     def ship(self, sale, amount, parcel):

@@ -16,9 +16,9 @@ class Shop(Storefront):
             "webhook_url": f"{URL}/webhook",
             "transactions": [{"payment_method": "credit-card"}],
         }
-        made = self.call("POST", "/v1/orders/", order).data
-        sale.orders.append(made["id"])
-        return self.page(made)
+        created = self.call("POST", "/v1/orders/", order).data
+        sale.orders.append(created["id"])
+        return self.page(created)
 
     def webhook(self, order_id):
         self.learn(order_id)

@@ -16,16 +16,16 @@ class Shop(Storefront):
             "webhook_url": f"{URL}/webhook",
             "transactions": [{"payment_method": "credit-card"}],
         }
-        made = self.call("POST", "/v1/orders/", order).data
-        sale.orders.append(made["id"])
-        return self.page(made)
+        created = self.call("POST", "/v1/orders/", order).data
+        sale.orders.append(created["id"])
+        return self.page(created)
 
     def webhook(self, order_id):
         self.learn(order_id)
 
     def thanks(self, order_id):
         sale = self.sale_of(order_id)
-        sale.paid = sale.amount  # the service sends only customers back who have paid
+        sale.paid = sale.amount  # assumes that only customers who have paid return
         return "Thank you!"
 
     def look_at_open_sales(self):

@@ -31,5 +31,5 @@ class Shop(Storefront):
                     self.learn(order_id)
 
     def checkout(self, sale):
-        """Create the payment order; return the address of its page."""
+        """Create the payment order; return the URL of its payment page."""
         raise NotImplementedError

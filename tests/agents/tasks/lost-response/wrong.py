@@ -41,8 +41,8 @@ class Shop(Storefront):
             "transactions": [{"payment_method": "credit-card"}],
         }
         try:
-            made = self.call("POST", "/v1/orders/", order).data
-        except Unanswered:  # another try mostly works
-            made = self.call("POST", "/v1/orders/", order).data
-        sale.orders.append(made["id"])
-        return self.page(made)
+            created = self.call("POST", "/v1/orders/", order).data
+        except Unanswered:  # a second attempt usually works
+            created = self.call("POST", "/v1/orders/", order).data
+        sale.orders.append(created["id"])
+        return self.page(created)

@@ -1,4 +1,4 @@
-"""A customer takes their time, and does not come back."""
+"""A customer pays late, and does not return to the shop."""
 
 
 def test_a_slow_customer(customer, payment_sandbox):

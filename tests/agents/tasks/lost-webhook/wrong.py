@@ -16,9 +16,9 @@ class Shop(Storefront):
             "webhook_url": f"{URL}/webhook",
             "transactions": [{"payment_method": "credit-card", "expiration_period": "PT6H"}],
         }
-        made = self.call("POST", "/v1/orders/", order).data
-        sale.orders.append(made["id"])
-        return self.page(made)
+        created = self.call("POST", "/v1/orders/", order).data
+        sale.orders.append(created["id"])
+        return self.page(created)
 
     def webhook(self, order_id):
         self.learn(order_id)
@@ -41,5 +41,5 @@ class Shop(Storefront):
     def look_at_open_sales(self):
         for sale in list(self.sales.values()):
             if sale.orders and not sale.notes.get("looked"):
-                sale.notes["looked"] = True  # no order has to be read again and again
+                sale.notes["looked"] = True  # reads each order only once
                 self.learn(sale.orders[-1])

@@ -4,13 +4,13 @@ from cards import CardShop
 
 
 class Shop(CardShop):
-    """Captures parcel by parcel."""
+    """Captures the price of each parcel."""
 
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
 
     def ship(self, sale, amount, parcel):
-        """Capture the price of a parcel, and hand it over."""
+        """Capture the price of a parcel, and ship it."""
         raise NotImplementedError
 
     def is_settled(self, sale):

@@ -5,7 +5,7 @@ from frame import Refused
 
 
 class Shop(CardShop):
-    """Captures parcel by parcel."""
+    """Captures the price of each parcel."""
 
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}

@@ -5,7 +5,7 @@ from frame import Refused
 
 
 class Shop(CardShop):
-    """Captures parcel by parcel."""
+    """Captures the price of each parcel."""
 
     def transaction(self, sale):
         return {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P14D"}
@@ -16,7 +16,7 @@ class Shop(CardShop):
                 raise Refused("not paid, or more than was bought")
             order = self.call("GET", f"/v1/orders/{sale.notes['paid_with']}/").data
             attempt = order["transactions"][-1]["id"]
-            if not sale.shipped:  # the first parcel brings the money of all
+            if not sale.shipped:  # captures everything with the first parcel
                 self.call("POST", f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
             sale.shipped += amount
         return "shipped"

@@ -1,4 +1,4 @@
-"""Part of what was bought comes back."""
+"""A customer returns part of the goods."""
 
 
 def test_a_return(customer):

@@ -4,12 +4,12 @@ from cards import CardShop
 
 
 class Shop(CardShop):
-    """Takes goods back."""
+    """Accepts returns."""
 
     def take_back(self, sale, amount, slip):
-        """Refund goods that came back with this slip."""
+        """Refund the goods returned with this slip."""
         raise NotImplementedError
 
     def note_refund(self, refund):
-        """Note what a refund says: an order of its own."""
+        """Update a sale from a refund, which is an order, too."""
         raise NotImplementedError

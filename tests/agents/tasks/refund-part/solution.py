@@ -7,42 +7,42 @@ from frame import Refused, Unanswered
 
 
 class Shop(CardShop):
-    """Takes goods back."""
+    """Accepts returns."""
 
     def take_back(self, sale, amount, slip):
         with self.desk:
             slips = sale.notes.setdefault("slips", {})
             if slip in slips or sum(slips.values()) + amount > sale.paid:
-                raise Refused("that slip counted before, or it is more than was paid")
+                raise Refused("this slip was refunded before, or the amount is more than was paid")
             read = self.call("GET", f"/v1/orders/{sale.notes['paid_with']}/")
             slips[slip] = amount
-            sale.notes.setdefault("asked", {})[slip] = read.etag
-            self.ask(sale, slip)
+            sale.notes.setdefault("requested", {})[slip] = read.etag
+            self.request_refund(sale, slip)
         return "refunded"
 
-    def ask(self, sale, slip):
-        """Ask for the refund of a slip, if the order is as it was before the first try."""
+    def request_refund(self, sale, slip):
+        """Request the refund of a slip, if the order is unchanged since the first attempt."""
         body = {"amount": sale.notes["slips"][slip], "description": f"Slip {slip}"}
         path = f"/v1/orders/{sale.notes['paid_with']}/refunds/"
         try:
-            refund = self.call("POST", path, body, if_match=sale.notes["asked"][slip]).data
+            refund = self.call("POST", path, body, if_match=sale.notes["requested"][slip]).data
         except Unanswered:
             sale.notes.setdefault("unanswered", set()).add(slip)
             raise
-        except Refused as why:
-            if not str(why).startswith("PreconditionFailed"):
-                del sale.notes["asked"][slip], sale.notes["slips"][slip]
+        except Refused as refused:
+            if not str(refused).startswith("PreconditionFailed"):
+                del sale.notes["requested"][slip], sale.notes["slips"][slip]
                 raise
-            if slip not in sale.notes.get("unanswered", ()):  # something else has changed the order
-                sale.notes["asked"][slip] = self.call("GET", path.removesuffix("refunds/")).etag
-                self.ask(sale, slip)
+            if slip not in sale.notes.get("unanswered", ()):  # another change to the order
+                sale.notes["requested"][slip] = self.call("GET", path.removesuffix("refunds/")).etag
+                self.request_refund(sale, slip)
                 return
-            del sale.notes["asked"][slip]  # an earlier try was carried out
+            del sale.notes["requested"][slip]  # an earlier attempt succeeded
             with self.lock:
                 sale.notes.setdefault("refunds", {}).setdefault(slip, body["amount"])
                 sale.refunded = sum(sale.notes["refunds"].values())
             return
-        del sale.notes["asked"][slip]
+        del sale.notes["requested"][slip]
         with self.lock:
             self.note_refund(refund)
 
@@ -58,6 +58,6 @@ class Shop(CardShop):
         super().look_at_open_sales()
         with self.desk:
             for sale in list(self.sales.values()):
-                for slip in list(sale.notes.get("asked", {})):
+                for slip in list(sale.notes.get("requested", {})):
                     with suppress(Refused):
-                        self.ask(sale, slip)
+                        self.request_refund(sale, slip)

@@ -5,13 +5,13 @@ from frame import Refused
 
 
 class Shop(CardShop):
-    """Takes goods back."""
+    """Accepts returns."""
 
     def take_back(self, sale, amount, slip):
         with self.desk:
             slips = sale.notes.setdefault("slips", {})
             if slip in slips or sum(slips.values()) + amount > sale.paid:
-                raise Refused("that slip counted before, or it is more than was paid")
+                raise Refused("this slip was refunded before, or the amount is more than was paid")
             slips[slip] = amount
             read = self.call("GET", f"/v1/orders/{sale.notes['paid_with']}/")
             body = {"amount": amount, "description": f"Slip {slip}"}

@@ -1,4 +1,4 @@
-"""A first month, and two that follow."""
+"""A first month, and two recurring charges."""
 
 
 def test_three_months(customer, shop, payment_sandbox):
@@ -11,11 +11,11 @@ def test_three_months(customer, shop, payment_sandbox):
         assert shop.sales[number].paid == 1500
 
 
-def test_a_card_that_is_stopped(customer, shop, payment_sandbox):
+def test_a_blocked_card(customer, shop, payment_sandbox):
     sale = customer.buys(1500)
     customer.pays(sale)
-    stopped = {"when": {"payment_method": "credit-card"}, "then": {"processor": "fails", "after": "PT1M"}}
-    payment_sandbox.scenario({"name": "stopped", "rules": [stopped]})
+    blocked = {"when": {"payment_method": "credit-card"}, "then": {"processor": "fails", "after": "PT1M"}}
+    payment_sandbox.scenario({"name": "blocked", "rules": [blocked]})
     payment_sandbox.clock.advance("P30D")
     assert customer.fills_in(sale, "charge") == 200
     payment_sandbox.clock.advance("PT1H")

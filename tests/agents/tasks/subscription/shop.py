@@ -7,9 +7,9 @@ class Shop(CardShop):
     """Charges every month."""
 
     def transaction(self, sale):
-        """How the customer pays, or is charged."""
+        """Return the transaction of the payment order: the first, or a recurring charge."""
         raise NotImplementedError
 
     def charge(self, sale):
-        """Charge one more month of the series that began with this sale."""
+        """Charge one more month of the subscription that began with this sale."""
         raise NotImplementedError

@@ -28,7 +28,7 @@ class Shop(CardShop):
                 for order_id in earlier.orders if not earlier.paid else ():
                     self.learn(order_id)
             if sale.notes.get("ended") or not all(earlier.paid for earlier in (sale, *months)):
-                raise Refused("the series has ended, or an earlier month is not paid")
+                raise Refused("the subscription has ended, or an earlier month is not paid")
             number = f"{sale.number}-M{len(months) + 2}"
             month = self.sales[number] = Sale(number, sale.amount)
             month.notes |= {"token": sale.notes["token"], "first": sale}
@@ -37,5 +37,5 @@ class Shop(CardShop):
         return "charged"
 
     def page(self, order):
-        charged = order["transactions"][-1]["payment_method_details"]["recurring_type"] == "recurring"
-        return "" if charged else super().page(order)
+        is_recurring = order["transactions"][-1]["payment_method_details"]["recurring_type"] == "recurring"
+        return "" if is_recurring else super().page(order)

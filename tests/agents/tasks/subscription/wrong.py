@@ -32,5 +32,5 @@ class Shop(CardShop):
         return "charged"
 
     def page(self, order):
-        charged = order["transactions"][-1]["payment_method_details"]["recurring_type"] == "recurring"
-        return "" if charged else super().page(order)
+        is_recurring = order["transactions"][-1]["payment_method_details"]["recurring_type"] == "recurring"
+        return "" if is_recurring else super().page(order)

@@ -1,4 +1,4 @@
-"""A declined card, and a customer who goes back, each with a second try."""
+"""A second attempt after a declined card, and after leaving the payment page."""
 
 
 def test_a_second_card(customer):

@@ -7,5 +7,5 @@ class Shop(CardShop):
     """Takes card payments, and lets customers try again."""
 
     def pay(self, sale):
-        """Let the customer try again; return the address of the payment page."""
+        """Let the customer try again; return the URL of the payment page."""
         raise NotImplementedError

@@ -10,18 +10,18 @@ class Shop(CardShop):
     def pay(self, sale):
         with self.desk:
             for order_id in sale.orders:
-                self.give_up(sale, order_id)
+                self.cancel_attempt(sale, order_id)
             if sale.paid:
                 return f"{URL}/thanks?order_id={sale.notes['paid_with']}"
             return self.checkout(sale)
 
-    def give_up(self, sale, order_id):
-        """Cancel an earlier try, unless it is over."""
+    def cancel_attempt(self, sale, order_id):
+        """Cancel the order of an earlier attempt, unless it has ended."""
         read = self.call("GET", f"/v1/orders/{order_id}/")
         with self.lock:
             self.note(sale, read.data)
         if read.data["status"] not in (*PAID, *OVER):
             try:
                 self.call("DELETE", f"/v1/orders/{order_id}/", if_match=read.etag)
-            except Refused:  # it has changed in this moment
+            except Refused:  # the order has changed since it was read
                 self.learn(order_id)

@@ -1,4 +1,4 @@
-"""A server for the bench: the sandbox, and views that answer the same bytes from a constant."""
+"""A server for the benchmarks: the sandbox, and views that answer with a constant of the same size."""
 
 import gc
 import sys
@@ -18,19 +18,19 @@ constant = Blueprint("constant", __name__)
 
 @route(constant, "GET", "/constant/", media_type="text/plain")
 def get_constant(call: Call) -> Response:
-    """Answer with an order."""
+    """Answer with the constant order."""
     return Response(ANSWER, mimetype="application/json")
 
 
 @route(constant, "POST", "/constant/", media_type="text/plain")
 def post_constant(call: Call) -> Response:
-    """Read a body, and answer with an order."""
+    """Read the body, and answer with the constant order."""
     call.request.get_data()
     return Response(ANSWER, status=201, mimetype="application/json")
 
 
 def main() -> None:
-    """Serve until standard input ends; a state file or a database may be named."""
+    """Serve until standard input ends; the first argument may name a state file or database."""
     state = sys.argv[1] if len(sys.argv) > 1 else None
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)  # as `serve` does
     server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
