@@ -1,4 +1,4 @@
-"""A session that changes calls and answers on their way."""
+"""A session that alters requests and responses."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import requests
 
 
 class Exchange:
-    """A call and its answer, which a way changes in place."""
+    """A request and its response, which an alteration changes in place."""
 
     def __init__(self, method: str, url: str, sent: Any, answer: requests.Response | None = None) -> None:
         self.method = method
@@ -24,11 +24,11 @@ class Exchange:
 
     @property
     def error(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
-        return found
+        error: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
+        return error
 
     def reply(self, status: int, **error: Any) -> None:
-        """Refuse, or answer with another status."""
+        """Replace the response by an error, or change its status."""
         assert self.answer is not None
         self.answer.status_code = status
         if error:
@@ -37,13 +37,13 @@ class Exchange:
             self.error["status"] = status
 
 
-Way = Callable[[Exchange], None]
+Alteration = Callable[[Exchange], None]
 
 
-class DifferingSession(requests.Session):
-    """Changes what goes out and what comes back."""
+class AlteringSession(requests.Session):
+    """A session that alters requests before it sends them and responses before it returns them."""
 
-    def __init__(self, before: Way | None, after: Way | None) -> None:
+    def __init__(self, before: Alteration | None, after: Alteration | None) -> None:
         super().__init__()
         self.trust_env = False
         self.before, self.after = before, after
