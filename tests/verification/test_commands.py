@@ -42,7 +42,7 @@ def statuses_of_open_orders(server: Server) -> list[str]:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_run_cleans_up(tmp_path: Path, signal_number: int) -> None:
     """After SIGTERM or SIGINT, verify cleans up its orders; after SIGKILL, --clean-up does."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
