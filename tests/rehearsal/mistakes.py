@@ -25,7 +25,9 @@ NO_JOB: Final = edit_shop(
     "        for sale in self.sales:\n            if sale.status in",
     "        for sale in []:\n            if sale.status in",
 )
-NO_CANCEL: Final = edit_shop("                self._give_up(sale, sale.payments[-1])", "                pass")
+NO_CANCEL: Final = edit_shop(
+    "                self._cancel_attempt(sale, sale.payments[-1])", "                pass"
+)
 NO_ETAG_AT_CAPTURE: Final = edit_payments(
     '"order_lines": _lines(lines)}, payment.etag)', '"order_lines": _lines(lines)})'
 )
@@ -35,8 +37,8 @@ ALWAYS_CAPTURES: Final = edit_shop(
 )
 
 NO_LOCK: Final = edit_shop(
-    "        self._warehouse = Lock()",
-    "        from contextlib import nullcontext\n        self._warehouse = nullcontext()",
+    "        self._shipping_lock = Lock()",
+    "        from contextlib import nullcontext\n        self._shipping_lock = nullcontext()",
 )
 
 MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
@@ -130,13 +132,13 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
     "relies on webhooks only": (NO_JOB,),
     "never revives an expired sale": (
         edit_shop(
-            "        with self._news:",
-            '        if sale.status == "lost":\n            return\n        with self._news:',
+            "        with self._payment_lock:",
+            '        if sale.status == "lost":\n            return\n        with self._payment_lock:',
         ),
     ),
     "lets two attempts be paid": (
         NO_CANCEL,
-        edit_shop("            self._payments.give_back(payment)", "            pass"),
+        edit_shop("            self._payments.return_money(payment)", "            pass"),
     ),
     "forgets the first attempt": (
         NO_CANCEL,
@@ -163,9 +165,9 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
     ),
     "polls until the order is paid": (
         edit_shop(
-            '            self._look(request.args["order_id"])\n        except',
+            '            self._refresh(request.args["order_id"])\n        except',
             "            for _ in range(60):\n"
-            '                self._look(request.args["order_id"])\n'
+            '                self._refresh(request.args["order_id"])\n'
             '                if sale.status != "open":\n'
             "                    break\n        except",
         ),
@@ -211,7 +213,7 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
         NO_CANCEL,
         edit_shop(
             "        if sale.paid_with != payment.order_id:  # paid in two tabs\n"
-            "            self._payments.give_back(payment)",
+            "            self._payments.return_money(payment)",
             "",
         ),
         edit_shop(
@@ -222,9 +224,9 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
     "reads an order only once in its job": (  # shows only if the webhook is lost and that read fails, too
         edit_shop(
             "                for payment_id in sale.payments:",
-            "                if sale.tries > 100:\n"
+            "                if sale.attempt_count > 100:\n"
             "                    continue\n"
-            "                sale.tries += 100\n"
+            "                sale.attempt_count += 100\n"
             "                for payment_id in sale.payments:",
         ),
     ),

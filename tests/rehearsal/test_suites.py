@@ -50,7 +50,8 @@ project = call("POST", "/control/projects/", {"clock": "frozen", "webhook_url": 
 order = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "wallet-web"}]}
 created = call("POST", "/v1/orders/", order, key=project)
 for action in ("visit", "pay"):
-    call("POST", f"/control/orders/{created['id']}/act/", {"actor": "customer", "action": action}, key=project)
+    path = f"/control/orders/{created['id']}/act/"
+    call("POST", path, {"actor": "customer", "action": action}, key=project)
     call("GET", "/control/wait/?idle=1", key=project)
 assert paid == [created["id"]], paid
 """
