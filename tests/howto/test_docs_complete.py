@@ -35,18 +35,18 @@ FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) 
 
 
 @pytest.fixture(scope="module")
-def whole() -> str:
+def all_pages() -> str:
     """The text of every page, with the parts generated from the code."""
     return "\n".join(page(name, openapi_description).text for name in PAGE_NAMES)
 
 
 @pytest.fixture(scope="module")
-def by_hand() -> str:
+def written_pages() -> str:
     """The text of every page, without the parts generated from the code."""
     return "\n".join(map(read_source, PAGE_NAMES))
 
 
-def test_every_route_is_mentioned(server: Server, whole: str) -> None:
+def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
     """Each route is mentioned with its method, except for the pages of the dashboard."""
     missing = []
     for rule, _ in described_routes(server.app.register_deferred_faces()):
@@ -54,19 +54,19 @@ def test_every_route_is_mentioned(server: Server, whole: str) -> None:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         for method in (rule.methods or set()) - {"HEAD"}:
-            if rule.rule != DESCRIPTION and f"### {method} {path}\n" not in whole:
+            if rule.rule != DESCRIPTION and f"### {method} {path}\n" not in all_pages:
                 missing.append(f"{method} {path}")
     assert missing == []
 
 
-def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
+def test_every_control_call_is_explained_by_hand(server: Server, written_pages: str) -> None:
     """Each control call is explained outside the generated reference, too."""
     paths = {
         rule.rule
         for rule, _ in described_routes(server.app.register_deferred_faces())
         if rule.rule.startswith("/control/")
     }
-    shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
+    shown = written_pages.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
     assert missing == []
 
@@ -84,9 +84,9 @@ def _stem(path: str) -> str:
     return re.sub(r"<[^>]*>", "<>", path)
 
 
-def test_every_setting_is_mentioned(whole: str) -> None:
+def test_every_setting_is_mentioned(all_pages: str) -> None:
     """Each setting has its own line."""
-    assert [name for name in SettingsForm().fields if f"| `{name}` |" not in whole] == []
+    assert [name for name in SettingsForm().fields if f"| `{name}` |" not in all_pages] == []
 
 
 def parameters(command: click.Command) -> Iterator[str]:
@@ -113,15 +113,17 @@ def subclasses_of(kind: type[Refusal]) -> Iterator[type[Refusal]]:
         yield from subclasses_of(subclass)
 
 
-def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
+def test_every_refusal_is_mentioned(all_pages: str, written_pages: str) -> None:
     """Each is in the list of types, and those that belong to a payment flow are also in its guide."""
     refusals = {kind for kind in subclasses_of(Refusal) if kind.__module__.startswith("payment_sandbox.")}
     types = {TYPE_BY_REFUSAL.get(kind, kind.__name__) for kind in refusals}
     named = types | set(TYPE_BY_STATUS.values()) | {"ValidationError"}
-    assert [name for name in sorted(named) if f"| `{name}` |" not in whole] == []
+    assert [name for name in sorted(named) if f"| `{name}` |" not in all_pages] == []
     own_pages = types - set(TYPE_BY_REFUSAL.values())
     assert [
-        name for name in sorted(own_pages) if f"`{name}`" not in by_hand and f'"{name}"' not in by_hand
+        name
+        for name in sorted(own_pages)
+        if f"`{name}`" not in written_pages and f'"{name}"' not in written_pages
     ] == []
 
 
@@ -154,7 +156,7 @@ def test_every_key_of_a_scenario_has_a_description() -> None:
     assert missing == []
 
 
-def test_every_trigger_value_is_documented(whole: str) -> None:
+def test_every_trigger_value_is_documented(all_pages: str) -> None:
     """The pages name the customers, amounts and cards of the default scenario, and no others."""
     customers = {
         rule["when"]["customer"]["email_address"].removesuffix("@*")
@@ -162,14 +164,14 @@ def test_every_trigger_value_is_documented(whole: str) -> None:
         if "customer" in rule["when"]
     }
     amounts = {rule["when"]["amount"] for rule in default_document()["rules"] if "amount" in rule["when"]}
-    assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", whole)) == customers
-    assert {int(number) for number in re.findall(r"amount `(\d+)`", whole)} == amounts
-    assert [name for name in CARDS if f"| `{name}` |" not in whole] == []
+    assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", all_pages)) == customers
+    assert {int(number) for number in re.findall(r"amount `(\d+)`", all_pages)} == amounts
+    assert [name for name in CARDS if f"| `{name}` |" not in all_pages] == []
 
 
-def test_no_page_contains_a_card_number(whole: str) -> None:
+def test_no_page_contains_a_card_number(all_pages: str) -> None:
     """Full card numbers appear nowhere."""
-    assert [card.name for card in CARDS.values() if card.number in whole] == []
+    assert [card.name for card in CARDS.values() if card.number in all_pages] == []
 
 
 def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
@@ -248,9 +250,9 @@ def test_every_test_id_is_documented() -> None:
         assert not fixed or f"`{fixed}" in documented, test_id
 
 
-def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, by_hand: str) -> None:
+def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, written_pages: str) -> None:
     """Each flow is drawn on a page, under its own title."""
-    names_by_title = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", by_hand))
+    names_by_title = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", written_pages))
     assert {name: title for title, name in names_by_title.items()} == {
         name: flow.title for name, flow in FLOWS.items()
     }

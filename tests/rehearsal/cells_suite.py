@@ -1,4 +1,4 @@
-"""A little shop with at most one mistake, which is copied to a folder and rehearsed there.
+"""A small shop with at most one mistake, which is copied to a folder and rehearsed there.
 
 Each case is a test with a single variation that reveals a mistake: the test passes without the variation, and
 the variation passes without the mistake."""
@@ -69,7 +69,7 @@ class Shop:
         self.sales: list[Sale] = []
         self._sandbox = sandbox
         self._mistake = mistake
-        self.test_sale = Sale("", 0, {})  # of the test's customer
+        self.test_sale = Sale("", 0, {})  # the sale of the test's customer
         self.extra_fields: dict[str, Any] = {}  # in orders with order lines
 
     def makes(self, mistake: str) -> bool:
@@ -98,7 +98,7 @@ class Shop:
             "transactions": [sale.attempt],
         }
         if sale.attempt is LATER:
-            body |= {"order_lines": [line(sale.count)], **self.extra_fields}
+            body |= {"order_lines": [order_line(sale.count)], **self.extra_fields}
         answer = self.call("POST", "", body)
         if answer.status_code == 409 and self.makes("treats a refused order as created"):
             sale.paid_with = "an order"
@@ -242,8 +242,8 @@ class Shop:
             self.sales.append(Sale(f"{sale.number}-renewed", 1, {}, [answer["id"]], renewal_count=1))
 
 
-def line(count: int) -> dict[str, Any]:
-    """An order line."""
+def order_line(count: int) -> dict[str, Any]:
+    """Return an order line."""
     return {
         "type": "physical",
         "name": "socks",
@@ -377,7 +377,7 @@ CASES = (
 
 
 def cases() -> list[Any]:
-    """The cases, each with its mistake and without."""
+    """Return each case with its mistake and without."""
     return [
         pytest.param(
             case.flow,

@@ -1,4 +1,4 @@
-"""Each variation finds its mistake in a little shop, and passes in the correct shop."""
+"""Each variation finds its mistake in a small shop, and passes in the correct shop."""
 
 import json
 import shutil

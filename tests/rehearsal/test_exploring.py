@@ -73,7 +73,7 @@ def test_a_problem_of_several_webhooks_is_one_finding() -> None:
 
 
 def test_each_change_is_tried_once_before_any_is_repeated() -> None:
-    """Each change is first tried at the first step of its kind, and costly ones come first."""
+    """Each change is first tried at one step of its kind, and costly changes come first."""
     shop = Shop()
     shop.explore()
     changes = [name.partition(":")[2].partition(":")[2] for name in shop.tried if name and "+" not in name]

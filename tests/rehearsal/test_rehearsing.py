@@ -350,7 +350,7 @@ def test_a_run_that_cannot_be_judged_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_two_customers_may_buy_the_same(tmp_path: Path) -> None:
-    """An order is not created twice if the shop gives up the first sale and a second customer buys."""
+    """A second customer's order is not reported as a repeated creation of the first, lost one."""
     sells = """
 def test_two_sales(payment_sandbox, shop):
     for _ in range(2):

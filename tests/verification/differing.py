@@ -218,7 +218,7 @@ def _add_attempt_field(x: Exchange) -> None:
         attempt["acquirer"] = "north"
 
 
-REQUIRED_OF_REFUND = tuple(
+REQUIRED_REFUND_FIELDS = tuple(
     [
         "id",
         "amount",
@@ -236,7 +236,7 @@ REQUIRED_OF_REFUND = tuple(
 def _reduce_refund(x: Exchange) -> None:
     """Reduce refunds to their required fields."""
     if isinstance(x.data, dict) and "refund_of_order_id" in x.data:
-        x.data = {name: x.data[name] for name in REQUIRED_OF_REFUND if name in x.data}
+        x.data = {name: x.data[name] for name in REQUIRED_REFUND_FIELDS if name in x.data}
 
 
 def _add_refund_field(x: Exchange) -> None:

@@ -63,13 +63,13 @@ class AlteringSession(requests.Session):
             options["data"] = json.dumps(sent).encode()
         answer = super().request(method, url, **options)
         if self.after is not None:
-            exchange.answer, exchange.data = answer, _parsed(answer)
+            exchange.answer, exchange.data = answer, _parse_json(answer)
             self.after(exchange)
             answer._content = json.dumps(exchange.data).encode()
         return answer
 
 
-def _parsed(answer: requests.Response) -> Any:
+def _parse_json(answer: requests.Response) -> Any:
     try:
         return answer.json()
     except ValueError:

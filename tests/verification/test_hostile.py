@@ -102,13 +102,13 @@ def serve(respond: Responder) -> Iterator[str]:
         def log_message(self, *arguments: Any) -> None:
             pass
 
-    class Quiet(ThreadingHTTPServer):
+    class QuietServer(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *arguments: Any) -> None:
             pass
 
-    server = Quiet(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

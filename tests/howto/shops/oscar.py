@@ -34,7 +34,7 @@ class Browser(requests.Session):
 
 
 class Oscar:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def __init__(self) -> None:
         self.staff = Browser()

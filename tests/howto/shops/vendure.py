@@ -31,7 +31,7 @@ REFUND: Final = """refundOrder(input: {paymentId: "%s", amount: %d, lines: [], s
 
 
 class Vendure:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def __init__(self) -> None:
         self.customer, self.staff = requests.Session(), requests.Session()

@@ -101,7 +101,7 @@ def stand_in(folder: Path) -> Iterator[Mapping[str, str]]:
 def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> WalkResult:
     """Buy, pay, ship a part, and refund too much and then a part."""
     page = shop.buy()
-    shown = requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10)
+    response = requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10)
     (order,) = sandbox.orders()
     sandbox.act(order["id"], "customer", "pay")
     sandbox.wait(idle=True)
@@ -112,7 +112,7 @@ def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> WalkResult:
     sandbox.wait(idle=True)
     calls = sandbox.journal(method="POST")
     return {
-        "page": (page.rpartition("/pay/")[0], shown.status_code),
+        "page": (page.rpartition("/pay/")[0], response.status_code),
         "paid": paid,
         "refused": refused,
         "amounts": sandbox.call("GET", f"/v1/orders/{order['id']}/?fields[]=amount_details")[

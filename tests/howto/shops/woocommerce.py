@@ -15,11 +15,11 @@ SHOP: Final = "http://127.0.0.1:8000"
 
 
 class WooCommerce:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def buy(self) -> str:
         """Check out; return the address of the payment page."""
-        checkout = self._do("buy")
+        checkout = self._call("buy")
         assert isinstance(checkout, dict)
         assert checkout["result"] == "success"
         page: str = checkout["redirect"]
@@ -27,20 +27,20 @@ class WooCommerce:
 
     def status(self) -> str:
         """Return the status in the list of orders."""
-        return str(self._do("look"))
+        return str(self._call("look"))
 
     def ship(self) -> None:
         """Refund the missing item, and complete the order: WooCommerce ships whole orders only."""
-        assert self._do("refund", amount="10.00") is True
-        assert self._do("complete") is True
+        assert self._call("refund", amount="10.00") is True
+        assert self._call("complete") is True
         assert self.status() == "completed"
 
     def refund(self, amount: int) -> str | None:
         """Refund with the button of the order; return the error if it is refused."""
-        message = self._do("refund", amount=f"{amount / 100}")
+        message = self._call("refund", amount=f"{amount / 100}")
         return None if message is True else str(message)
 
-    def _do(self, action: str, **parameters: str) -> object:
+    def _call(self, action: str, **parameters: str) -> object:
         answer = requests.get(SHOP, params={"do": action, **parameters}, timeout=30)
         assert answer.status_code == 200, answer.text
         result: object = answer.json()

@@ -95,8 +95,8 @@ class Shop:
 
     def checkout(self) -> Response:
         """The customer checks out with a full basket."""
-        wanted = {name: int(request.form.get(name, 0)) for name in PRICES_CENTS}
-        basket = {name: count for name, count in wanted.items() if count > 0}
+        quantities = {name: int(request.form.get(name, 0)) for name in PRICES_CENTS}
+        basket = {name: count for name, count in quantities.items() if count > 0}
         return self._pay(self.sales.begin(basket, request.form.get("method", CARD)))
 
     def pay_again(self, number: str) -> Response:
