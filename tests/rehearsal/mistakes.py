@@ -66,8 +66,8 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
             "        payment = self._payments.read(payment_id)\n        if payment.is_refund",
         ),
         edit_shop(
-            "            self._note_payment(sale, payment)",
-            "            self._note_payment(sale, payment)\n"
+            "            self._record_payment(sale, payment)",
+            "            self._record_payment(sale, payment)\n"
             "            if is_news:\n"
             '                sale.mails.append("Your invoice.")',
         ),
@@ -82,8 +82,8 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
         edit_shop("        sale.slips.append(slip)\n        try:", "        try:"),
         edit_shop("            sale.slips.remove(slip)\n", ""),
         edit_shop(
-            "        self._note_refund(refund)\n",
-            "        self._note_refund(refund)\n        sale.slips.append(slip)\n",
+            "        self._record_refund(refund)\n",
+            "        self._record_refund(refund)\n        sale.slips.append(slip)\n",
         ),
     ),
     "refunds again after a lost response": (

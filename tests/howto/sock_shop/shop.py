@@ -163,7 +163,7 @@ class Shop:
                 continue
             try:
                 refund = self._payments.refund(payment, cents, f"Return of {sale.number}")
-                self._note_refund(refund)
+                self._record_refund(refund)
             except PaymentRefused:  # the order has changed: the refund exists, and its webhook is pending
                 sale.refunds.setdefault(slip, cents)
 
@@ -171,7 +171,7 @@ class Shop:
         """Read an order and record its status; a repeated webhook changes nothing."""
         payment = self._payments.read(payment_id)
         if payment.is_refund:
-            self._note_refund(payment)
+            self._record_refund(payment)
             return payment
         sale = self.sales.of_payment(payment_id)
         if sale is None:
@@ -180,12 +180,12 @@ class Shop:
             return payment  # this response is older than the recorded one
         sale.modified[payment_id] = payment.data["modified"]
         if payment.is_paid:
-            self._note_payment(sale, payment)
+            self._record_payment(sale, payment)
         elif payment.is_over and sale.payment_id == payment_id and sale.status != "shipped":
             sale.status, sale.paid_with = "lost", None
         return payment
 
-    def _note_payment(self, sale: Sale, payment: Payment) -> None:
+    def _record_payment(self, sale: Sale, payment: Payment) -> None:
         with self._payment_lock:
             if sale.paid_with is None:
                 sale.paid_with = payment.order_id
@@ -194,13 +194,13 @@ class Shop:
         if sale.paid_with != payment.order_id:  # paid in two tabs
             self._payments.return_money(payment)
 
-    def _note_refund(self, refund: Payment) -> None:
+    def _record_refund(self, refund: Payment) -> None:
         sale = self.sales.of_payment(refund.data["refund_of_order_id"])
         if sale is not None:
-            self._settle(sale, refund)
+            self._match_refund(sale, refund)
             sale.refunds[refund.order_id] = refund.data["amount"] if refund.is_paid else 0
 
-    def _settle(self, sale: Sale, refund: Payment) -> None:
+    def _match_refund(self, sale: Sale, refund: Payment) -> None:
         """Match a reported refund with a refund whose response was lost."""
         with self._refund_lock:
             slips = [slip for slip, (_, cents) in sale.unconfirmed.items() if cents == refund.data["amount"]]
@@ -259,7 +259,7 @@ class Shop:
             return jsonify(problem=str(refused)), 409
         except PaymentServiceDown:  # the refund may exist: its webhook reports it, or the job repeats it
             return jsonify(problem="the payment service does not answer; check the refund first"), 503
-        self._note_refund(refund)
+        self._record_refund(refund)
         sale.mails.append("Your money is on its way back.")
         return jsonify(refund=refund.order_id, amount_cents=price_of(goods)), 200
 
