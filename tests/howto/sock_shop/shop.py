@@ -162,8 +162,8 @@ class Shop:
             if slip in sale.refunds:
                 continue
             try:
-                refund = self._payments.refund(payment, cents, f"Return of {sale.number}")
-                self._record_refund(refund)
+                repeated = self._payments.refund(payment, cents, f"Return of {sale.number}")
+                self._record_refund(repeated)
             except PaymentRefused:  # the order has changed: the refund exists, and its webhook is pending
                 sale.refunds.setdefault(slip, cents)
 
