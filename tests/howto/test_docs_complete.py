@@ -178,9 +178,9 @@ def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
     """Each link leads to an existing page and to an existing heading."""
     pages: dict[str, str] = {}
     for name in PAGE_NAMES:
-        answer = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
-        assert answer.status_code == 200
-        pages[f"/docs/{name}/"] = answer.text
+        response = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
+        assert response.status_code == 200
+        pages[f"/docs/{name}/"] = response.text
     broken = []
     for path, text in pages.items():
         for link in re.findall(r'href="([^"]+)"', text):
@@ -206,9 +206,9 @@ def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
 
 def test_an_unknown_page(sandbox: Sandbox) -> None:
     """The error lists the pages that exist."""
-    answer = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
-    error: dict[str, Any] = answer.json()["error"]
-    assert (answer.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
+    response = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
+    error: dict[str, Any] = response.json()["error"]
+    assert (response.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
 
 
 def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
@@ -293,5 +293,5 @@ def test_browsers_get_a_page_for_an_unknown_path(sandbox: Sandbox, path: str) ->
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert sandbox.http.get(f"{sandbox.url}{path}").json()["error"]["status"] == 404
     for api in ("/v1/nothing/", "/control/nothing/"):
-        answer = sandbox.http.get(f"{sandbox.url}{api}", headers=html)
-        assert answer.headers["Content-Type"] == "application/json"
+        response = sandbox.http.get(f"{sandbox.url}{api}", headers=html)
+        assert response.headers["Content-Type"] == "application/json"

@@ -49,7 +49,7 @@ def paste(server: Server, *blocks: str) -> str:
 def test_the_first_payment_works_as_pasted(server: Server) -> None:
     """The order is created, paid, and captured a week later."""
     printed = paste(server, *CURL_BLOCKS[:-1])
-    paid, advanced, read, _ = (json.loads(answer) for answer in printed.splitlines())
+    paid, advanced, read, _ = (json.loads(response) for response in printed.splitlines())
     assert (paid["status"], read["amount_details"]["captured"]) == ("completed", 1295)
     assert advanced["events"][-1]["kind"] == "delayed-capture"
     client = SandboxClient(server.url, FIRST_API_KEY)

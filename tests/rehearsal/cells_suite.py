@@ -99,17 +99,17 @@ class Shop:
         }
         if sale.attempt is LATER:
             body |= {"order_lines": [order_line(sale.count)], **self.extra_fields}
-        answer = self.call("POST", "", body)
-        if answer.status_code == 409 and self.makes("treats a refused order as created"):
+        response = self.call("POST", "", body)
+        if response.status_code == 409 and self.makes("treats a refused order as created"):
             sale.paid_with = "an order"
-        if answer.status_code == 201:
+        if response.status_code == 201:
             if self.makes("forgets the previous attempt"):
                 sale.orders.clear()
-            sale.orders.append(answer.json()["id"])
+            sale.orders.append(response.json()["id"])
             if self.makes("ships before a transfer arrives") and sale.attempt is TRANSFER:
-                sale.paid_with = answer.json()["id"]
+                sale.paid_with = response.json()["id"]
             if self.makes("treats every order but a cancelled one as paid"):
-                sale.paid_with = "" if answer.json()["status"] == "cancelled" else answer.json()["id"]
+                sale.paid_with = "" if response.json()["status"] == "cancelled" else response.json()["id"]
 
     # Statuses of orders
 
@@ -161,9 +161,9 @@ class Shop:
         """Refund a part of the paid amount."""
         if not sale.paid_with:
             return
-        answer = self.call("POST", f"{sale.paid_with}/refunds/", {"amount": cents})
-        if answer.status_code == 201:
-            sale.refunds[sale.paid_with] = answer.json()["id"]
+        response = self.call("POST", f"{sale.paid_with}/refunds/", {"amount": cents})
+        if response.status_code == 201:
+            sale.refunds[sale.paid_with] = response.json()["id"]
         elif not self.makes("records a refused refund"):
             return
         is_all = self.makes("records a partial refund as a full one")
@@ -178,10 +178,10 @@ class Shop:
         if not is_bought and not self.makes("ships goods that were not bought"):
             return 409
         (order_id,) = sale.orders
-        answer = self.call("GET", f"{order_id}/")
-        capture = f"{order_id}/transactions/{answer.json()['transactions'][0]['id']}/captures/amount/"
+        response = self.call("GET", f"{order_id}/")
+        capture = f"{order_id}/transactions/{response.json()['transactions'][0]['id']}/captures/amount/"
         body = {"description": "a parcel", "amount": min(count, sale.count) * PRICE_CENTS}
-        match = {} if self.makes(LOST_AUTHORIZATION) else {"If-Match": answer.headers["ETag"]}
+        match = {} if self.makes(LOST_AUTHORIZATION) else {"If-Match": response.headers["ETag"]}
         captured = self.call("POST", capture, body, **match)
         if captured.status_code >= 400:
             sale.abandoned = self.makes("abandons a sale after a refusal")
@@ -237,9 +237,9 @@ class Shop:
             details = {"recurring_type": "recurring", "vault_token": sale.token}
             attempt = {"payment_method": "credit-card", "payment_method_details": details}
             body = {"currency": "EUR", "amount": PRICE_CENTS, "transactions": [attempt]}
-            answer = self.call("POST", "", body).json()
+            response = self.call("POST", "", body).json()
             sale.renewal_count = 1
-            self.sales.append(Sale(f"{sale.number}-renewed", 1, {}, [answer["id"]], renewal_count=1))
+            self.sales.append(Sale(f"{sale.number}-renewed", 1, {}, [response["id"]], renewal_count=1))
 
 
 def order_line(count: int) -> dict[str, Any]:

@@ -19,9 +19,9 @@ def create_card_payment(sandbox: PaymentSandbox, **details: str) -> str:
     """Create a card payment; return its order id."""
     attempt = {"payment_method": "credit-card", "payment_method_details": details}
     body = {"currency": "EUR", "amount": CENTS, "transactions": [attempt]}
-    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    response = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5)
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) -> None:

@@ -47,11 +47,11 @@ def create_order(sandbox: PaymentSandbox, method: str, **fields: Any) -> dict[st
     """Create an order."""
     attempt = {"payment_method": method, **fields}
     order = {"currency": "EUR", "amount": 1000, "order_lines": LINES, "transactions": [attempt]}
-    answer = sandbox.session.post(
+    response = sandbox.session.post(
         f"{sandbox.base_url}/v1/orders/", json={**order, "customer": {"first_name": "Ann"}}
     )
-    assert answer.status_code == 201, answer.text
-    created: dict[str, Any] = answer.json()
+    assert response.status_code == 201, response.text
+    created: dict[str, Any] = response.json()
     return created
 
 
@@ -72,8 +72,8 @@ def test_outcomes_of_an_authorization(payment_sandbox: PaymentSandbox) -> None:
         payment_sandbox.act(order["id"])
         url = f"{base}{order['id']}/transactions/{order['transactions'][0]['id']}"
         for action, cents in amounts.items():
-            answer = payment_sandbox.session.post(f"{url}/{action}/amount/", json={"amount": cents})
-            assert answer.status_code == 200, answer.text
+            response = payment_sandbox.session.post(f"{url}/{action}/amount/", json={"amount": cents})
+            assert response.status_code == 200, response.text
         if amounts:
             refund = {"amount": 600}
             assert payment_sandbox.session.post(f"{base}{order['id']}/refunds/", json=refund).ok

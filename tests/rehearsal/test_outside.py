@@ -68,10 +68,10 @@ def test_a_helper_answers_all_requests() -> None:
     with HelperEndpoint(tests) as endpoint:
 
         def post_message(**message: object) -> dict[str, object]:
-            answer: dict[str, object] = requests.post(
+            response: dict[str, object] = requests.post(
                 endpoint.url, json={"project_id": "p", **message}
             ).json()
-            return answer
+            return response
 
         assert post_message(begins="a sale") == {"test": "a sale"}
         assert post_message(ends="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
@@ -94,9 +94,9 @@ def test_a_helper_answers_all_requests() -> None:
 def test_an_invalid_helper_message_is_refused(text: str, words: str) -> None:
     """An invalid message of a helper gets an error in the usual form."""
     with HelperEndpoint(RecordingTests()) as endpoint:
-        answer = requests.post(endpoint.url, data=text)
-    assert answer.status_code == 400
-    assert words in answer.json()["error"]["value"]
+        response = requests.post(endpoint.url, data=text)
+    assert response.status_code == 400
+    assert words in response.json()["error"]["value"]
 
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)

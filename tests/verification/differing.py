@@ -60,8 +60,8 @@ def _reduce_customer(x: Exchange) -> None:
 
 
 def _return_200(x: Exchange) -> None:
-    assert x.answer is not None
-    x.answer.status_code = 200 if x.answer.status_code == 201 else x.answer.status_code
+    assert x.response is not None
+    x.response.status_code = 200 if x.response.status_code == 201 else x.response.status_code
 
 
 def _rename_capture_error(x: Exchange) -> None:
@@ -81,8 +81,8 @@ def _convert_line_details(x: Exchange) -> None:
 
 
 def _drop_etag(x: Exchange) -> None:
-    assert x.answer is not None
-    x.answer.headers.pop("ETag", None)
+    assert x.response is not None
+    x.response.headers.pop("ETag", None)
 
 
 def _accept_string_amount(x: Exchange) -> None:
@@ -112,8 +112,8 @@ def _refuse_cancellation(x: Exchange) -> None:
 
 
 def _drop_challenge(x: Exchange) -> None:
-    assert x.answer is not None
-    x.answer.headers.pop("WWW-Authenticate", None)
+    assert x.response is not None
+    x.response.headers.pop("WWW-Authenticate", None)
 
 
 def _end_times_in_z(x: Exchange) -> None:
@@ -307,9 +307,9 @@ def _ignore_return_url_change(x: Exchange) -> None:
 
 
 def _return_constant_etag(x: Exchange) -> None:
-    assert x.answer is not None
-    if "ETag" in x.answer.headers:
-        x.answer.headers["ETag"] = '"always"'
+    assert x.response is not None
+    if "ETag" in x.response.headers:
+        x.response.headers["ETag"] = '"always"'
 
 
 def _refuse(name: str, *values: Any) -> Alteration:
@@ -388,16 +388,16 @@ def _match_single_etags() -> Alteration:
     """Return an alteration that matches only a single strong ETag."""
     reads: dict[str, Any] = {}
 
-    def answer(x: Exchange) -> None:
-        assert x.answer is not None
+    def match_single_tag(x: Exchange) -> None:
+        assert x.response is not None
         tags = (x.options.get("headers") or {}).get("If-None-Match", "")
         if x.is_order:
             reads[x.path] = x.data
-        elif x.answer.status_code == 304 and ("," in tags or tags.startswith("W/")):
-            x.answer.status_code, x.data = 200, reads[x.path]
-            x.answer.headers["Content-Type"] = "application/json"
+        elif x.response.status_code == 304 and ("," in tags or tags.startswith("W/")):
+            x.response.status_code, x.data = 200, reads[x.path]
+            x.response.headers["Content-Type"] = "application/json"
 
-    return answer
+    return match_single_tag
 
 
 def _drop_allowed_values(x: Exchange) -> None:
@@ -418,11 +418,11 @@ def _hide_ignored_fields(*hidden: str) -> Alteration:
     """Return an alteration that omits some ignored keys from the header."""
 
     def leave_out(x: Exchange) -> None:
-        assert x.answer is not None
-        names = x.answer.headers.get("Sandbox-Ignored-Fields", "").split(", ")
+        assert x.response is not None
+        names = x.response.headers.get("Sandbox-Ignored-Fields", "").split(", ")
         shown = [name for name in names if not any(each in name for each in hidden)]
         if shown != names:
-            x.answer.headers["Sandbox-Ignored-Fields"] = ", ".join(shown)
+            x.response.headers["Sandbox-Ignored-Fields"] = ", ".join(shown)
 
     return leave_out
 
@@ -433,11 +433,11 @@ def _drop_amount_details(x: Exchange) -> None:
 
 
 def _refuse_password(x: Exchange) -> None:
-    assert x.answer is not None
+    assert x.response is not None
     auth = x.options.get("auth")
     if isinstance(auth, tuple) and auth[1]:
         x.reply(401, type="Unauthorized", value="no password, please")
-        x.answer.headers["WWW-Authenticate"] = "Basic"
+        x.response.headers["WWW-Authenticate"] = "Basic"
 
 
 def _refund_invoice_by_amount(x: Exchange) -> None:

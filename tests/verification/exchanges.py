@@ -10,11 +10,11 @@ import requests
 class Exchange:
     """A request and its response, which an alteration changes in place."""
 
-    def __init__(self, method: str, url: str, sent: Any, answer: requests.Response | None = None) -> None:
+    def __init__(self, method: str, url: str, sent: Any, response: requests.Response | None = None) -> None:
         self.method = method
         self.path = "/" + url.split("/", 3)[3]
         self.sent = sent
-        self.answer = answer
+        self.response = response
         self.data: Any = None
         self.options: dict[str, Any] = {}
 
@@ -29,8 +29,8 @@ class Exchange:
 
     def reply(self, status: int, **error: Any) -> None:
         """Replace the response by an error, or change its status."""
-        assert self.answer is not None
-        self.answer.status_code = status
+        assert self.response is not None
+        self.response.status_code = status
         if error:
             self.data = {"error": {"status": status, "violations": [], **error}}
         elif self.error:
@@ -61,16 +61,16 @@ class AlteringSession(requests.Session):
         if self.before is not None and isinstance(sent, dict):
             self.before(exchange)
             options["data"] = json.dumps(sent).encode()
-        answer = super().request(method, url, **options)
+        response = super().request(method, url, **options)
         if self.after is not None:
-            exchange.answer, exchange.data = answer, _parse_json(answer)
+            exchange.response, exchange.data = response, _parse_json(response)
             self.after(exchange)
-            answer._content = json.dumps(exchange.data).encode()
-        return answer
+            response._content = json.dumps(exchange.data).encode()
+        return response
 
 
-def _parse_json(answer: requests.Response) -> Any:
+def _parse_json(response: requests.Response) -> Any:
     try:
-        return answer.json()
+        return response.json()
     except ValueError:
         return None

@@ -50,7 +50,7 @@ def test_the_rest_of_a_partly_refunded_invoice_is_refunded(lines: list[dict[str,
             reference.service.refund(order, {"order_lines": line_quantity(1, line)})
             for line in ("socks", "post")
         ]
-        assert [answer.status for answer in further_refunds] == [409, 409]
+        assert [response.status for response in further_refunds] == [409, 409]
 
 
 def _refuse_refund(exchange: Exchange) -> None:

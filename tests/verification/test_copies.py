@@ -58,10 +58,10 @@ def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Pa
 
 def request_error(sandbox: Sandbox, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
     """Return the status and the error of a call, without a check against the API description."""
-    answer = sandbox.http.request(method, f"{sandbox.url}{path}", json=body, auth=(sandbox.key, ""))
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["status"] == answer.status_code
-    return answer.status_code, error
+    response = sandbox.http.request(method, f"{sandbox.url}{path}", json=body, auth=(sandbox.key, ""))
+    error: dict[str, Any] = response.json()["error"]
+    assert error["status"] == response.status_code
+    return response.status_code, error
 
 
 def test_configured_errors_replace_status_type_and_message(project: Callable[..., Sandbox]) -> None:
@@ -107,9 +107,9 @@ def test_an_invalid_errors_setting_is_refused(
 ) -> None:
     """An invalid errors setting is refused, and the error names its path."""
     sandbox = project()
-    answer = sandbox.patch("/control/project/", {"errors": errors})
-    assert answer.status_code == 400
-    assert [each["path"] for each in answer.json()["error"]["violations"]] == [path]
+    response = sandbox.patch("/control/project/", {"errors": errors})
+    assert response.status_code == 400
+    assert [each["path"] for each in response.json()["error"]["violations"]] == [path]
 
 
 def test_refunds_can_take_time_by_a_setting(project: Callable[..., Sandbox]) -> None:

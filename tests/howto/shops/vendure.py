@@ -68,9 +68,9 @@ class Vendure:
         return self._query(self.staff, "admin", f"mutation {{ {mutation} }}")
 
     def _query(self, session: requests.Session, api: str, query: str) -> dict[str, Any]:
-        answer = session.post(f"{SHOP}/{api}-api", json={"query": query}, timeout=30).json()
-        assert "errors" not in answer, answer
-        (data,) = answer["data"].values()
+        response = session.post(f"{SHOP}/{api}-api", json={"query": query}, timeout=30).json()
+        assert "errors" not in response, response
+        (data,) = response["data"].values()
         assert isinstance(data, dict)
         return data
 

@@ -41,9 +41,9 @@ class WooCommerce:
         return None if message is True else str(message)
 
     def _call(self, action: str, **parameters: str) -> object:
-        answer = requests.get(SHOP, params={"do": action, **parameters}, timeout=30)
-        assert answer.status_code == 200, answer.text
-        result: object = answer.json()
+        response = requests.get(SHOP, params={"do": action, **parameters}, timeout=30)
+        assert response.status_code == 200, response.text
+        result: object = response.json()
         return result
 
 

@@ -23,8 +23,8 @@ class Customer:
 
     def buys(self, method: str = "credit-card", **basket: int) -> Sale:
         """Fill a basket and check out; the customer is then on the payment page."""
-        answer = self.browser.post("/checkout", data={**basket, "method": method})
-        assert answer.status_code == 303, answer.text
+        response = self.browser.post("/checkout", data={**basket, "method": method})
+        assert response.status_code == 303, response.text
         return self.sale(self.sale_count)
 
     @property

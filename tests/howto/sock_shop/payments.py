@@ -107,7 +107,7 @@ class Payments:
     def _call(self, method: str, path: str, body: Any = None, if_match: str | None = None) -> Payment:
         headers = {"If-Match": if_match} if if_match is not None else {}
         try:
-            answer = self._session.request(
+            response = self._session.request(
                 method,
                 f"{self._base_url}{path}",
                 json=body,
@@ -115,14 +115,14 @@ class Payments:
                 auth=self._auth,
                 timeout=TIMEOUT_SECONDS,
             )
-            data = answer.json()
+            data = response.json()
         except requests.RequestException as error:  # also for a body that is not JSON
             raise PaymentServiceDown(str(error)) from error
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise PaymentServiceDown(f"{method} {path} answered {answer.status_code}")
-        if answer.status_code >= 400:
+        if response.status_code >= 500 or response.status_code == 429:
+            raise PaymentServiceDown(f"{method} {path} answered {response.status_code}")
+        if response.status_code >= 400:
             raise PaymentRefused(data["error"]["type"], data["error"]["value"])
-        return Payment(data, answer.headers.get("ETag"))
+        return Payment(data, response.headers.get("ETag"))
 
 
 def _lines(lines: dict[str, int]) -> list[dict[str, Any]]:

@@ -94,8 +94,8 @@ def test_shipping_too_late_is_refused(
     customer.pays(sale)
     payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])  # and the job has not run yet
     payment_sandbox.clock.advance("P14D")
-    answer = shop.post(f"/sales/{sale.number}/ship")
-    assert (answer.status_code, "AuthorizationExpired" in answer.get_json()["problem"]) == (409, True)
+    response = shop.post(f"/sales/{sale.number}/ship")
+    assert (response.status_code, "AuthorizationExpired" in response.get_json()["problem"]) == (409, True)
     assert sale.mails == ["We have your order."]
 
 
@@ -106,10 +106,10 @@ def test_returned_items_are_refunded(
     sale = customer.buys(socks=2, hat=1)
     customer.pays(sale)
     shop.post(f"/sales/{sale.number}/ship")
-    answer = shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-1"})
-    assert answer.json is not None
+    response = shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-1"})
+    assert response.json is not None
     payment_sandbox.clock.advance(until="idle")
-    refund = payment_sandbox.client.order(answer.json["refund"])
+    refund = payment_sandbox.client.order(response.json["refund"])
     assert (refund["status"], refund["amount"]) == ("completed", HAT_CENTS)
     assert shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-2"}).status_code == 409
 
@@ -119,8 +119,8 @@ def test_a_lost_response_charges_the_customer_once(
 ) -> None:
     """After a lost response, the shop reports the problem, and the second attempt has its own number."""
     payment_sandbox.scenario("lost-create-response")
-    answer = customer.browser.post("/checkout", data={"socks": 1})
-    assert (answer.status_code, "please try again" in answer.text) == (503, True)
+    response = customer.browser.post("/checkout", data={"socks": 1})
+    assert (response.status_code, "please try again" in response.text) == (503, True)
     sale = customer.sale()
     customer.browser.post(f"/sales/{sale.number}/pay")
     customer.pays(sale)

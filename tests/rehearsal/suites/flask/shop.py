@@ -21,9 +21,9 @@ sales: dict[str, dict[str, Any]] = {}
 
 def call(method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     """Call the payment service."""
-    answer = requests.request(method, URL + path, json=body, auth=(KEY, ""), timeout=3)
-    answer.raise_for_status()
-    data: dict[str, Any] = answer.json()
+    response = requests.request(method, URL + path, json=body, auth=(KEY, ""), timeout=3)
+    response.raise_for_status()
+    data: dict[str, Any] = response.json()
     return data
 
 
