@@ -54,7 +54,7 @@ def findings(problems: Mapping[str, str]) -> Sequence[str]:
 
 
 def test_a_second_cause_of_the_same_problem_is_reported() -> None:
-    """The same problem after a change of another call is another finding."""
+    """The same problem after a change to another call is another finding."""
     twice = {
         "create:1:answer-lost": "paid-twice",
         "create:1:unavailable": "paid-twice",

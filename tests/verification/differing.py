@@ -50,7 +50,7 @@ def _forbid_unknown_orders(x: Exchange) -> None:
 
 
 def _refuse_unknown_key(x: Exchange) -> None:
-    if isinstance(x.sent, dict) and "amuont" in x.sent:
+    if isinstance(x.body, dict) and "amuont" in x.body:
         x.reply(400, type="ValidationError", value="amuont is not a known key")
 
 
@@ -86,8 +86,8 @@ def _drop_etag(x: Exchange) -> None:
 
 
 def _accept_string_amount(x: Exchange) -> None:
-    if isinstance(x.sent.get("amount"), str):
-        x.sent["amount"] = int(x.sent["amount"])
+    if isinstance(x.body.get("amount"), str):
+        x.body["amount"] = int(x.body["amount"])
 
 
 def _report_transfers_as_new(x: Exchange) -> None:
@@ -102,8 +102,8 @@ def _report_qr_amount_in_cents(x: Exchange) -> None:
 
 
 def _clamp_qr_size(x: Exchange) -> None:
-    if isinstance(x.sent.get("size"), int):
-        x.sent["size"] = min(max(x.sent["size"], 100), 2000)
+    if isinstance(x.body.get("size"), int):
+        x.body["size"] = min(max(x.body["size"], 100), 2000)
 
 
 def _refuse_cancellation(x: Exchange) -> None:
@@ -126,7 +126,7 @@ def _drop_violations(x: Exchange) -> None:
 
 
 def _refuse_one_click(x: Exchange) -> None:
-    details = str((x.sent or {}).get("transactions")) if isinstance(x.sent, dict) else ""
+    details = str((x.body or {}).get("transactions")) if isinstance(x.body, dict) else ""
     if "one_click_type" in details and not x.error:
         x.reply(400, type="ValidationError", value="not enabled")
 
@@ -141,7 +141,7 @@ def _disable_wallet_qr(x: Exchange) -> None:
     wallet = "wallet-qr"
     if isinstance(x.data, dict) and wallet in x.data.get("payment_methods", ()) and "currencies" in x.path:
         del x.data["payment_methods"][wallet]
-    if isinstance(x.sent, dict) and wallet in str(x.sent.get("transactions")) and not x.error:
+    if isinstance(x.body, dict) and wallet in str(x.body.get("transactions")) and not x.error:
         x.reply(400, type="ValidationError", value="not enabled")
 
 
@@ -163,7 +163,7 @@ def _report_refunds_as_pending(x: Exchange) -> None:
 
 
 def _return_422_for_bad_json(x: Exchange) -> None:
-    if x.error.get("type") == "BadRequest" and x.sent is None:
+    if x.error.get("type") == "BadRequest" and x.body is None:
         x.reply(422)
 
 
@@ -178,8 +178,8 @@ def _return_400_for_large_body(x: Exchange) -> None:
 
 
 def _truncate_description(x: Exchange) -> None:
-    if len(str(x.sent.get("description"))) in range(256, 10_000):
-        x.sent["description"] = x.sent["description"][:255]
+    if len(str(x.body.get("description"))) in range(256, 10_000):
+        x.body["description"] = x.body["description"][:255]
 
 
 def _drop_from_reads(*names: str) -> Alteration:
@@ -200,7 +200,7 @@ def _replace_accents(x: Exchange) -> None:
 
 def _ignore_customer_change(x: Exchange) -> None:
     if x.method == "PUT":
-        x.sent.pop("customer", None)
+        x.body.pop("customer", None)
 
 
 def _drop_note(x: Exchange) -> None:
@@ -268,7 +268,7 @@ def _require_unique_merchant_id() -> Alteration:
     seen: set[str] = set()
 
     def check(x: Exchange) -> None:
-        merchant_id = x.sent.get("merchant_order_id") if isinstance(x.sent, dict) else None
+        merchant_id = x.body.get("merchant_order_id") if isinstance(x.body, dict) else None
         if x.method == "POST" and x.path == "/v1/orders/" and isinstance(merchant_id, str) and not x.error:
             if merchant_id in seen:
                 x.reply(400, type="ValidationError", value="merchant_order_id is known already")
@@ -278,12 +278,12 @@ def _require_unique_merchant_id() -> Alteration:
 
 
 def _limit_order_lines(x: Exchange) -> None:
-    if isinstance(x.sent, dict) and len(x.sent.get("order_lines") or ()) > 50 and not x.error:
+    if isinstance(x.body, dict) and len(x.body.get("order_lines") or ()) > 50 and not x.error:
         x.reply(400, type="ValidationError", value="too many lines")
 
 
 def _ignore_case_of_methods(x: Exchange) -> None:
-    attempts = x.sent.get("transactions")
+    attempts = x.body.get("transactions")
     for attempt in attempts if isinstance(attempts, list) else ():
         if isinstance(attempt, dict) and isinstance(attempt.get("payment_method"), str):
             attempt["payment_method"] = attempt["payment_method"].lower()
@@ -303,7 +303,7 @@ def _refuse_transfer_cancellation(x: Exchange) -> None:
 
 def _ignore_return_url_change(x: Exchange) -> None:
     if x.method == "PUT":
-        x.sent.pop("return_url", None)
+        x.body.pop("return_url", None)
 
 
 def _return_constant_etag(x: Exchange) -> None:
@@ -317,7 +317,7 @@ def _refuse(name: str, *values: Any) -> Alteration:
     texts = [json.dumps({name: value})[1:-1] for value in values]
 
     def refuse(x: Exchange) -> None:
-        if x.method == "POST" and not x.error and any(text in json.dumps(x.sent) for text in texts):
+        if x.method == "POST" and not x.error and any(text in json.dumps(x.body) for text in texts):
             x.reply(400, type="ValidationError", value=f"{name} cannot be that")
 
     return refuse
@@ -325,8 +325,8 @@ def _refuse(name: str, *values: Any) -> Alteration:
 
 def _accept_low_charge(x: Exchange) -> None:
     """Accept a recurring charge below the minimum by raising its amount."""
-    if '"recurring_type": "recurring"' in json.dumps(x.sent) and isinstance(x.sent.get("amount"), int):
-        x.sent["amount"] = max(x.sent["amount"], 1000)
+    if '"recurring_type": "recurring"' in json.dumps(x.body) and isinstance(x.body.get("amount"), int):
+        x.body["amount"] = max(x.body["amount"], 1000)
 
 
 def _ignore_late_change(x: Exchange) -> None:
@@ -346,8 +346,8 @@ def _truncate_description_at(length: int) -> Alteration:
     """Return an alteration that truncates descriptions to this length."""
 
     def cut(x: Exchange) -> None:
-        if isinstance(x.sent.get("description"), str) and len(x.sent["description"]) < 10_000:
-            x.sent["description"] = x.sent["description"][:length]
+        if isinstance(x.body.get("description"), str) and len(x.body["description"]) < 10_000:
+            x.body["description"] = x.body["description"][:length]
 
     return cut
 
@@ -370,18 +370,18 @@ def _freeze_modified(x: Exchange) -> None:
 
 
 def _accept_long_country(x: Exchange) -> None:
-    if isinstance(x.sent.get("customer"), dict) and len(str(x.sent["customer"].get("country"))) == 3:
-        x.sent["customer"]["country"] = "NL"
+    if isinstance(x.body.get("customer"), dict) and len(str(x.body["customer"].get("country"))) == 3:
+        x.body["customer"]["country"] = "NL"
 
 
 def _accept_compact_date(x: Exchange) -> None:
-    if isinstance(x.sent.get("customer"), dict) and x.sent["customer"].get("birthdate") == "19900131":
-        x.sent["customer"]["birthdate"] = "1990-01-31"
+    if isinstance(x.body.get("customer"), dict) and x.body["customer"].get("birthdate") == "19900131":
+        x.body["customer"]["birthdate"] = "1990-01-31"
 
 
 def _ignore_offset(x: Exchange) -> None:
-    if isinstance(x.sent.get("expiration"), str):
-        x.sent["expiration"] = x.sent["expiration"].replace("+02:00", "+00:00")
+    if isinstance(x.body.get("expiration"), str):
+        x.body["expiration"] = x.body["expiration"].replace("+02:00", "+00:00")
 
 
 def _match_single_etags() -> Alteration:
@@ -408,10 +408,10 @@ def _drop_allowed_values(x: Exchange) -> None:
 def _skip_method_requirements(x: Exchange) -> None:
     """Create a method's page without the fields that the method requires."""
     required = {"pay-later-a": ["order_lines"], "invoice-later-b": ["order_lines", "customer"]}
-    methods = x.sent.get("payment_methods") if x.method == "POST" else None
+    methods = x.body.get("payment_methods") if x.method == "POST" else None
     method = str(methods[0]) if isinstance(methods, list) and len(methods) == 1 else ""
-    if any(name not in x.sent for name in required.get(method, ())):
-        del x.sent["payment_methods"]
+    if any(name not in x.body for name in required.get(method, ())):
+        del x.body["payment_methods"]
 
 
 def _hide_ignored_fields(*hidden: str) -> Alteration:
@@ -445,7 +445,7 @@ def _refund_invoice_by_amount(x: Exchange) -> None:
     if (
         x.path.endswith("/refunds/")
         and "order_lines" in str(x.error.get("violations"))
-        and "amount" in (x.sent or {})
+        and "amount" in (x.body or {})
     ):
         x.reply(201)
         x.data = {"id": "r", "status": "completed"}

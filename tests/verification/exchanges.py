@@ -10,10 +10,10 @@ import requests
 class Exchange:
     """A request and its response, which an alteration changes in place."""
 
-    def __init__(self, method: str, url: str, sent: Any, response: requests.Response | None = None) -> None:
+    def __init__(self, method: str, url: str, body: Any, response: requests.Response | None = None) -> None:
         self.method = method
         self.path = "/" + url.split("/", 3)[3]
-        self.sent = sent
+        self.body = body
         self.response = response
         self.data: Any = None
         self.options: dict[str, Any] = {}
@@ -28,7 +28,7 @@ class Exchange:
         return error
 
     def reply(self, status: int, **error: Any) -> None:
-        """Replace the response by an error, or change its status."""
+        """Replace the response with an error, or change its status."""
         assert self.response is not None
         self.response.status_code = status
         if error:
@@ -53,14 +53,14 @@ class AlteringSession(requests.Session):
             return super().request(method, url, **options)
         data = options.get("data")
         try:
-            sent = json.loads(data) if data else None
+            body = json.loads(data) if data else None
         except ValueError:
-            sent = None
-        exchange = Exchange(method, url, sent)
+            body = None
+        exchange = Exchange(method, url, body)
         exchange.options = options
-        if self.before is not None and isinstance(sent, dict):
+        if self.before is not None and isinstance(body, dict):
             self.before(exchange)
-            options["data"] = json.dumps(sent).encode()
+            options["data"] = json.dumps(body).encode()
         response = super().request(method, url, **options)
         if self.after is not None:
             exchange.response, exchange.data = response, _parse_json(response)

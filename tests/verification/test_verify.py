@@ -234,7 +234,7 @@ def _record_refused_orders(exchange: Exchange) -> None:
     """Answer as in live mode, and record the orders that were refused."""
     _report_live_mode(exchange)
     if exchange.error and exchange.method == "POST" and exchange.path.rstrip("/").endswith("/orders"):
-        refused_bodies.append(exchange.sent)
+        refused_bodies.append(exchange.body)
 
 
 refused_bodies: list[Any] = []
