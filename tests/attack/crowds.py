@@ -39,7 +39,7 @@ def attack(report: Report) -> None:
         _watchers(server, report, report.size.count(1000, 60), "with a state file, ")
         _uploads(server, report, "with a state file, ")
     with served(program=("prlimit", "--nofile=256:256")) as server:
-        _watchers(server, report, 300, "with 256 files, ", room=48)
+        _watchers(server, report, 300, "with 256 files, ", room=40)
 
 
 def _half_open(server: Served, report: Report) -> None:

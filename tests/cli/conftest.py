@@ -1,4 +1,4 @@
-"""Servers that the command line starts."""
+"""Servers that the command line starts, and servers whose activity is printed."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ TIME = len("2026-03-01 12:00:00  ")
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers and ends them."""
+    """Start servers with the command line, and kill them after the test."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
@@ -32,9 +32,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         )
         started.append(process)
         assert process.stdout is not None
-        first = process.stdout.readline()
-        assert first, process.stderr.read() if process.stderr else ""
-        return process, first
+        first_line = process.stdout.readline()
+        assert first_line, process.stderr.read() if process.stderr else ""
+        return process, first_line
 
     yield start
     for process in started:
@@ -42,8 +42,8 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         process.communicate()
 
 
-class Printed:
-    """The lines that an activity has printed, and a way to wait for one."""
+class PrintedLines:
+    """The lines that an activity has printed."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -54,8 +54,8 @@ class Printed:
         self._more.set()
         return len(data)
 
-    def until(self, words: str) -> list[str]:
-        """The lines without their times, once one has these words."""
+    def wait_for(self, words: str) -> list[str]:
+        """Wait until a line contains these words; return the lines without their times."""
         while words not in self.text:
             self._more.clear()
             assert words in self.text or self._more.wait(10), self.text
@@ -63,14 +63,14 @@ class Printed:
 
 
 @pytest.fixture
-def printed() -> Printed:
-    """Collects lines."""
-    return Printed()
+def printed() -> PrintedLines:
+    """An empty collection of lines."""
+    return PrintedLines()
 
 
 @pytest.fixture
-def told(printed: Printed) -> Iterator[Server]:
-    """A server of its own, whose activity is printed."""
+def printing_server(printed: PrintedLines) -> Iterator[Server]:
+    """A server of its own that prints its activity."""
     activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     with make_server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
@@ -79,11 +79,11 @@ def told(printed: Printed) -> Iterator[Server]:
 
 
 @pytest.fixture
-def first(told: Server) -> Callable[..., Any]:
-    """Calls of the first project."""
+def call(printing_server: Server) -> Callable[..., Any]:
+    """Send calls with the key of the first project."""
 
-    def call(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
+    def send(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         options.setdefault("auth", KEY)
-        return requests.request(method, f"{told.url}{path}", json=body, timeout=10, **options)
+        return requests.request(method, f"{printing_server.url}{path}", json=body, timeout=10, **options)
 
-    return call
+    return send

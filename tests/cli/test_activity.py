@@ -1,4 +1,4 @@
-"""What ``serve`` prints while it runs."""
+"""The activity that ``serve`` prints."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.cli.activity import MANY_EVENTS, Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
-from tests.cli.conftest import Printed
+from tests.cli.conftest import PrintedLines
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
@@ -24,14 +24,14 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 
 
 def test_calls_statuses_and_webhooks_are_printed(
-    first: Callable[..., Any], printed: Printed, shop: Shop
+    call: Callable[..., Any], printed: PrintedLines, shop: Shop
 ) -> None:
-    """Each request comes before what it led to; a status says who caused it."""
-    order = first("POST", "/v1/orders/", {**ORDER, "webhook_url": shop.url}).json()["id"]
-    first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
-    first("GET", f"/v1/orders/{order}/")
-    printed.until(f"GET /v1/orders/{order}/")  # a webhook may be answered before it, or after
-    lines = printed.until("webhook completed")
+    """A request is printed before its effects; a status has its cause."""
+    order = call("POST", "/v1/orders/", {**ORDER, "webhook_url": shop.url}).json()["id"]
+    call("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
+    call("GET", f"/v1/orders/{order}/")
+    printed.wait_for(f"GET /v1/orders/{order}/")  # the order of this line and of the webhook's is not fixed
+    lines = printed.wait_for("webhook completed")
     assert lines[0] == f"POST /v1/orders/  201  order {order}"
     assert f"order {order}  processing -> completed  (customer: pay)" in lines
     (webhook,) = (line for line in lines if "webhook completed" in line)
@@ -40,43 +40,43 @@ def test_calls_statuses_and_webhooks_are_printed(
     assert f"GET /v1/orders/{order}/  200" in lines
 
 
-def test_a_refusal_says_why(first: Callable[..., Any], printed: Printed) -> None:
-    """With its type and its sentence, and the rule."""
-    order = first("POST", "/v1/orders/", ORDER).json()["id"]
-    first("POST", f"/v1/orders/{order}/refunds/", {"amount": 500})
-    (line,) = (line for line in printed.until("/refunds/") if "/refunds/" in line)
+def test_a_refusal_says_why(call: Callable[..., Any], printed: PrintedLines) -> None:
+    """The line contains the message of the refusal."""
+    order = call("POST", "/v1/orders/", ORDER).json()["id"]
+    call("POST", f"/v1/orders/{order}/refunds/", {"amount": 500})
+    (line,) = (line for line in printed.wait_for("/refunds/") if "/refunds/" in line)
     assert "/refunds/  409  " in line
     assert ": order" in line or "refund" in line.partition("409")[2]
 
 
-def test_unknown_fields_name_the_nearest_one(first: Callable[..., Any], printed: Printed) -> None:
-    """So does a query parameter that the call does not have."""
-    order = first("POST", "/v1/orders/", {**ORDER, "descripton": "Socks"}).json()["id"]
-    first("GET", f"/v1/orders/{order}/?field[]=amount_details")
-    lines = printed.until("fields[]")
+def test_unknown_fields_name_the_nearest_one(call: Callable[..., Any], printed: PrintedLines) -> None:
+    """Unknown fields and query parameters are printed with a suggestion."""
+    order = call("POST", "/v1/orders/", {**ORDER, "descripton": "Socks"}).json()["id"]
+    call("GET", f"/v1/orders/{order}/?field[]=amount_details")
+    lines = printed.wait_for("fields[]")
     assert lines[0].endswith("ignored: descripton (did you mean description?)")
     assert lines[-1].endswith("200  ignored: ?field[] (did you mean fields[]?)")
 
 
-def test_the_first_status_that_nobody_is_told_is_explained_once(
-    first: Callable[..., Any], printed: Printed
+def test_the_first_status_without_a_webhook_is_explained_once(
+    call: Callable[..., Any], printed: PrintedLines
 ) -> None:
-    """With the ways to set an address."""
+    """The explanation names the command that sets an address."""
     for _ in range(2):
-        order = first("POST", "/v1/orders/", ORDER).json()["id"]
-        first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
-    printed.until(f"{order}  processing -> completed")
+        order = call("POST", "/v1/orders/", ORDER).json()["id"]
+        call("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
+    printed.wait_for(f"{order}  processing -> completed")
     assert printed.text.count("no webhook was sent") == 1
     assert "payment-sandbox settings webhook_url=URL" in printed.text
 
 
 def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
-    first: Callable[..., Any], printed: Printed
+    call: Callable[..., Any], printed: PrintedLines
 ) -> None:
-    """The address, the trouble, and sandbox time."""
-    order = first("POST", "/v1/orders/", {**ORDER, "webhook_url": "http://127.0.0.1:9/hook"}).json()["id"]
-    first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "fail"})
-    lines = printed.until("webhook error")
+    """The line has the address, the error and the sandbox time of the retry."""
+    order = call("POST", "/v1/orders/", {**ORDER, "webhook_url": "http://127.0.0.1:9/hook"}).json()["id"]
+    call("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "fail"})
+    lines = printed.wait_for("webhook error")
     assert lines[-1] == (
         "webhook error to http://127.0.0.1:9/hook  connection refused: no server listens on 127.0.0.1:9  "
         f"order {order}  attempt 1, the next one at 2026-03-01 12:02:00"
@@ -101,40 +101,40 @@ def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
     ],
 )
 def test_requests_that_belong_to_no_project_are_printed(
-    first: Callable[..., Any], printed: Printed, path: str, options: Any, words: str
+    call: Callable[..., Any], printed: PrintedLines, path: str, options: Any, words: str
 ) -> None:
-    """A wrong key, host name or origin, of which no journal knows."""
-    first("GET", path, **options)
-    (line,) = printed.until(words)
+    """Requests with a wrong key, host or origin are printed, though no journal records them."""
+    call("GET", path, **options)
+    (line,) = printed.wait_for(words)
     assert line.startswith(f"GET {path}  {words}")
 
 
-def test_a_wrong_control_token_is_printed(printed: Printed) -> None:
-    """It is no project's, either."""
+def test_a_wrong_control_token_is_printed(printed: PrintedLines) -> None:
+    """A request with a wrong control token is printed."""
     activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     with make_server(observer=activity, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
         requests.get(f"{server.url}/control/projects/", headers=wrong, timeout=10)
-        printed.until("GET /control/projects/  401")
+        printed.wait_for("GET /control/projects/  401")
     activity.stop()
 
 
-def test_other_projects_are_named(told: Server, printed: Printed) -> None:
-    """By their name, or the beginning of their id."""
-    named = Sandbox(told, name="Sock shop")
+def test_other_projects_are_named(printing_server: Server, printed: PrintedLines) -> None:
+    """A line of another project starts with its name or the beginning of its id."""
+    named = Sandbox(printing_server, name="Sock shop")
     named.create(card())
-    (line,) = printed.until("[Sock shop]")
+    (line,) = printed.wait_for("[Sock shop]")
     assert line.startswith("[Sock shop] POST /v1/orders/  201")
 
 
-def test_lines_for_programs(printed: Printed) -> None:
-    """Each is an object with the facts and the sentence; secrets are masked."""
+def test_lines_for_programs(printed: PrintedLines) -> None:
+    """Each JSON line contains the fields and the message; secrets are masked."""
     activity = Activity(format_json, write=printed.write)
     activity.start()
     with make_server(observer=activity) as server:
         requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
-        printed.until("/v1/")
+        printed.wait_for("/v1/")
     activity.stop()
     (line,) = map(json.loads, printed.text.splitlines())
     assert (line["kind"], line["method"], line["status"], line["level"]) == ("request", "GET", 404, "info")
@@ -143,7 +143,7 @@ def test_lines_for_programs(printed: Printed) -> None:
 
 
 def test_colours_are_for_terminals() -> None:
-    """Failures are red; without a terminal there are no codes."""
+    """Failures are red in a terminal, and without escape codes elsewhere."""
     from payment_sandbox.cli.activity import RED, ActivityLine
 
     line = ActivityLine("request", "GET /v1/  404", {}, RED)
@@ -151,10 +151,10 @@ def test_colours_are_for_terminals() -> None:
     assert text_formatter(is_coloured=False)(line) == "GET /v1/  404"
 
 
-def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
-    """The pipe is full, and the server still answers and stops."""
-    process, first = serve()
-    url = url_in(first)
+def test_a_full_pipe_does_not_block_the_server(serve: Serve) -> None:
+    """With a full pipe, the server still answers and stops."""
+    process, first_line = serve()
+    url = url_in(first_line)
     with requests.Session() as session:
         session.auth = KEY
         for _ in range(500):
@@ -164,51 +164,51 @@ def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
     assert process.wait(3) == 0
 
 
-def test_a_reader_that_goes_away_stops_only_the_lines(serve: Serve) -> None:
-    """As when serve is piped into head."""
-    process, first = serve()
+def test_a_closed_pipe_stops_only_the_output(serve: Serve) -> None:
+    """With a closed pipe, as after ``head``, the server still answers and stops."""
+    process, first_line = serve()
     assert process.stdout is not None
     process.stdout.close()
     for _ in range(3):
-        requests.post(f"{url_in(first)}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
-    assert requests.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
+        requests.post(f"{url_in(first_line)}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
+    assert requests.get(f"{url_in(first_line)}/health/", timeout=5).status_code == 200
     process.terminate()
     assert process.wait(3) == 0
 
 
 def test_quiet_prints_no_lines(serve: Serve) -> None:
-    """Only what it says at its start."""
-    process, first = serve("--quiet", "--log-format", "json")
-    requests.post(f"{json.loads(first)['url']}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
+    """With ``--quiet``, only the start is printed."""
+    process, first_line = serve("--quiet", "--log-format", "json")
+    requests.post(f"{json.loads(first_line)['url']}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
     process.terminate()
     output, _ = process.communicate(timeout=5)
     assert output == ""
 
 
-def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) -> None:
-    """A line says how many, instead of silence."""
-    held, read = Event(), Event()
+def test_events_that_were_dropped_are_counted(printing_server: Server, printed: PrintedLines) -> None:
+    """A line has the number of skipped events."""
+    released, read = Event(), Event()
 
     def slow(data: bytes) -> int:
         read.set()
-        held.wait(10)
+        released.wait(10)
         return printed.write(data)
 
     activity = Activity(text_formatter(is_coloured=False), write=slow)
     activity.start()
-    project = told.registry.all()[0]
+    project = printing_server.registry.all()[0]
     activity.on_opened(project)
     project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="1", label="first")
     assert read.wait(10)
     for number in range(1500):
         project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="more")
-    held.set()
-    printed.until("500 events skipped: too many to print")
+    released.set()
+    printed.wait_for("500 events skipped: too many to print")
     activity.stop()
 
 
-def test_the_thread_ends_with_the_server(printed: Printed) -> None:
-    """And prints what came before."""
+def test_the_thread_ends_with_the_server(printed: PrintedLines) -> None:
+    """The thread prints the remaining lines before it ends."""
     activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     activity.on_refused("GET", "/v1/", 401, "why")
@@ -217,8 +217,8 @@ def test_the_thread_ends_with_the_server(printed: Printed) -> None:
     assert not activity._thread.is_alive()
 
 
-def patient(printed: Printed, calls: list[bytes]) -> Activity:
-    """An activity that collects lines until there are many of them, or it is stopped."""
+def batching_activity(printed: PrintedLines, calls: list[bytes]) -> Activity:
+    """Return an activity that writes its lines when there are many of them, or when it stops."""
 
     def write(data: bytes) -> int:
         calls.append(data)
@@ -227,10 +227,10 @@ def patient(printed: Printed, calls: list[bytes]) -> Activity:
     return Activity(text_formatter(is_coloured=False), write=write, batch_seconds=60)
 
 
-def test_all_that_has_come_is_written_with_one_call(printed: Printed) -> None:
-    """Lines of several projects, each project's in its order, also when the server stops at once."""
+def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> None:
+    """Lines of several projects are written together, also when the server stops at once."""
     calls: list[bytes] = []
-    with patient(printed, calls) as activity, make_server(observer=activity) as server:
+    with batching_activity(printed, calls) as activity, make_server(observer=activity) as server:
         for name in ("Socks", "Shirts", "Hats"):
             sandbox = Sandbox(server, name=name)
             for number in range(5):
@@ -245,35 +245,35 @@ def test_all_that_has_come_is_written_with_one_call(printed: Printed) -> None:
 
 
 def test_many_events_are_printed_before_any_is_dropped(server: Server) -> None:
-    """They do not wait for more to come."""
-    printed = Printed()
+    """A full batch is written immediately."""
+    printed = PrintedLines()
     calls: list[bytes] = []
     project = server.registry.all()[0]
-    with patient(printed, calls) as activity:
+    with batching_activity(printed, calls) as activity:
         activity.on_opened(project)
         for number in range(MANY_EVENTS):
             assert calls == []
             project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="patient")
-        printed.until(f"patient  order {MANY_EVENTS - 1}")
+        printed.wait_for(f"patient  order {MANY_EVENTS - 1}")
         assert len(calls[0].splitlines()) == MANY_EVENTS
 
 
-def test_a_line_that_fails_takes_no_other_with_it(
-    told: Server, printed: Printed, caplog: pytest.LogCaptureFixture
+def test_an_event_that_cannot_be_printed_affects_no_other(
+    printing_server: Server, printed: PrintedLines, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged, and the next ones are printed."""
-    project = told.registry.all()[0]
+    """An event that cannot be printed is logged, and later ones are printed."""
+    project = printing_server.registry.all()[0]
     project.events.publish("waiting", at="2026-03-01T12:00:00", label="without an order")
     project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="2", label="the next")
-    assert printed.until("the next") == ["the next  order 2"]
+    assert printed.wait_for("the next") == ["the next  order 2"]
     assert "KeyError: 'order_id'" in caplog.text
 
 
 def test_nothing_is_lost_at_the_end(serve: Serve) -> None:
-    """Ctrl-C right after an answer: its line is there."""
-    process, first = serve()
+    """The line of a call immediately before Ctrl-C is printed."""
+    process, first_line = serve()
     for number in range(20):
-        requests.get(f"{url_in(first)}/v1/orders/{number}/", auth=KEY, timeout=5)
+        requests.get(f"{url_in(first_line)}/v1/orders/{number}/", auth=KEY, timeout=5)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=5)
     assert [number for number in range(20) if f"/v1/orders/{number}/  404" not in output] == []

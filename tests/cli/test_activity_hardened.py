@@ -1,4 +1,4 @@
-"""The lines of ``serve`` under attack: injected text, secrets, and projects that come and go."""
+"""The activity of ``serve`` under attack: injected text, secrets, and many projects."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
-from tests.cli.conftest import Printed
+from tests.cli.conftest import PrintedLines
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 
@@ -19,48 +19,48 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 
 
 def test_nothing_in_a_line_breaks_it_or_controls_the_terminal(
-    told: Server, first: Callable[..., Any], printed: Printed
+    printing_server: Server, call: Callable[..., Any], printed: PrintedLines
 ) -> None:
-    """Line breaks and escape codes come out as text, with a key and without one."""
+    """Line breaks and escape codes are printed escaped, with and without a valid key."""
     evil = "/v1/%0aFAKE%1b%5b2J%c2%9b%e2%80%ae/"
-    first("GET", evil)
-    first("GET", evil, auth=("nobody", ""))
-    Sandbox(told, name="Shop\n\x1b[2Jowner").create(card())
-    printed.until("owner]")
+    call("GET", evil)
+    call("GET", evil, auth=("nobody", ""))
+    Sandbox(printing_server, name="Shop\n\x1b[2Jowner").create(card())
+    printed.wait_for("owner]")
     assert len(printed.text.splitlines()) == 3
     assert printed.text.replace("\n", "").isprintable()
     assert printed.text.count("\\nFAKE\\x1b[2J\\x9b\\u202e") == 2
 
 
-def test_no_key_is_printed(told: Server, first: Callable[..., Any], printed: Printed) -> None:
-    """Also where it is in a wrong place, and the project is not known."""
-    key = Sandbox(told).key
+def test_no_key_is_printed(printing_server: Server, call: Callable[..., Any], printed: PrintedLines) -> None:
+    """API keys are not printed, even in a path or a header."""
+    key = Sandbox(printing_server).key
     for auth in (("nobody", ""), (key, "")):
-        first("GET", f"/v1/orders/{key}/", auth=auth)
-    first("GET", "/v1/orders/x/", headers={"Host": key})
-    lines = printed.until("unknown host name")
+        call("GET", f"/v1/orders/{key}/", auth=auth)
+    call("GET", "/v1/orders/x/", headers={"Host": key})
+    lines = printed.wait_for("unknown host name")
     assert len(lines) == 3
     assert key not in printed.text
 
 
-def test_lines_for_programs_are_json_whatever_is_masked(printed: Printed) -> None:
-    """A masked value is still a value."""
+def test_lines_for_programs_are_json_whatever_is_masked(printed: PrintedLines) -> None:
+    """Lines with masked values are valid JSON."""
     activity = Activity(format_json, write=printed.write)
     activity.start()
     with make_server(observer=activity) as server:
         for path in ("/v1/cvc:123/", "/v1/cvc%22:%22123%22/"):
             requests.get(f"{server.url}{path}", timeout=10)
-        printed.until("refused")
+        printed.wait_for("refused")
     activity.stop()
     for line in printed.text.splitlines():
         assert json.loads(line)["status"] == 404
         assert "123" not in line
 
 
-def test_deleted_projects_are_forgotten(told: Server, printed: Printed) -> None:
-    """Also if nobody reads what is printed."""
-    held = Event()
-    activity = Activity(text_formatter(is_coloured=False), write=lambda data: held.wait(30) or len(data))
+def test_deleted_projects_are_forgotten(printing_server: Server, printed: PrintedLines) -> None:
+    """Deleted projects are released even if the output is blocked."""
+    released = Event()
+    activity = Activity(text_formatter(is_coloured=False), write=lambda data: released.wait(30) or len(data))
     activity.start()
     with make_server(observer=activity) as server:
         projects = []
@@ -73,12 +73,12 @@ def test_deleted_projects_are_forgotten(told: Server, printed: Printed) -> None:
         server.registry.find("nobody")
         gc.collect()
         assert sum(project() is not None for project in projects) <= 1
-    held.set()
+    released.set()
     activity.stop()
 
 
-def test_long_lists_are_cut_and_not_spelled_out(first: Callable[..., Any], printed: Printed) -> None:
-    """Ten fields, and how many more."""
-    first("POST", "/v1/orders/", {**ORDER, **{f"{'x' * 100}{number}": 1 for number in range(80)}})
-    (line,) = printed.until("ignored")
+def test_long_lists_are_cut_and_not_spelled_out(call: Callable[..., Any], printed: PrintedLines) -> None:
+    """Ten ignored fields are printed, and the number of further ones."""
+    call("POST", "/v1/orders/", {**ORDER, **{f"{'x' * 100}{number}": 1 for number in range(80)}})
+    (line,) = printed.wait_for("ignored")
     assert line.endswith(", and 70 more")

@@ -1,4 +1,4 @@
-"""Findings as annotations of GitHub, and as SARIF."""
+"""Findings as annotations for GitHub and as SARIF."""
 
 import json
 
@@ -11,18 +11,18 @@ from tests.support.driver import Sandbox, card
 
 
 @pytest.fixture
-def reviewed(sandbox: Sandbox) -> list[str]:
+def review_command(sandbox: Sandbox) -> list[str]:
     """The command that reviews a project with a mistake and a hint."""
     for _ in range(2):
         sandbox.create(card(), merchant_order_id="shop-1", custommer=1)
     return ["review", "--url", sandbox.url, "--key", sandbox.key]
 
 
-def test_annotations(reviewed: list[str]) -> None:
-    """One line a finding, with its rule as the title."""
-    ran = run(*reviewed, "--format", "github")
-    assert ran.returncode == 1
-    lines = ran.stdout.splitlines()
+def test_annotations(review_command: list[str]) -> None:
+    """Each finding is a line with its rule as the title."""
+    result = run(*review_command, "--format", "github")
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
     assert any(
         line.startswith(
             "::error title=ORD-07::Two orders have the number 'shop-1', and a customer could pay more than one%0A"
@@ -32,16 +32,16 @@ def test_annotations(reviewed: list[str]) -> None:
     assert all(line.startswith(("::error title=", "::notice title=")) for line in lines)
 
 
-def test_sarif(reviewed: list[str]) -> None:
-    """With the texts of the rules, and the same fingerprint each time."""
-    ran = run(*reviewed, "--format", "sarif")
-    document = json.loads(ran.stdout)
+def test_sarif(review_command: list[str]) -> None:
+    """The document contains the texts of the rules and is reproducible."""
+    result = run(*review_command, "--format", "sarif")
+    document = json.loads(result.stdout)
     Draft7Validator(SHAPE).validate(document)
-    (found,) = document["runs"]
-    ids = [rule["id"] for rule in found["tool"]["driver"]["rules"]]
-    assert {result["ruleId"] for result in found["results"]} == set(ids)
+    (review_run,) = document["runs"]
+    ids = [rule["id"] for rule in review_run["tool"]["driver"]["rules"]]
+    assert {each["ruleId"] for each in review_run["results"]} == set(ids)
     assert "ORD-07" in ids
-    assert run(*reviewed, "--format", "sarif").stdout == ran.stdout
+    assert run(*review_command, "--format", "sarif").stdout == result.stdout
 
 
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
@@ -75,15 +75,17 @@ SHAPE = {
 }
 
 
-def test_json_and_text(reviewed: list[str]) -> None:
-    """As ever."""
-    assert json.loads(run(*reviewed, "--format", "json").stdout) == json.loads(
-        run(*reviewed, "--json").stdout
+def test_json_and_text(review_command: list[str]) -> None:
+    """``--format json`` equals ``--json``, and text is the default."""
+    assert json.loads(run(*review_command, "--format", "json").stdout) == json.loads(
+        run(*review_command, "--json").stdout
     )
-    assert run(*reviewed, "--format", "text").stdout == run(*reviewed).stdout
+    assert run(*review_command, "--format", "text").stdout == run(*review_command).stdout
 
 
 def test_no_line_can_be_forged() -> None:
-    """By a text with a line feed, or a title with a colon."""
-    noted = [Annotation("a:b,c", "100 %\n::error::forged\r")]
-    assert format_findings(noted, "github", "x") == ["::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"]
+    """Line feeds in texts and colons in titles are escaped."""
+    annotations = [Annotation("a:b,c", "100 %\n::error::forged\r")]
+    assert format_findings(annotations, "github", "x") == [
+        "::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"
+    ]

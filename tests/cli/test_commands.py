@@ -1,4 +1,4 @@
-"""Help, checks and completions, and one clear line for each mistake."""
+"""Help, checks and completion, and one-line messages for mistakes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.support.commands import command, run
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         (["serve", "--clock", "stopped"], "frozen@"),
         (["serve", "--clock", "frozen@soon"], "frozen@"),
@@ -33,54 +33,54 @@ from tests.support.commands import command, run
         (["serv"], "serv"),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(arguments: list[str], says: str) -> None:
-    """And exit code 2, without a traceback."""
-    ran = run(*arguments)
-    assert ran.returncode == 2
-    assert says in ran.stderr
-    assert "Traceback" not in ran.stderr
+def test_a_wrong_option_is_one_clear_line(arguments: list[str], expected: str) -> None:
+    """A wrong option exits with code 2 and prints no traceback."""
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_help_and_version() -> None:
-    """Both answer without starting anything."""
+    """Help and version are printed without starting a server."""
     assert "serve" in run("--help").stdout
     assert __version__ in run("--version").stdout
 
 
-def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:
-    """With line and column; the file is fine all the same."""
+def test_check_warns_about_rules_without_effect(tmp_path: Path) -> None:
+    """A warning has line and column; the file is still valid."""
     file = tmp_path / "x.yaml"
     rule = "  - when: {payment_method: wallet-apple}\n    then: {customer: pays}\n"
     file.write_text(f"name: x\nrules:\n{rule}")
-    ran = run("check", str(file))
-    assert ran.returncode == 0
-    warning, fine = ran.stdout.splitlines()
+    result = run("check", str(file))
+    assert result.returncode == 0
+    warning, fine = result.stdout.splitlines()
     assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: is not possible in test")
     assert fine == f"{file}: x is fine, rules: 1"
 
 
 def test_schema_prints_what_editors_need() -> None:
-    """The JSON Schema of scenario files."""
+    """The command prints the JSON Schema of scenario files."""
     assert json.loads(run("schema").stdout)["title"] == "Scenario"
 
 
 def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
-    """And says which files are fine."""
+    """Every mistake and every valid file is printed."""
     ready = Path(__file__).parents[2] / "scenarios" / "transfer-late.yaml"
     bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.json"
     bad.write_text("name: bad\nrulez: []\n")
     worse.write_text('{"name": "worse",\n "rules": [{}]}')
     assert run("check", str(ready)).returncode == 0
-    ran = run("check", str(ready), str(bad), str(worse))
-    assert ran.returncode == 1
-    lines = ran.stdout.splitlines()
+    result = run("check", str(ready), str(bad), str(worse))
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
     assert "transfer-late is fine" in lines[0]
     assert lines[1].startswith(f"{bad}:2:1: rulez")
     assert lines[2].startswith(f"{worse}:2:12: rules[0].then is required")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         (["serve", "--port", "many"], "'--port'"),
         (["serve", "--prot", "1"], "No such option"),
@@ -95,53 +95,58 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
         (["completion"], "bash, zsh, fish"),
     ],
 )
-def test_a_bad_option_is_one_clear_line(arguments: list[str], says: str) -> None:
-    """And exit code 2."""
-    ran = run(*arguments)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    (line,) = ran.stderr.splitlines()
+def test_a_bad_option_is_one_clear_line(arguments: list[str], expected: str) -> None:
+    """A wrong option prints one line and exits with code 2."""
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
     assert line.startswith("payment-sandbox: ")
-    assert says in line
+    assert expected in line
 
 
 def test_without_a_command_there_is_help() -> None:
-    """Whole, as it is printed when asked for."""
-    ran = run()
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == run("--help").stdout
+    """Without a command, the whole help is printed, and the exit code is 2."""
+    result = run()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == run("--help").stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_what_cannot_be_written_is_one_clear_line() -> None:
-    """When it is a disk that is full, too."""
+def test_a_full_disk_is_one_clear_line() -> None:
+    """A full disk prints one line and exits with code 2."""
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "payment_sandbox", "schema"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
         )
-    assert (ran.returncode, ran.stderr) == (2, "payment-sandbox: cannot write: No space left on device\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "payment-sandbox: cannot write: No space left on device\n",
+    )
 
 
-def completed(*words: str) -> list[str]:
-    """What a shell is offered for the last of some words."""
+def completions(*words: str) -> list[str]:
+    """Return the shell's completions of the last word."""
     environment = {
         **os.environ,
         "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(["payment-sandbox", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=20, check=False)
-    return [line.partition(",")[2] for line in ran.stdout.splitlines()]
+    result = subprocess.run(
+        command(), env=environment, capture_output=True, text=True, timeout=20, check=False
+    )
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
 
 
 def test_a_shell_completes_commands_options_and_scenarios() -> None:
-    """With one line in its start-up file."""
-    assert completed("sc") == ["scenario", "schema"]
-    assert "--ready-file" in completed("serve", "--re")
-    assert completed("scenario", "webhook-l") == ["webhook-late", "webhook-lost"]
-    assert completed("serve", "--scenario", "lost") == ["lost-create-response"]
+    """The completion script is one line in the shell's start-up file."""
+    assert completions("sc") == ["scenario", "schema"]
+    assert "--ready-file" in completions("serve", "--re")
+    assert completions("scenario", "webhook-l") == ["webhook-late", "webhook-lost"]
+    assert completions("serve", "--scenario", "lost") == ["lost-create-response"]
     for shell in ("bash", "zsh", "fish"):
         assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout

@@ -1,4 +1,4 @@
-"""Every command has help with an example, and the example works as it stands."""
+"""Every command has help with an example, and the example works."""
 
 import json
 import re
@@ -25,11 +25,11 @@ NOT_RUN = (
     "mcp",
     "verify",
     "import-journal",
-)  # until Ctrl-C, or a suite: they have tests of their own
+)  # they run until Ctrl-C or run a suite, and have tests of their own
 
 
 def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """Every command with its full name."""
+    """Yield every command with its full name."""
     for name, command in group.commands.items():
         yield " ".join((*path, name)), command
         if isinstance(command, click.Group):
@@ -41,14 +41,14 @@ COMMANDS = dict(all_commands(commands))
 
 @pytest.fixture
 def client(client: SandboxClient) -> SandboxClient:
-    """A project with orders, of which some commands tell."""
+    """A project with orders for the commands that need some."""
     client.change_settings(webhook_url="http://127.0.0.1:9/webhook")
     trigger(client, "paid")
     trigger(client, "new")
     return client
 
 
-def ran(client: SandboxClient, *arguments: str, **more: str) -> Result:
+def invoke(client: SandboxClient, *arguments: str, **more: str) -> Result:
     """Run a command against the project."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key, **more}
     return CliRunner().invoke(commands, arguments, env=environment, catch_exceptions=False)
@@ -56,7 +56,7 @@ def ran(client: SandboxClient, *arguments: str, **more: str) -> Result:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_an_example_of_the_command(name: str) -> None:
-    """And says what it does."""
+    """The help describes the command and ends with an example."""
     command = COMMANDS[name]
     assert command.help, name
     assert (command.epilog or "").startswith(f"{START}{name}"), name
@@ -69,7 +69,7 @@ def test_help_has_an_example_of_the_command(name: str) -> None:
 def test_the_example_works(
     name: str, client: SandboxClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 0, and something is printed; review finds something, so its code is 1."""
+    """The example prints something and exits with code 0; review has findings and exits with code 1."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "second-try.yaml").write_text("name: second-try\nrules: []\n")
     if name == "replay":
@@ -80,7 +80,7 @@ def test_the_example_works(
         client.act(client.orders(limit=1)[0]["id"], "customer", "pay")
     example = (COMMANDS[name].epilog or "").removeprefix(START).replace("KEY", client.api_key)
     arguments = shlex.split(example.partition(" > ")[0])
-    result = ran(client, *arguments)
+    result = invoke(client, *arguments)
     assert result.exit_code == (1 if name == "review" else 0), result.output
     assert result.output.strip()
 
@@ -94,21 +94,21 @@ def test_the_example_works(
     ],
 )  # fmt: skip
 def test_programs_get_json(name: str, client: SandboxClient) -> None:
-    """From every command that prints an answer."""
-    result = ran(client, *name.split(), "--json")
+    """Every command that prints a response supports ``--json``."""
+    result = invoke(client, *name.split(), "--json")
     assert json.loads(result.stdout) is not None
 
 
 def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> None:
-    """Address and key may come before the command."""
-    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    result = run("clock", "--key", "no-such-key", "freeze", **here)
+    """Address and key are accepted before the subcommand."""
+    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    result = run("clock", "--key", "no-such-key", "freeze", **environment)
     assert result.returncode == 2
     assert "no project has this API key" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ("ordrs", "did you mean 'orders'?"),
         ("clock frezze", "did you mean 'freeze'?"),
@@ -146,91 +146,91 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
         ("projects --key wrong delete --yes", "no project has this API key"),
     ],
 )
-def test_wrong_words_get_one_line_that_helps(words: str, told: str, client: SandboxClient) -> None:
-    """With exit code 2; no text of a library is the first thing that people read."""
+def test_wrong_words_get_one_line_that_helps(words: str, expected: str, client: SandboxClient) -> None:
+    """A wrong command prints one helpful line and exits with code 2; no library's text is printed."""
     result = run(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
     assert (result.returncode, result.stdout) == (2, ""), result.stdout + result.stderr
-    assert told in result.stderr, result.stderr
+    assert expected in result.stderr, result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert "Traceback" not in result.stderr
 
 
-def test_orders_are_found_by_the_beginning_of_their_id(client: SandboxClient) -> None:
-    """As long as it is that of one order."""
+def test_an_order_is_identified_by_a_prefix_of_its_id(client: SandboxClient) -> None:
+    """A unique prefix of an order id is accepted."""
     order_id = client.orders()[0]["id"]
-    assert f"order {order_id} is new" in ran(client, "order", order_id[:8]).output
-    result = ran(client, "pay", order_id[:8])
+    assert f"order {order_id} is new" in invoke(client, "order", order_id[:8]).output
+    result = invoke(client, "pay", order_id[:8])
     assert result.output == f"order {order_id} is completed\n"
 
 
 def test_pay_chooses_a_method_where_the_customer_would(client: SandboxClient) -> None:
-    """By default a card."""
+    """A hosted order is paid by card unless a method is given."""
     trigger(client, "hosted")
-    assert ran(client, "pay", "--card", "challenge").output.endswith("is completed\n")
+    assert invoke(client, "pay", "--card", "challenge").output.endswith("is completed\n")
     order = trigger(client, "hosted")["order"]
-    ran(client, "pay", "--payment-method", "bank-redirect-nl")
+    invoke(client, "pay", "--payment-method", "bank-redirect-nl")
     assert client.overview(order["id"])["order"]["transactions"][-1]["payment_method"] == "bank-redirect-nl"
 
 
 def test_a_page_is_opened_in_a_browser(client: SandboxClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its address is printed, with a scheme."""
+    """The address with its scheme is printed and opened."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    result = ran(client, "pay", "--open")
+    result = invoke(client, "pay", "--open")
     assert result.output.strip() == opened[0]
     assert opened[0].startswith(f"{client.base_url}/pay/")
 
 
 def test_settings_keep_their_kind(client: SandboxClient) -> None:
-    """A list is written with commas; a name may look like a number; null empties."""
-    ran(client, "settings", "payment_methods=credit-card,wallet-web", "name=12", "webhook_url=null")
-    found = client.project()["settings"]
-    assert found["payment_methods"] == ["credit-card", "wallet-web"]
-    assert (found["name"], found["webhook_url"]) == ("12", None)
-    assert "wallet-web" in ran(client, "settings").output
+    """Lists are separated by commas, a name may consist of digits, and null clears a setting."""
+    invoke(client, "settings", "payment_methods=credit-card,wallet-web", "name=12", "webhook_url=null")
+    settings = client.project()["settings"]
+    assert settings["payment_methods"] == ["credit-card", "wallet-web"]
+    assert (settings["name"], settings["webhook_url"]) == ("12", None)
+    assert "wallet-web" in invoke(client, "settings").output
 
 
 def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
-    """Of requests and of webhooks."""
-    ran(client, "faults", "method=POST", "path=/v1/orders/", "nth=2", "status=503")
-    ran(client, "faults", "--webhook", "status=completed", "answer=500")
-    found = client.call("GET", "/control/faults/")
-    assert found["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
-    assert found["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
-    assert ran(client, "faults", "--clear").output == "no faults\n"
+    """Faults of requests and of webhooks are added until they are cleared."""
+    invoke(client, "faults", "method=POST", "path=/v1/orders/", "nth=2", "status=503")
+    invoke(client, "faults", "--webhook", "status=completed", "answer=500")
+    active = client.call("GET", "/control/faults/")
+    assert active["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
+    assert active["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
+    assert invoke(client, "faults", "--clear").output == "no faults\n"
 
 
 def test_the_help_of_faults_names_every_effect(client: SandboxClient) -> None:
-    """Of requests and of webhooks."""
-    words = re.findall(r"\w+", ran(client, "faults", "--help").output)
+    """The help lists the effects on requests and on webhooks."""
+    words = re.findall(r"\w+", invoke(client, "faults", "--help").output)
     assert [effect.key for effect in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS) if effect.key not in words] == []
 
 
-def test_a_deletion_asks_first(client: SandboxClient) -> None:
-    """Whoever says no keeps the project."""
+def test_a_deletion_needs_confirmation(client: SandboxClient) -> None:
+    """A refused confirmation does not delete the project."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     result = CliRunner().invoke(commands, ["projects", "delete"], input="n\n", env=environment)
     assert result.exit_code == 2
     assert client.project()["project_id"]
 
 
-def test_wait_says_what_is_true_instead(client: SandboxClient) -> None:
-    """With exit code 1."""
-    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **here)
+def test_wait_prints_the_actual_status(client: SandboxClient) -> None:
+    """A timeout exits with code 1 and prints the actual status."""
+    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **environment)
     assert (result.returncode, result.stdout) == (1, "")
     assert "status is new" in result.stderr
 
 
 def test_orders_complete_in_the_shell(client: SandboxClient) -> None:
-    """From the running server; without one, nothing is completed and nothing fails."""
+    """Orders are completed from the running server; without one, there are no completions."""
     environment = {
         "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
         "COMP_WORDS": "payment-sandbox order ",
         "COMP_CWORD": "2",
     }
-    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    assert client.orders()[0]["id"] in run(**environment, **here).stdout
+    server = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    assert client.orders()[0]["id"] in run(**environment, **server).stdout
     assert run(**environment, SANDBOX_URL="http://127.0.0.1:9").stdout.strip() == ""
     environment |= {"COMP_WORDS": "payment-sandbox trigger ref", "COMP_CWORD": "2"}
     assert "refund-part" in run(**environment).stdout

@@ -1,4 +1,4 @@
-"""What a command says if its distribution is missing."""
+"""The error of a command whose distribution is missing."""
 
 import sys
 
@@ -17,9 +17,10 @@ from payment_sandbox.extensions import NotInstalled
 def test_a_missing_distribution_is_installed_where_the_sandbox_is(
     prefix: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pip alone would put it beside an environment of pipx."""
+    """In an environment of pipx, plain pip would install the distribution elsewhere."""
     monkeypatch.setattr(sys, "prefix", prefix)
-    said = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
+    message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
     assert (
-        said == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} 'pytest-payment-sandbox'"
+        message
+        == f"payment-sandbox rehearse needs pytest-payment-sandbox: {install} 'pytest-payment-sandbox'"
     )

@@ -1,4 +1,4 @@
-"""What a merchant has sent controls no terminal, and forges no row."""
+"""Texts from merchants cannot control a terminal or forge lines."""
 
 import ast
 import json
@@ -48,9 +48,9 @@ def client(client: SandboxClient) -> SandboxClient:
     return client
 
 
-QUIET: Final = {
-    "listen": "it goes on until it is ended; what it prints of a webhook is made printable like an event",
-    "watch": "it goes on until it is ended",
+NOT_RUN: Final = {
+    "listen": "it runs until it is stopped; it escapes webhooks like events",
+    "watch": "it runs until it is stopped",
     "replay": "it has a test below",
 }
 ARGUMENTS: Final[dict[str, list[str]]] = {
@@ -61,7 +61,7 @@ ARGUMENTS: Final[dict[str, list[str]]] = {
 
 
 def run(client: SandboxClient, *arguments: str) -> str:
-    """What a command prints, on both streams."""
+    """Run a command; return its output on both streams."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     result = CliRunner().invoke(commands, arguments, env=environment)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -70,22 +70,22 @@ def run(client: SandboxClient, *arguments: str) -> str:
 
 
 def expect_harmless(output: str) -> None:
-    """It controls no terminal, and no line is forged."""
+    """Assert that the output contains no control characters and no forged line."""
     assert [letter for letter in output if not letter.isprintable() and letter != "\n"] == []
     assert not any(line.lstrip().startswith(("ORDER 7", "forged")) for line in output.splitlines())
 
 
 def scenario(description: str = HOSTILE) -> dict[str, Any]:
-    """A scenario whose texts are hostile."""
+    """Return a scenario with hostile texts."""
     rule = {"when": {"merchant_order_id": HOSTILE}, "then": {"customer": "fails", "reason": HOSTILE}}
     return {"name": "mine", "description": description, "rules": [rule]}
 
 
 @pytest.mark.parametrize(
-    "command", [made for made in COMMANDS if made.name not in QUIET], ids=lambda made: made.name
+    "command", [each for each in COMMANDS if each.name not in NOT_RUN], ids=lambda each: each.name
 )
 def test_texts_are_escaped(client: SandboxClient, command: Command) -> None:
-    """Line feeds, too; of every command for a running server."""
+    """Every command for a running server escapes texts, including line feeds."""
     client.call("PUT", "/control/scenario/", scenario())
     output = run(client, str(command.name), *ARGUMENTS.get(str(command.name), []))
     expect_harmless(output)
@@ -94,13 +94,13 @@ def test_texts_are_escaped(client: SandboxClient, command: Command) -> None:
 
 
 def test_texts_of_findings_are_escaped(client: SandboxClient) -> None:
-    """As annotations and as SARIF, too."""
+    """Findings are escaped in every format."""
     for form in ("text", "json", "github", "sarif"):
         expect_harmless(run(client, "review", "--format", form))
 
 
 def test_texts_of_files_are_escaped(client: SandboxClient, tmp_path: Path) -> None:
-    """Of scenario files, evidence and recordings: whoever wrote them."""
+    """Texts of scenario files, evidence and recordings are escaped."""
     files = {
         "fine.json": json.dumps(scenario()),
         "wrong.json": json.dumps({**scenario(), HOSTILE: HOSTILE, "name": HOSTILE}),
@@ -119,7 +119,7 @@ def test_texts_of_files_are_escaped(client: SandboxClient, tmp_path: Path) -> No
 
 
 def test_refusals_of_a_server_are_escaped(shop: Shop) -> None:
-    """Also of one that is no sandbox."""
+    """Refusals are escaped, also those of a server that is no sandbox."""
     refusal = {"status": 409, "type": HOSTILE, "value": HOSTILE, "violations": [], "allowed": [HOSTILE]}
     shop.says = json.dumps({"error": refusal}).encode()
     shop.answer = lambda received: (409, {"Content-Type": "application/json"})
@@ -131,7 +131,7 @@ def test_refusals_of_a_server_are_escaped(shop: Shop) -> None:
 
 
 def test_logs_are_escaped() -> None:
-    """A message forges no second line; a traceback has its lines."""
+    """Messages are escaped; a traceback keeps its lines."""
     try:
         raise ValueError(HOSTILE)
     except ValueError:
@@ -142,7 +142,7 @@ def test_logs_are_escaped() -> None:
 
 
 def test_everything_is_printed_by_one_function() -> None:
-    """It makes each line printable; the progress of verify has its own, and prints numbers."""
+    """Only the common print function and the progress of verify write to standard output."""
     commands = [*Path(options.__file__).parent.rglob("*.py"), *SOURCE.glob("*/command.py")]
     printing = [
         path.name

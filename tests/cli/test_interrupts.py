@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command at any moment, also while it loads, without a traceback."""
+"""Ctrl-C ends a command at any moment without a traceback, even while it is loading."""
 
 import os
 import signal
@@ -29,13 +29,13 @@ sys.addaudithook(on_event)
 run_module("payment_sandbox", run_name="__main__", alter_sys=True)
 """
 MOMENTS = (1, 2, 5, 20, 60, 150, 250, 350, 500, 700, 900)
-DURING_ITS_START = -signal.SIGINT
+KILLED_BY_SIGINT = -signal.SIGINT
 INTERRUPTED = 130
 
 
 @contextmanager
 def interrupted(moment: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that gets SIGINT when it begins the so-manieth import."""
+    """A command that receives SIGINT when it begins the import with this number."""
     program = [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, str(moment), *arguments]
     process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -47,24 +47,24 @@ def interrupted(moment: int, *arguments: str) -> Iterator[subprocess.Popen[str]]
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_serve_can_be_interrupted_while_it_loads(moment: int) -> None:
-    """It ends at once; or cleanly, when it is about to serve."""
+    """It ends immediately, or shuts down cleanly if it is about to serve."""
     with interrupted(moment, "serve", "--port", "0") as process:
         assert process.stdout is not None
         if process.stdout.readline():
             process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
         assert errors == ""
-        assert process.returncode in (0, DURING_ITS_START)
-        assert moment > 100 or process.returncode == DURING_ITS_START
+        assert process.returncode in (0, KILLED_BY_SIGINT)
+        assert moment > 100 or process.returncode == KILLED_BY_SIGINT
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_other_commands_can_be_interrupted_while_they_load(moment: int) -> None:
-    """With the code that shells know, if they could clean up."""
+    """They exit with the code of an interrupt."""
     with interrupted(moment, "schema") as process:
         _, errors = process.communicate(timeout=20)
-        assert errors.strip() == "", "click ends the line that shows ^C"
-        assert process.returncode in (0, DURING_ITS_START, INTERRUPTED)
+        assert errors.strip() == "", "click adds a line break after ^C"
+        assert process.returncode in (0, KILLED_BY_SIGINT, INTERRUPTED)
         assert moment > 100 or process.returncode != 0
 
 
@@ -90,9 +90,9 @@ sys.addaudithook(on_event)
     [(sys.executable, "-m", "payment_sandbox"), (str(Path(sys.executable).parent / "payment-sandbox"),)],
 )
 def test_the_package_itself_can_be_interrupted(program: tuple[str, ...], tmp_path: Path) -> None:
-    """From the first module that takes time on; what Python does before is not the program's."""
+    """The first slow import of the package can be interrupted."""
     (tmp_path / "sitecustomize.py").write_text(AS_SOON_AS_IT_CAN)
-    ran = subprocess.run(
+    result = subprocess.run(
         [*program, "serve", "--port", "0"],
         capture_output=True,
         text=True,
@@ -100,4 +100,4 @@ def test_the_package_itself_can_be_interrupted(program: tuple[str, ...], tmp_pat
         check=False,
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
     )
-    assert (ran.returncode, ran.stderr) == (DURING_ITS_START, "")
+    assert (result.returncode, result.stderr) == (KILLED_BY_SIGINT, "")

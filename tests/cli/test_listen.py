@@ -1,4 +1,4 @@
-"""The command ``listen``, as people run it."""
+"""The command ``listen`` in a separate process."""
 
 import json
 import signal
@@ -18,13 +18,13 @@ Listen = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def listen(sandbox: Sandbox) -> Iterator[Listen]:
-    """Starts the command, and waits until it says where webhooks go."""
+    """Start the command, and wait until it forwards webhooks."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*options: str) -> subprocess.Popen[str]:
-        where = ["--url", sandbox.url, "--key", sandbox.key]
+        connection = ["--url", sandbox.url, "--key", sandbox.key]
         process = subprocess.Popen(
-            hearing(command("listen", *where, *options)),
+            hearing(command("listen", *connection, *options)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -41,10 +41,10 @@ def listen(sandbox: Sandbox) -> Iterator[Listen]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_each_webhook_and_gives_them_back_at_its_end(
+def test_webhooks_are_printed_and_returned_to_the_server_at_the_end(
     listen: Listen, client: SandboxClient, shop: Shop, number: int
 ) -> None:
-    """With the shop's answer; after that, the server sends webhooks by itself again."""
+    """Each webhook is printed with the shop's answer; after the end, the server sends webhooks itself."""
     process = listen("--forward-to", shop.url.removeprefix("http://"))
     shop.answer = lambda received: 503
     order = trigger(client, "expired")["order"]
@@ -57,17 +57,24 @@ def test_it_prints_each_webhook_and_gives_them_back_at_its_end(
 
 
 def test_programs_get_json(listen: Listen, client: SandboxClient, shop: Shop) -> None:
-    """One object per webhook."""
+    """Each webhook is printed as one object."""
     process = listen("--forward-to", shop.url, "--json")
     order = trigger(client, "expired")["order"]
     assert process.stdout is not None
-    told = json.loads(process.stdout.readline())
-    assert (told["order_id"], told["status"], told["number"], told["error"]) == (order["id"], 200, 1, None)
+    webhook = json.loads(process.stdout.readline())
+    assert (webhook["order_id"], webhook["status"], webhook["number"], webhook["error"]) == (
+        order["id"],
+        200,
+        1,
+        None,
+    )
 
 
 def test_a_wrong_key_is_one_clear_line(sandbox: Sandbox) -> None:
-    """It does not try for ever."""
+    """A wrong key is not retried."""
     options = ["--url", sandbox.url, "--key", "wrong", "--forward-to", "http://127.0.0.1:9/"]
-    ran = subprocess.run(command("listen", *options), capture_output=True, text=True, timeout=20, check=False)
-    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
-    assert "401: no project has this API key" in ran.stderr
+    result = subprocess.run(
+        command("listen", *options), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "401: no project has this API key" in result.stderr

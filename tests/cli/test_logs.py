@@ -1,4 +1,4 @@
-"""What a served sandbox logs when something goes wrong in it."""
+"""The log of a served sandbox after an error."""
 
 import json
 import subprocess
@@ -22,19 +22,19 @@ except ValueError:
 """
 
 
-def logged(log_format: str, code: str) -> str:
-    """What a process writes to standard error."""
+def run_and_log(log_format: str, code: str) -> str:
+    """Run code in a process; return its standard error."""
     setting = f"from payment_sandbox.cli.serve import set_up_logs; set_up_logs({log_format!r})\n"
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", setting + code], capture_output=True, text=True, timeout=20, check=False
     )
-    return ran.stderr
+    return result.stderr
 
 
 @pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])
 def test_a_traceback_is_json_where_the_log_is(code: str) -> None:
-    """In one line, wherever the error came from, and without secrets."""
-    text = logged("json", code)
+    """A traceback is one JSON line without secrets, in any thread."""
+    text = run_and_log("json", code)
     (line,) = text.splitlines()
     entry = json.loads(line)
     assert entry["traceback"].startswith("Traceback")
@@ -46,8 +46,8 @@ def test_a_traceback_is_json_where_the_log_is(code: str) -> None:
 
 @pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])
 def test_a_traceback_is_text_where_people_read(code: str) -> None:
-    """Without secrets, too."""
-    text = logged("text", code)
+    """A traceback is text without secrets."""
+    text = run_and_log("text", code)
     assert "Traceback" in text
     assert "ValueError: no, 0" in text
     assert "4111 1111" not in text

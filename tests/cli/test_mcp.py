@@ -1,4 +1,4 @@
-"""The tools for coding agents: over the protocol, as their SDK calls them, and one by one."""
+"""The tools for coding agents, called through the protocol's SDK and directly."""
 
 import json
 import sys
@@ -18,27 +18,27 @@ from tests.support.commands import run
 from tests.support.documentation import environment
 from tests.support.servers import make_server
 
-TOO_LONG = 1500  # of the description of a tool
+TOO_LONG = 1500  # characters in the description of a tool
 
 
 @pytest.fixture
 def tools() -> Iterator[SandboxTools]:
-    """The tools of a process that knows no running server."""
-    made = SandboxTools({})
-    yield made
-    made.close()
+    """Tools without a running server."""
+    created = SandboxTools({})
+    yield created
+    created.close()
 
 
 @pytest.fixture
-def begun(tools: SandboxTools) -> SandboxTools:
-    """Tools with a project, whose webhooks nobody takes."""
+def started_tools(tools: SandboxTools) -> SandboxTools:
+    """Tools with a project whose webhooks fail."""
     tools.start(webhook_url="http://127.0.0.1:9/hook")
     return tools
 
 
 @pytest.mark.asyncio
 async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> None:
-    """Through the SDK, over standard input and output; a refusal is an error that names the next step."""
+    """Through the SDK, tools have flat parameters, and a refusal is an error with the next step."""
     served = StdioServerParameters(
         command=sys.executable, args=["-m", "payment_sandbox", "mcp"], env=environment()
     )
@@ -50,42 +50,47 @@ async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> No
             assert len(str(tool.description)) < TOO_LONG
             kinds = {each["type"] for each in tool.input_schema["properties"].values()}
             assert kinds <= {"string", "integer"}, tool.name
-        early = await session.call_tool("review", {})
-        assert early.is_error
-        assert "Next: start()" in early.content[0].text  # type: ignore[union-attr]
+        too_early = await session.call_tool("review", {})
+        assert too_early.is_error
+        assert "Next: start()" in too_early.content[0].text  # type: ignore[union-attr]
         started = await session.call_tool("start", {"mode": "live"})
         assert "API key" in started.content[0].text  # type: ignore[union-attr]
-        made = await session.call_tool("make_order", {"what": "transfer", "amount": 700})
-        assert "is completed: 700 cents" in made.content[0].text  # type: ignore[union-attr]
+        order = await session.call_tool("make_order", {"what": "transfer", "amount": 700})
+        assert "is completed: 700 cents" in order.content[0].text  # type: ignore[union-attr]
 
 
-def test_every_answer_is_short_and_says_how_to_get_the_rest(begun: SandboxTools) -> None:
-    """Also with many webhooks, long pages and multi-byte characters; the parts together are the whole."""
+def test_every_answer_is_short_and_says_how_to_get_the_rest(started_tools: SandboxTools) -> None:
+    """Long answers are split; the joined parts are the whole, with multi-byte characters, too."""
     for _ in range(3):
-        begun.make_order(what="paid")
-    begun.advance(by="PT1H")
-    tellers = (begun.explain_order, begun.advance, begun.review, partial(begun.search, page="pytest"))
-    for tell in tellers:
-        told = [tell(part=1)]
-        while f"part={len(told) + 1}" in told[-1].splitlines()[-1]:
-            told.append(tell(part=len(told) + 1))
-        assert len(told) > 1
-        assert max(len(each.encode()) for each in told) < ANSWER_BYTES_MAX
-    page = "\n".join(each.rpartition("\n[part ")[0] for each in told)
+        started_tools.make_order(what="paid")
+    started_tools.advance(by="PT1H")
+    answers = (
+        started_tools.explain_order,
+        started_tools.advance,
+        started_tools.review,
+        partial(started_tools.search, page="pytest"),
+    )
+    for answer in answers:
+        parts = [answer(part=1)]
+        while f"part={len(parts) + 1}" in parts[-1].splitlines()[-1]:
+            parts.append(answer(part=len(parts) + 1))
+        assert len(parts) > 1
+        assert max(len(each.encode()) for each in parts) < ANSWER_BYTES_MAX
+    page = "\n".join(each.rpartition("\n[part ")[0] for each in parts)
     assert page == contents_of("pytest", openapi_description).text
 
 
-def test_an_order_that_is_paid_already_takes_the_remaining_steps(begun: SandboxTools) -> None:
-    """An authorized order is captured; a payment that is all of a state is refused for a paid one."""
-    order_id = begun.make_order(what="authorized").partition("order_id='")[2].partition("'")[0]
-    begun.make_order(what="captured", order_id=order_id)
-    assert "/captures/" in begun.explain_order(order_id=order_id)
+def test_an_order_that_is_paid_already_takes_the_remaining_steps(started_tools: SandboxTools) -> None:
+    """An authorized order can be captured; a paid one cannot be paid again."""
+    order_id = started_tools.make_order(what="authorized").partition("order_id='")[2].partition("'")[0]
+    started_tools.make_order(what="captured", order_id=order_id)
+    assert "/captures/" in started_tools.explain_order(order_id=order_id)
     with pytest.raises(ToolProblem, match="ossible"):
-        begun.make_order(what="paid", order_id=order_id)
+        started_tools.make_order(what="paid", order_id=order_id)
 
 
 def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
-    """Between characters, not inside of one."""
+    """Long lines are split between characters."""
     line = "€" * 3000
     count = int(select_part(line, 1, "again(part={})").partition(" of ")[2].partition(";")[0])
     parts = [select_part(line, part, "again(part={})") for part in range(1, count + 1)]
@@ -93,7 +98,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "problem", "step"),
+    ("tool", "arguments", "problem", "step"),
     [
         ("start", {"mode": "nonsense"}, "mode must be one of: test, live", "search(words='settings')"),
         ("start", {"scenario": "webhook-lots"}, "webhook-lost", "search("),
@@ -114,31 +119,31 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("search", {"page": "zebra"}, "there is no page 'zebra'; there are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),
-        ("snapshot", {"file": "x", "action": "load"}, "action is save or restore", "snapshot(file="),
+        ("snapshot", {"file": "x", "action": "load"}, "action must be save or restore", "snapshot(file="),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_is_wrong_and_the_next_step(
-    begun: SandboxTools, tool: str, given: dict[str, str], problem: str, step: str
+    started_tools: SandboxTools, tool: str, arguments: dict[str, str], problem: str, step: str
 ) -> None:
-    """In less than an answer's length."""
+    """The refusal is shorter than the limit of answers."""
     with pytest.raises(ToolProblem) as refused:
-        getattr(begun, tool)(**given)
-    said, _, following = str(refused.value).rpartition(" Next: ")
-    assert problem in said
-    assert step in following
+        getattr(started_tools, tool)(**arguments)
+    message, _, next_step = str(refused.value).rpartition(" Next: ")
+    assert problem in message
+    assert step in next_step
     assert len(str(refused.value).encode()) < ANSWER_BYTES_MAX
-    assert begun.review().startswith("No findings")  # what an agent mistypes is no mistake of the shop
+    assert started_tools.review().startswith("No findings")  # an agent's mistakes are not the shop's
 
 
 def test_nothing_works_before_start(tools: SandboxTools) -> None:
-    """And every tool says so, except those that need no project."""
+    """Every tool that needs a project says that start comes first."""
     for tool in set(TOOLS) - {"start", "search", "rehearse"}:
         with pytest.raises(ToolProblem, match=r"Next: start\(\)"):
             getattr(tools, tool)(**({"file": "x"} if tool == "snapshot" else {}))
 
 
 def test_an_order_of_the_shop_is_paid_explained_and_reviewed(tools: SandboxTools) -> None:
-    """On a server that runs already, as its customer chooses; a restored snapshot takes that back."""
+    """The tools use a running server, and close deletes their project."""
     with make_server() as server:
         own = SandboxTools({"SANDBOX_URL": server.url})
         assert server.url in own.start()
@@ -151,14 +156,14 @@ def test_an_order_of_the_shop_is_paid_explained_and_reviewed(tools: SandboxTools
         assert len(server.registry.all()) == projects - 1
 
 
-def test_a_snapshot_brings_the_state_back(begun: SandboxTools, tmp_path: Path) -> None:
-    """In a file."""
-    begun.make_order(what="new")
+def test_a_snapshot_brings_the_state_back(started_tools: SandboxTools, tmp_path: Path) -> None:
+    """A snapshot is saved to a file and restored from it."""
+    started_tools.make_order(what="new")
     file = str(tmp_path / "state.json")
-    begun.snapshot(file=file)
-    begun.make_order(order_id="last", what="paid")
-    begun.snapshot(file=file, action="restore")
-    assert " is new: 1295 cents" in begun.explain_order()
+    started_tools.snapshot(file=file)
+    started_tools.make_order(order_id="last", what="paid")
+    started_tools.snapshot(file=file, action="restore")
+    assert " is new: 1295 cents" in started_tools.explain_order()
     assert json.loads(Path(file).read_text())
 
 
@@ -170,19 +175,19 @@ def test_a_sale(payment_sandbox):
 
 
 def test_a_rehearsal_reports_in_parts(tools: SandboxTools, tmp_path: Path) -> None:
-    """Its first call runs the suite, further ones read on."""
+    """The first call runs the suite, and further calls return its report."""
     (tmp_path / "test_sale.py").write_text(SUITE)
-    told = tools.rehearse(
+    report = tools.rehearse(
         command=f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:randomly -W ignore",
         folder=str(tmp_path),
         budget="5s",
     )
-    assert "1 test rehearsed in" in told
-    assert tools.rehearse() == told
+    assert "1 test rehearsed in" in report
+    assert tools.rehearse() == report
 
 
 def test_without_the_sdk_it_says_what_to_install(tmp_path: Path) -> None:
-    """In one line."""
+    """Without the SDK, the error is one line with the command that installs it."""
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").write_text("raise ModuleNotFoundError('No module named mcp')")
     refused = run("mcp", PYTHONPATH=str(tmp_path))

@@ -1,4 +1,4 @@
-"""A new command for a running server is a function and a line in ``COMMANDS``; its example runs as a test."""
+"""A new command needs a function and a line in ``COMMANDS``; its example runs as a test."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ print("shown")
 
 @pytest.mark.prove
 def test_a_new_command_is_everywhere(tmp_path: Path) -> None:
-    """It runs, completes and corrects, with the options of all others; what is missing is named."""
+    """It runs, completes and suggests corrections; a wrong example and missing documentation are reported."""
     checkout = ChangedCheckout(tmp_path)
     commands = "cli/remote/__init__.py"
     checkout.package.append(MODULE, COMMAND.replace(', example="count --newest 5"', ', example="cuont"'))

@@ -1,4 +1,4 @@
-"""The commands that speak to a running server."""
+"""Commands for a running server."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def run(watched: Sandbox) -> Run:
-    """Runs a command against a project."""
+    """Run a command against a project."""
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
@@ -33,8 +33,8 @@ def run(watched: Sandbox) -> Run:
     return command
 
 
-def test_a_person_can_play_an_order_through(run: Run, watched: Sandbox, shop: Shop) -> None:
-    """Act, move the clock, look at the webhooks, start anew."""
+def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, shop: Shop) -> None:
+    """Act, advance the clock, list the webhooks and reset."""
     order = watched.place(card(capture_mode="delayed"))
     assert (
         run("act", order["id"], "customer", "pay", "--card", "challenge").stdout
@@ -53,7 +53,7 @@ def test_a_person_can_play_an_order_through(run: Run, watched: Sandbox, shop: Sh
 
 
 def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
-    """The answer as the server gave it."""
+    """With ``--json``, the server's response is printed."""
     assert json.loads(run("health", "--json").stdout)["status"] == "ok"
     assert json.loads(run("clock", "--rate", "60", "--json").stdout)["rate"] == 60
     assert json.loads(run("clock", "--freeze", "--json").stdout)["mode"] == "frozen"
@@ -62,7 +62,7 @@ def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
 
 
 def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
-    """By name or by file."""
+    """A scenario is given by name or as a file."""
     assert run("scenario").stdout.startswith("default:")
     assert "webhook-twice" in run("scenario", "--list").stdout
     assert run("scenario", "webhook-twice").stdout.startswith("webhook-twice: Every webhook")
@@ -72,7 +72,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected"),
     [
         (["act", "nothing", "customer", "pay"], "no order begins with 'nothing'"),
         (["clock", "--to", "2001-01-01T00:00:00Z"], "is in the past"),
@@ -82,16 +82,16 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
         (["act", "x", "shop", "pay"], "shop"),
     ],
 )
-def test_a_refusal_is_one_clear_line(run: Run, arguments: list[str], says: str) -> None:
-    """And exit code 2."""
-    ran = run(*arguments)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert says in ran.stderr
-    assert "Traceback" not in ran.stderr
+def test_a_refusal_is_one_clear_line(run: Run, arguments: list[str], expected: str) -> None:
+    """A refusal exits with code 2 and prints no traceback."""
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
-    """Live, a line each."""
+    """``watch`` prints a line for each event."""
     environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
     with subprocess.Popen(
         [sys.executable, "-m", "payment_sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
@@ -112,8 +112,8 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
 
 
-def test_projects_that_nobody_uses(run: Run, sandbox: Sandbox) -> None:
-    """They are deleted, except the first one, which everybody knows; a period has to be one."""
+def test_unused_projects_are_deleted(run: Run, sandbox: Sandbox) -> None:
+    """Unused projects are deleted, except the first one; a wrong period is refused."""
     other = Sandbox(sandbox.server)
     before = run("projects", "prune", "--unused-for", "PT1H")
     assert (before.returncode, before.stdout) == (0, "no project was unused for PT1H\n")
@@ -129,14 +129,14 @@ def test_projects_that_nobody_uses(run: Run, sandbox: Sandbox) -> None:
 
 
 def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
-    """By line and column, as check lists them."""
+    """Mistakes have line and column, as in ``check``."""
     file = tmp_path / "x.yaml"
     file.write_text(
         "name: x\nrulez: []\nrules:\n  - then: {customer: payz}\n  - then: {customer: pays, after: soon}\n"
     )
-    ran = run("scenario", str(file))
-    assert ran.returncode == 2
-    places = [line.split(" ")[1:3] for line in ran.stderr.splitlines()]
+    result = run("scenario", str(file))
+    assert result.returncode == 2
+    places = [line.split(" ")[1:3] for line in result.stderr.splitlines()]
     assert places == [
         [f"{file}:2:1:", "rulez"],
         [f"{file}:4:12:", "rules[0].then.customer"],

@@ -1,4 +1,4 @@
-"""The command that serves: where it listens, what it writes, and how it stops."""
+"""The command ``serve``: its address, its output and its end."""
 
 import json
 import os
@@ -18,51 +18,51 @@ from tests.support.commands import Serve, command, run
 
 
 def url_in(first_line: str) -> str:
-    """The address in what serve prints first."""
+    """Return the address in the first line that serve prints."""
     return next(word.rstrip(",") for word in first_line.split() if word.startswith("http"))
 
 
 def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
-    """Address, key and a curl line that works as it stands."""
-    process, first = serve()
+    """The printed curl command works."""
+    process, first_line = serve()
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(3)]
-    assert "sandbox-key" in first
-    ran = subprocess.run(
+    assert "sandbox-key" in first_line
+    result = subprocess.run(
         ["bash", "-c", "".join(lines)], capture_output=True, text=True, timeout=20, check=True
     )
-    assert json.loads(ran.stdout)["status"] == "new"
+    assert json.loads(result.stdout)["status"] == "new"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
-    """Also with connections open and a request under way."""
-    process, first = serve()
-    host, _, port = url_in(first).partition("://")[2].partition(":")
+    """Open connections and incomplete requests do not delay the end."""
+    process, first_line = serve()
+    host, _, port = url_in(first_line).partition("://")[2].partition(":")
     with socket.create_connection((host, int(port))) as idle, requests.Session() as session:
-        assert session.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
+        assert session.get(f"{url_in(first_line)}/health/", timeout=5).status_code == 200
         idle.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
         process.send_signal(number)
         assert process.wait(2) == 0
 
 
 def test_serve_stops_with_standard_input() -> None:
-    """So a test runner that is killed leaves no server behind: its end of the pipe closes with it."""
-    waits = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
+    """The server ends with a killed test runner, whose end of the pipe closes."""
+    wait_for_exit = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
     served = command("serve", "--port", "0", "--stop-with-stdin", "--log-format", "json")
-    program = [sys.executable, "-c", waits, *served]
+    program = [sys.executable, "-c", wait_for_exit, *served]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as runner:
         assert runner.stdout is not None
         url = json.loads(runner.stdout.readline())["url"]
         assert requests.get(f"{url}/health/", timeout=5).json()["status"] == "ok"
         runner.kill()
-        assert runner.stdout.read() == ""  # ends once the server, which has it too, is gone
+        assert runner.stdout.read() == ""  # ends when the server exits, which shares this pipe
     with pytest.raises(requests.ConnectionError):
         requests.get(f"{url}/health/", timeout=5)
 
 
 def test_a_ready_file_is_written_whole(serve: Serve, tmp_path: Path) -> None:
-    """Address, process and version; and nothing else is left beside it."""
+    """It has address, process and version, and no temporary file is left over."""
     ready = tmp_path / "ready.json"
     process, _ = serve("--ready-file", str(ready))
     assert process.stdout is not None
@@ -77,27 +77,27 @@ def test_a_ready_file_is_written_whole(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_a_json_log_and_a_frozen_clock(serve: Serve) -> None:
-    """Every project starts on the clock that was asked for."""
-    _, first = serve("--log-format", "json", "--clock", "frozen@2027-01-01T00:00:00Z", "--seed", "3")
-    shown = json.loads(first)
+    """Every project starts with the given clock."""
+    _, first_line = serve("--log-format", "json", "--clock", "frozen@2027-01-01T00:00:00Z", "--seed", "3")
+    shown = json.loads(first_line)
     clock = requests.get(f"{shown['url']}/control/clock/", auth=(shown["api_key"], ""), timeout=5).json()
     assert clock == {"now": "2027-01-01T00:00:00.000000+00:00", "mode": "frozen", "rate": 1.0}
-    made = requests.post(f"{shown['url']}/control/projects/", timeout=5).json()
-    assert made["clock"]["mode"] == "frozen"
+    created = requests.post(f"{shown['url']}/control/projects/", timeout=5).json()
+    assert created["clock"]["mode"] == "frozen"
 
 
 def test_a_public_url_stands_in_every_address(serve: Serve) -> None:
-    """For a server that others reach under another name."""
-    _, first = serve("--public-url", "https://pay.example/sandbox/", "--log-format", "json")
-    assert json.loads(first)["url"] == "https://pay.example/sandbox"
+    """A server that is reached under another name prints that name."""
+    _, first_line = serve("--public-url", "https://pay.example/sandbox/", "--log-format", "json")
+    assert json.loads(first_line)["url"] == "https://pay.example/sandbox"
 
 
 @pytest.mark.rule("CTL-05")
 def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
-    """Where it is set; without it or with another, 401. Whether the server is well can be asked without it."""
-    _, first = serve("--control-token", "let-me-in")
-    assert requests.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
-    path = f"{url_in(first)}/control/projects/"
+    """A creation without the token gets 401; the health check needs no token."""
+    _, first_line = serve("--control-token", "let-me-in")
+    assert requests.get(f"{url_in(first_line)}/health/", timeout=5).status_code == 200
+    path = f"{url_in(first_line)}/control/projects/"
     assert requests.post(path, timeout=5).status_code == 401
     wrong = requests.get(path, headers={"Authorization": "Bearer guess"}, timeout=5)
     assert (wrong.status_code, wrong.headers["WWW-Authenticate"][:6]) == (401, "Bearer")
@@ -107,35 +107,35 @@ def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
 
 
 def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> None:
-    """Made at start and printed."""
-    process, first = serve("--host", "0.0.0.0")
+    """A token is generated and printed at the start."""
+    process, first_line = serve("--host", "0.0.0.0")
     assert process.stdout is not None
     lines: list[str] = []
     while not lines or not lines[-1].startswith("  control token"):
         lines.append(process.stdout.readline())
     token = lines[-1].split()[-1]
     assert any("Other devices in your network reach the sandbox" in line for line in lines)
-    assert "0.0.0.0" not in first, "no other device can open that"
-    path = f"http://127.0.0.1:{url_in(first).rpartition(':')[2]}/control/projects/"
+    assert "0.0.0.0" not in first_line, "other devices cannot open this address"
+    path = f"http://127.0.0.1:{url_in(first_line).rpartition(':')[2]}/control/projects/"
     assert requests.post(path, timeout=5).status_code == 401
     assert requests.post(path, headers={"Authorization": f"Bearer {token}"}, timeout=5).status_code == 201
 
 
 def test_a_taken_port_is_one_clear_line() -> None:
-    """It names the address."""
+    """The message names the port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
-        ran = run("serve", "--port", port)
-    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
-    assert port in ran.stderr
+        result = run("serve", "--port", port)
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert port in result.stderr
 
 
-def test_starting_up_imports_nothing_that_can_wait() -> None:
-    """What is first needed later is imported later."""
-    late = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
-    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late.split()!r} if name in sys.modules])"
+def test_starting_imports_only_needed_modules() -> None:
+    """Modules that are needed only later are not imported at the start."""
+    late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
+    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
     environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
@@ -143,67 +143,69 @@ def test_starting_up_imports_nothing_that_can_wait() -> None:
         check=True,
         env=environment,
     )
-    assert ran.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"
 
 
 def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:
-    """The first project begins with the one that was named."""
+    """The first project starts with the named scenario."""
     (tmp_path / "mine.yaml").write_text("name: mine\nrules:\n  - then: {customer: pays}\n")
-    _, first = serve("--scenarios", str(tmp_path), "--scenario", "mine", "--log-format", "json")
-    url = json.loads(first)["url"]
+    _, first_line = serve("--scenarios", str(tmp_path), "--scenario", "mine", "--log-format", "json")
+    url = json.loads(first_line)["url"]
     shown = requests.get(f"{url}/control/scenario/", auth=("sandbox-key", ""), timeout=5).json()
     assert shown["name"] == "mine"
 
 
 def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
-    """With file, line and column of every mistake."""
+    """Each mistake is printed with file, line and column."""
     (tmp_path / "bad.yaml").write_text("name: bad\nrulez: []\nrules: 5\n")
-    ran = run("serve", "--port", "0", "--scenarios", str(tmp_path))
-    assert ran.returncode == 2
-    assert "bad.yaml:2:1: rulez is not a known key; did you mean 'rules'?" in ran.stderr
-    assert "bad.yaml:3:1: rules must be a list" in ran.stderr
+    result = run("serve", "--port", "0", "--scenarios", str(tmp_path))
+    assert result.returncode == 2
+    assert "bad.yaml:2:1: rulez is not a known key; did you mean 'rules'?" in result.stderr
+    assert "bad.yaml:3:1: rules must be a list" in result.stderr
     unknown = run("serve", "--port", "0", "--scenario", "no-such")
     assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
 
 
-def test_a_killed_server_comes_back_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
-    """With what it had acknowledged, and what was due then is due now."""
+def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
+    """Acknowledged orders are restored, and due entries run."""
     state = str(tmp_path / "state.db")
-    process, first = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
+    process, first_line = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
     body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
     key = ("sandbox-key", "")
-    order = requests.post(f"{url_in(first)}/v1/orders/", json=body, auth=key, timeout=5).json()
+    order = requests.post(f"{url_in(first_line)}/v1/orders/", json=body, auth=key, timeout=5).json()
     process.kill()
     process.wait()
-    _, again = serve("--state", state)
-    url = f"{url_in(again)}/v1/orders/{order['id']}/"
+    _, restarted_line = serve("--state", state)
+    url = f"{url_in(restarted_line)}/v1/orders/{order['id']}/"
     assert requests.get(url, auth=key, timeout=5).json()["status"] == "new"
     by = {"by": "PT30M"}
-    advanced = requests.post(f"{url_in(again)}/control/clock/advance/", json=by, auth=key, timeout=5).json()
+    advanced = requests.post(
+        f"{url_in(restarted_line)}/control/clock/advance/", json=by, auth=key, timeout=5
+    ).json()
     assert advanced["from"].startswith("2027-01-01T00:00:00")
     assert requests.get(url, auth=key, timeout=5).json()["status"] == "expired"
 
 
 def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
-    """And exit code 2."""
+    """A wrong state file prints one line, exits with code 2, and is not changed."""
     state = tmp_path / "state.db"
     state.write_text("not one")
-    ran = run("serve", "--port", "0", "--state", str(state))
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == f"payment-sandbox: {state} is not a state file of this sandbox\n"
+    result = run("serve", "--port", "0", "--state", str(state))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"payment-sandbox: {state} is not a state file of this sandbox\n"
     assert state.read_text() == "not one"
 
 
-def test_a_log_for_programs_says_all_that_the_text_says(serve: Serve, tmp_path: Path) -> None:
-    """The control token that was made, and where it listens when its public name is another."""
+def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:
+    """The JSON log has the generated control token and the address on which the server listens."""
     ready = tmp_path / "ready.json"
     public = ("--public-url", "http://pay.test:8080", "--ready-file", str(ready))
-    process, first = serve("--host", "0.0.0.0", "--log-format", "json", *public)
-    said = json.loads(first)
-    port = said["listening"].rpartition(":")[2]
-    headers = {"Authorization": f"Bearer {said['control_token']}"}
-    made = requests.post(f"http://127.0.0.1:{port}/control/projects/", headers=headers, timeout=5)
-    assert (made.status_code, said["url"]) == (201, "http://pay.test:8080")
+    process, first_line = serve("--host", "0.0.0.0", "--log-format", "json", *public)
+    start = json.loads(first_line)
+    port = start["listening"].rpartition(":")[2]
+    headers = {"Authorization": f"Bearer {start['control_token']}"}
+    created = requests.post(f"http://127.0.0.1:{port}/control/projects/", headers=headers, timeout=5)
+    assert (created.status_code, start["url"]) == (201, "http://pay.test:8080")
     process.terminate()
     process.wait(5)
-    assert json.loads(ready.read_text())["listening"] == said["listening"]
+    assert json.loads(ready.read_text())["listening"] == start["listening"]

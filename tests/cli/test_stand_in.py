@@ -1,4 +1,4 @@
-"""A server that takes the place of a provider, for shops that have its address built in."""
+"""A server that replaces a provider, for shops with a fixed address."""
 
 import json
 import os
@@ -19,7 +19,7 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 
 
 def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes here over https, trusts the certificate, and gets links under that name."""
+    """The shop reaches the server over https, trusts its certificate, and gets links with that name."""
     port, ready = free_port(), tmp_path / "ready.json"
     options = ["--stand-in-for", HOST, "--port", str(port), "--ready-file", str(ready), "--quiet"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -27,14 +27,14 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
         command("serve", *options), stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline()]
+        lines = [process.stdout.readline()]
         facts = json.loads(ready.read_text())
         lookup = socket.getaddrinfo
 
-        def as_in_the_hosts_file(host: Any, *more: Any, **options: Any) -> Any:
+        def resolve(host: Any, *more: Any, **options: Any) -> Any:
             return lookup("127.0.0.1" if host == HOST else host, *more, **options)
 
-        monkeypatch.setattr(socket, "getaddrinfo", as_in_the_hosts_file)
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
         with requests.Session() as shop:
             shop.trust_env = False
             answer = shop.post(
@@ -45,11 +45,11 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
                 timeout=10,
             )
         process.terminate()
-        said += process.stdout.readlines()
+        lines += process.stdout.readlines()
     assert answer.status_code == 201, answer.text
     assert answer.json()["transactions"][0]["payment_url"].startswith(f"{HOST}:{port}/")
     assert facts["url"] == f"https://{HOST}:{port}"
-    printed = "".join(said)
+    printed = "".join(lines)
     assert f"echo '127.0.0.1 {HOST}' | sudo tee -a /etc/hosts" in printed
     hosts = tmp_path / "hosts"
     hosts.write_text(f"127.0.0.1 localhost\n127.0.0.1 {HOST}\n127.0.0.1 {HOST}.other\n")
@@ -61,10 +61,10 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["https://api.provider.example", "localhost", "a b", ""])
-def test_what_is_no_host_name(name: str) -> None:
-    """Is refused in one line."""
-    ran = subprocess.run(
+def test_an_invalid_host_name_is_refused(name: str) -> None:
+    """An invalid host name is refused in one line."""
+    result = subprocess.run(
         command("serve", "--stand-in-for", name), capture_output=True, text=True, timeout=20, check=False
     )
-    assert ran.returncode == 2
-    assert f"{name!r} is not a host name such as api.provider.example" in ran.stderr
+    assert result.returncode == 2
+    assert f"{name!r} is not a host name such as api.provider.example" in result.stderr

@@ -1,4 +1,4 @@
-"""How ``serve`` starts: its address for webhooks, projects from files, https, and what it refuses."""
+"""Starting ``serve``: webhook address, projects from files, https, and refused options."""
 
 import json
 from pathlib import Path
@@ -16,15 +16,15 @@ KEY = ("sandbox-key", "")
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 
 
-def announced(serve: Serve, *arguments: str) -> dict[str, Any]:
-    """What serve tells programs when it is ready."""
-    process, first = serve("--log-format", "json", *arguments)
-    said: dict[str, Any] = {**json.loads(first), "process": process}
-    return said
+def start_serve(serve: Serve, *arguments: str) -> dict[str, Any]:
+    """Start serve; return the fields of its first JSON line and its process."""
+    process, first_line = serve("--log-format", "json", *arguments)
+    facts: dict[str, Any] = {**json.loads(first_line), "process": process}
+    return facts
 
 
-def paid(url: str, key: str = "sandbox-key") -> str:
-    """A new order that was paid."""
+def pay_order(url: str, key: str = "sandbox-key") -> str:
+    """Create and pay an order; return its id."""
     auth = (key, "")
     order_id: str = requests.post(f"{url}/v1/orders/", json=ORDER, auth=auth, timeout=5).json()["id"]
     act = {"actor": "customer", "action": "pay"}
@@ -33,24 +33,24 @@ def paid(url: str, key: str = "sandbox-key") -> str:
     return order_id
 
 
-def test_one_option_says_where_webhooks_go(serve: Serve, shop: Shop) -> None:
-    """Those of the first project."""
-    said = announced(serve, "--webhook-url", shop.url)
-    assert paid(said["url"]) in shop.orders()
+def test_one_option_sets_the_webhook_address(serve: Serve, shop: Shop) -> None:
+    """The option sets the address of the first project."""
+    facts = start_serve(serve, "--webhook-url", shop.url)
+    assert pay_order(facts["url"]) in shop.orders()
 
 
 @pytest.mark.parametrize("url", ["localhost:3000", "ftp://shop.test/", "http://", "http://shop.test:99999/"])
-def test_an_address_for_webhooks_that_cannot_be_is_refused(url: str) -> None:
-    """In one line, with an example."""
-    ran = run("serve", "--port", "0", "--webhook-url", url)
-    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
-    assert "--webhook-url: " in ran.stderr
-    assert "http://localhost:3000/webhook" in ran.stderr
+def test_a_wrong_webhook_address_is_refused(url: str) -> None:
+    """A wrong address is refused in one line with an example."""
+    result = run("serve", "--port", "0", "--webhook-url", url)
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "--webhook-url: " in result.stderr
+    assert "http://localhost:3000/webhook" in result.stderr
 
 
 @pytest.mark.rule("CTL-04")
 def test_several_shops_from_a_file(serve: Serve, shop: Shop, tmp_path: Path) -> None:
-    """Each with its address, scenario, settings and clock; besides the first project."""
+    """Each project has its own address, scenario, settings and clock; the first project exists, too."""
     file = tmp_path / "shops.yaml"
     file.write_text(
         f"""
@@ -59,88 +59,92 @@ projects:
   - {{api_key: shoes, name: Shoes, mode: live, scenario: second-try-works}}
 """
     )
-    process, first = serve("--project", str(file))
+    process, first_line = serve("--project", str(file))
     assert process.stdout is not None
     lines = [process.stdout.readline() for _ in range(8)]
-    url = url_in(first)
+    url = url_in(first_line)
     assert "Projects: Socks, Shoes, sandbox.\n" in lines
     assert f"Webhooks of Socks go to {shop.url}\n" in lines
-    assert paid(url, "socks") in shop.orders()
+    assert pay_order(url, "socks") in shop.orders()
     shoes = requests.get(f"{url}/control/project/", auth=("shoes", ""), timeout=5).json()
     assert (shoes["settings"]["mode"], shoes["scenario"]) == ("live", "second-try-works")
     assert requests.get(f"{url}/control/project/", auth=KEY, timeout=5).status_code == 200
 
 
 def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> None:
-    """Options add what the file does not say."""
+    """Options add settings that the file does not declare."""
     file = tmp_path / "shop.yaml"
     file.write_text("{api_key: sandbox-key, mode: live}")
-    said = announced(
+    facts = start_serve(
         serve, "--project", str(file), "--scenario", "second-try-works", "--webhook-url", "http://x.test/"
     )
-    found = requests.get(f"{said['url']}/control/project/", auth=KEY, timeout=5).json()
-    assert (found["scenario"], found["settings"]["mode"]) == ("second-try-works", "live")
-    assert found["settings"]["webhook_url"] == "http://x.test/"
-    assert "ignored" not in said
+    project = requests.get(f"{facts['url']}/control/project/", auth=KEY, timeout=5).json()
+    assert (project["scenario"], project["settings"]["mode"]) == ("second-try-works", "live")
+    assert project["settings"]["webhook_url"] == "http://x.test/"
+    assert "ignored" not in facts
 
 
-def test_what_a_restart_ignores_is_said(serve: Serve, tmp_path: Path) -> None:
-    """The state file has the projects already; equal wishes are no news."""
+def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path) -> None:
+    """Changed declarations of existing projects are reported, unchanged ones are not."""
     state, file = str(tmp_path / "state.db"), tmp_path / "shops.yaml"
     file.write_text("{api_key: socks, name: Socks, mode: test, webhook_url: 'http://a.test/'}")
-    wishes = ("--state", state, "--project", str(file), "--clock", "frozen")
+    options = ("--state", state, "--project", str(file), "--clock", "frozen")
     for _ in range(2):
-        first = announced(serve, *wishes)
+        first = start_serve(serve, *options)
         assert "ignored" not in first
         first["process"].kill()
         first["process"].wait()
     file.write_text(
         "{api_key: socks, name: Socks, mode: live, webhook_url: 'http://a.test/', scenario: webhook-twice}"
     )
-    again = announced(serve, "--state", state, "--project", str(file), "--webhook-url", "http://b.test/")
+    restarted = start_serve(
+        serve, "--state", state, "--project", str(file), "--webhook-url", "http://b.test/"
+    )
     changed = "the commands settings, scenario and clock change them"
-    assert again["ignored"] == [
+    assert restarted["ignored"] == [
         f"project Socks already exists and keeps its mode, scenario; {changed}",
         f"project sandbox already exists and keeps its webhook_url; {changed}",
     ]
-    requests.delete(f"{again['url']}/control/project/", auth=("socks", ""), timeout=5)
-    again["process"].kill()
-    again["process"].wait()
-    third = announced(serve, "--state", state, "--project", str(file))
+    requests.delete(f"{restarted['url']}/control/project/", auth=("socks", ""), timeout=5)
+    restarted["process"].kill()
+    restarted["process"].wait()
+    third = start_serve(serve, "--state", state, "--project", str(file))
     assert third["ignored"] == ["project Socks was deleted, so it is not created again"]
 
 
-def test_a_port_that_a_sandbox_has_says_so(serve: Serve) -> None:
-    """And how to get another one."""
-    port = announced(serve)["url"].rpartition(":")[2]
-    ran = run("serve", "--port", port)
-    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
-    assert f"port {port} is in use" in ran.stderr
-    assert "--port 0" in ran.stderr
-    assert "a payment sandbox, version " in ran.stderr
+def test_a_port_of_another_sandbox_is_explained(serve: Serve) -> None:
+    """The error names the sandbox on the port, and the option for another port."""
+    port = start_serve(serve)["url"].rpartition(":")[2]
+    result = run("serve", "--port", port)
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert f"port {port} is in use" in result.stderr
+    assert "--port 0" in result.stderr
+    assert "a payment sandbox, version " in result.stderr
 
 
 def test_an_address_of_another_machine_is_explained() -> None:
-    """So is a host name that nobody knows."""
+    """A foreign address and an unknown host name are explained."""
     assert "is not an address of this machine" in run("serve", "--host", "192.0.2.1", "--port", "0").stderr
     assert "cannot be resolved" in run("serve", "--host", "no-such.invalid", "--port", "0").stderr
 
 
 def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says what to trust; commands on the same machine trust it by themselves."""
+    """The output names the authority; commands on the same machine trust it automatically."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    said = announced(serve, "--tls", "--allow-host", "sandbox")
-    assert said["url"].startswith("https://127.0.0.1:")
-    assert requests.get(f"{said['url']}/health/", verify=said["ca_file"], timeout=5).status_code == 200
-    assert run("health", "--url", said["url"]).stdout.startswith("ok")
-    assert run("health", "--url", said["listening"]).stdout.startswith("ok")
+    facts = start_serve(serve, "--tls", "--allow-host", "sandbox")
+    assert facts["url"].startswith("https://127.0.0.1:")
+    assert requests.get(f"{facts['url']}/health/", verify=facts["ca_file"], timeout=5).status_code == 200
+    assert run("health", "--url", facts["url"]).stdout.startswith("ok")
+    assert run("health", "--url", facts["listening"]).stdout.startswith("ok")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-    assert "is not trusted" in run("health", "--url", said["url"]).stderr
-    assert run("health", "--url", said["url"], "--ca", said["ca_file"]).stdout.startswith("ok")
+    assert "is not trusted" in run("health", "--url", facts["url"]).stderr
+    assert run("health", "--url", facts["url"], "--ca", facts["ca_file"]).stdout.startswith("ok")
 
 
-def test_people_are_told_what_to_trust(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The curl line works as it stands."""
+def test_the_output_names_the_authority_to_trust(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed curl command includes the authority."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     process, _ = serve("--tls")
     assert process.stdout is not None
@@ -151,11 +155,11 @@ def test_people_are_told_what_to_trust(serve: Serve, tmp_path: Path, monkeypatch
 
 
 def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:
-    """The sandbox's own authority is not made then."""
+    """With a given certificate, the sandbox creates no authority."""
     certificate, key, issuer = certificate_files(tmp_path)
-    said = announced(serve, "--tls-cert", str(certificate), "--tls-key", str(key))
-    assert "ca_file" not in said
-    url = said["url"].replace("127.0.0.1", "localhost")
+    facts = start_serve(serve, "--tls-cert", str(certificate), "--tls-key", str(key))
+    assert "ca_file" not in facts
+    url = facts["url"].replace("127.0.0.1", "localhost")
     assert run("health", "--url", url, "--ca", str(issuer)).stdout.startswith("ok")
 
 
@@ -169,26 +173,24 @@ def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:
     ],
 )
 def test_options_for_https_that_do_not_fit(options: tuple[str, ...], words: str) -> None:
-    """One line, exit code 2."""
-    ran = run("serve", "--port", "0", *options)
-    assert (ran.returncode, len(ran.stderr.splitlines()), ran.stdout) == (2, 1, "")
-    assert words in ran.stderr
+    """Contradicting options print one line and exit with code 2."""
+    result = run("serve", "--port", "0", *options)
+    assert (result.returncode, len(result.stderr.splitlines()), result.stdout) == (2, 1, "")
+    assert words in result.stderr
 
 
-def test_a_variable_that_is_no_port_is_not_taken_for_one(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Kubernetes sets this one for a service with the name sandbox."""
+def test_a_variable_without_a_port_is_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kubernetes sets this variable for a service with the name sandbox."""
     monkeypatch.setenv("SANDBOX_PORT", "tcp://10.96.0.1:8080")
-    assert announced(serve)["url"].startswith("http://127.0.0.1:")
-    ran = run("serve", "--port", "tcp://x", "--clock", "tomorrow")
-    assert "--clock: must be" in ran.stderr
+    assert start_serve(serve)["url"].startswith("http://127.0.0.1:")
+    result = run("serve", "--port", "tcp://x", "--clock", "tomorrow")
+    assert "--clock: must be" in result.stderr
 
 
 def test_every_option_has_a_variable(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Service containers take no arguments."""
+    """Options can be set by environment variables, since service containers take no arguments."""
     for name, value in {"CLOCK": "frozen", "WEBHOOK_URL": "http://a.test/", "LOG_FORMAT": "json"}.items():
         monkeypatch.setenv(f"SANDBOX_{name}", value)
-    _, first = serve()
-    found = requests.get(f"{json.loads(first)['url']}/control/project/", auth=KEY, timeout=5).json()
-    assert (found["clock"]["mode"], found["settings"]["webhook_url"]) == ("frozen", "http://a.test/")
+    _, first_line = serve()
+    project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY, timeout=5).json()
+    assert (project["clock"]["mode"], project["settings"]["webhook_url"]) == ("frozen", "http://a.test/")

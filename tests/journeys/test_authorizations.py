@@ -1,4 +1,4 @@
-"""Authorizations: what they allow, how they are voided, and how they run out."""
+"""Authorizations: captures, voids and expiry."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from tests.support.driver import LINES_TOTAL, Sandbox, card, refused
 @pytest.mark.rule("CARD-03", "CAP-01", "SET-38", "SET-27", "A13")
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
 def test_an_authorized_order_is_completed_and_capturable(sandbox: Sandbox, method: str) -> None:
-    """Money is reserved, none has moved."""
+    """The amount is reserved and not yet captured."""
     order = sandbox.pay(sandbox.place_with_lines(method, capture_mode="manual"))
     (transaction,) = order["transactions"]
     assert (order["status"], transaction["status"]) == ("completed", "completed")
@@ -23,7 +23,7 @@ def test_an_authorized_order_is_completed_and_capturable(sandbox: Sandbox, metho
 @pytest.mark.parametrize("mode", ["manual", "delayed"])
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a", "invoice-later-b"])
 def test_each_capture_mode_authorizes(sandbox: Sandbox, method: str, mode: str) -> None:
-    """The amount is held, and a call can capture it unless that is delayed; a sale knows no third mode."""
+    """The amount is reserved; only a manual authorization can be captured; a third mode is refused."""
     order = sandbox.place_with_lines(method, capture_mode=mode)
     if method != "invoice-later-b":
         order = sandbox.pay(order)
@@ -35,7 +35,7 @@ def test_each_capture_mode_authorizes(sandbox: Sandbox, method: str, mode: str) 
 
 
 def test_a_card_without_capture_mode_is_an_immediate_sale(sandbox: Sandbox) -> None:
-    """There is nothing to capture: the money has moved."""
+    """The amount is captured with the payment, so a capture is refused."""
     order = sandbox.pay(sandbox.place(card()))
     assert order["transactions"][0]["is_capturable"] is False
     refused(sandbox.take(order, "captures"), 409, "AuthorizationMissing")
@@ -44,7 +44,7 @@ def test_a_card_without_capture_mode_is_an_immediate_sale(sandbox: Sandbox) -> N
 
 @pytest.mark.rule("CAP-02")
 def test_nothing_is_captured_before_the_customer_authorized(sandbox: Sandbox) -> None:
-    """Not when new, not when visited; then it works."""
+    """A capture is refused while the order is new or visited, and succeeds after the authorization."""
     order = sandbox.place_with_lines("credit-card", capture_mode="manual")
     refused(sandbox.take(order, "captures"), 409, "AuthorizationMissing")
     sandbox.acted(order, "customer visit")
@@ -55,7 +55,7 @@ def test_nothing_is_captured_before_the_customer_authorized(sandbox: Sandbox) ->
 
 @pytest.mark.rule("END-15", "STA-20", "VOID-01", "A15")
 def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
-    """They move from authorized to voided and can be captured no more."""
+    """Voided lines change from authorized to voided and can no longer be captured."""
     order = sandbox.authorized()
     assert sandbox.take(order, "voids/orderlines", socks(2)).status_code == 200
     assert {("socks", "2", "voided"), ("socks", "1", "authorized")} <= set(lines(sandbox, order))
@@ -68,7 +68,7 @@ def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("END-16", "VOID-01", "PLA-04", "A15")
 def test_a_void_by_amount_shrinks_the_authorization(sandbox: Sandbox) -> None:
-    """What is voided cannot be captured; more than what remains cannot be voided."""
+    """A voided amount cannot be captured, and a void larger than the remainder is refused."""
     order = sandbox.pay(sandbox.place_with_lines("pay-later-a"))
     assert sandbox.take(order, "voids/amount", {"amount": 1500, "description": "gone"}).status_code == 200
     refused(sandbox.take(order, "captures/amount", {"amount": 501}), 409, "CaptureExceedsRemainder")
@@ -80,7 +80,7 @@ def test_a_void_by_amount_shrinks_the_authorization(sandbox: Sandbox) -> None:
 @pytest.mark.rule("VOID-02", "SET-43")
 @pytest.mark.parametrize("kind", ["amount", "lines"])
 def test_a_void_in_full_cancels_the_order(sandbox: Sandbox, kind: str) -> None:
-    """At once, and for good."""
+    """A void in full cancels the order at once, and no capture is possible afterwards."""
     order = sandbox.authorized()
     everything = [
         {"merchant_order_line_id": "socks", "quantity": 3},
@@ -96,7 +96,7 @@ def test_a_void_in_full_cancels_the_order(sandbox: Sandbox, kind: str) -> None:
 
 @pytest.mark.rule("TRQ-05", "CAP-03", "CAP-04", "SET-41", "ERR-03")
 def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
-    """Its period counts anew from the authorization; at its end nothing can be captured."""
+    """The period restarts with the authorization; after its expiry nothing can be captured or voided."""
     order = sandbox.place_with_lines("credit-card", capture_mode="manual", expiration_period="P7D")
     sandbox.advance("P6D")
     sandbox.pay(order)
@@ -116,7 +116,7 @@ def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-27", "SET-42")
 def test_a_partly_used_authorization_completes_at_its_end(project: Callable[..., Sandbox]) -> None:
-    """What was captured stays, the rest can be captured never again."""
+    """After expiry the captured part remains, and the rest can no longer be captured."""
     sandbox = project(authorized_status="accepted")
     order = sandbox.authorized()
     sandbox.take(order, "captures/amount", {"amount": 500})
@@ -134,7 +134,7 @@ def test_a_partly_used_authorization_completes_at_its_end(project: Callable[...,
 
 @pytest.mark.rule("SET-39", "SET-35")
 def test_authorized_status_accepted_shows_until_fully_captured(project: Callable[..., Sandbox]) -> None:
-    """Accepted, then completed with the last cent."""
+    """The status is accepted until the last cent is captured or voided, then completed."""
     sandbox = project(authorized_status="accepted")
     order = sandbox.authorized()
     assert sandbox.status(order) == ("accepted", "accepted")

@@ -1,4 +1,4 @@
-"""Bank redirects and transfers: banks to choose from, and money that arrives late or wrong."""
+"""Bank redirects and transfers: issuers, and credits that arrive late or with a wrong amount."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.support.driver import Sandbox, by, refused, violations
 
 @pytest.mark.rule("IDR-01", "IDR-06")
 def test_a_bank_redirect_needs_an_issuer_of_the_list(sandbox: Sandbox) -> None:
-    """Missing and unknown are told apart; the list is given."""
+    """A missing and an unknown issuer have different messages; the refusal lists the issuers."""
     path = "transactions[0].payment_method_details.issuer_id"
     without = sandbox.create({"payment_method": "bank-redirect-nl"})
     assert "required" in violations(without)[path]
@@ -21,7 +21,7 @@ def test_a_bank_redirect_needs_an_issuer_of_the_list(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("END-17", "ISS-01", "ISS-02")
 def test_issuers_are_a_bare_array(sandbox: Sandbox) -> None:
-    """Each has a BIC, a name and the list it stands in."""
+    """Each issuer has a BIC, a name and the type of its list."""
     issuers = sandbox.get("/v1/bank-redirect-nl/issuers/").json()
     assert isinstance(issuers, list)
     for issuer in issuers:
@@ -32,7 +32,7 @@ def test_issuers_are_a_bare_array(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("IDR-03", "IDR-04", "IDR-05")
 def test_a_bank_redirect_shows_bank_and_payer(sandbox: Sandbox) -> None:
-    """Before payment the bank's side, after it the payer's."""
+    """Before payment the details describe the bank, after it the payer, too."""
     order = sandbox.place(by("bank-redirect-nl", payment_method_details={"issuer_id": "POLDNL2R"}))
     before = order["transactions"][0]["payment_method_details"]
     assert before["issuer_id"] == "POLDNL2R"
@@ -48,13 +48,13 @@ def test_a_bank_redirect_shows_bank_and_payer(sandbox: Sandbox) -> None:
 
 
 def iban_remainder(iban: str) -> int:
-    """What ISO 13616 asks to be 1."""
+    """Return the remainder of an IBAN modulo 97, which is 1 for a valid IBAN (ISO 13616)."""
     return int("".join(str(int(character, 36)) for character in iban[4:] + iban[:4])) % 97
 
 
 @pytest.mark.rule("SEPA-01", "SEPA-03", "SEPA-05", "SEPA-06", "SEPA-08", "STA-10")
 def test_a_transfer_is_created_pending_with_where_to_pay_to(sandbox: Sandbox) -> None:
-    """No details are asked for; reference and creditor are given."""
+    """A transfer needs no details; it returns a reference and the creditor."""
     order = sandbox.place(by("bank-transfer"))
     (transaction,) = order["transactions"]
     assert (order["status"], transaction["status"]) == ("processing", "pending")
@@ -82,7 +82,7 @@ def test_test_mode_never_completes_a_transfer(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-63", "SEPA-07", "A29")
 def test_a_credit_completes_a_live_transfer(live: Sandbox) -> None:
-    """The payer becomes known with the money."""
+    """After the credit, the details describe the payer."""
     order = live.place(by("bank-transfer"))
     paid = live.acted(order, "bank credit")
     shown = paid["transactions"][0]["payment_method_details"]
@@ -93,21 +93,21 @@ def test_a_credit_completes_a_live_transfer(live: Sandbox) -> None:
 
 
 def test_too_small_a_credit_leaves_a_transfer_pending(live: Sandbox) -> None:
-    """The rest can follow."""
+    """A second credit of the remainder completes the transfer."""
     order = live.place(by("bank-transfer"), amount=1000)
     assert live.acted(order, "bank credit", amount=999)["status"] == "processing"
     assert live.acted(order, "bank credit", amount=1)["status"] == "completed"
 
 
 def test_too_large_a_credit_completes_a_transfer(live: Sandbox) -> None:
-    """Nobody sends money back by himself."""
+    """The excess is not refunded automatically."""
     order = live.place(by("bank-transfer"), amount=1000)
     assert live.acted(order, "bank credit", amount=5000)["status"] == "completed"
 
 
 @pytest.mark.rule("A29")
 def test_a_late_credit_completes_an_expired_transfer(live: Sandbox) -> None:
-    """Money that comes after expiry is there all the same."""
+    """A credit that arrives after expiry completes the order."""
     order = live.place(by("bank-transfer"))
     live.advance("P31D")
     assert live.status(order) == ("expired", "expired")

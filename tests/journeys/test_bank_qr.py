@@ -1,4 +1,4 @@
-"""Bank QR: requests, images that a decoder reads, and scans that make orders."""
+"""Bank QR: requests, machine-readable images, and scans that create orders."""
 
 import struct
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from tests.support.codes import read_code
 from tests.support.driver import Sandbox, refused, violations
 
 
-def ask(sandbox: Sandbox, **fields: Any) -> dict[str, Any]:
+def create_request(sandbox: Sandbox, **fields: Any) -> dict[str, Any]:
     """Create a QR request."""
     answer = sandbox.post("/v1/bankqr/", {"amount": 1295, **fields})
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    created: dict[str, Any] = answer.json()
+    return created
 
 
 def scan(sandbox: Sandbox, request: dict[str, Any], **fields: Any) -> requests.Response:
-    """Let a payer scan it."""
+    """Scan the code of a request as a payer."""
     return sandbox.post(f"/control/bankqr/{request['id']}/scan/", fields)
 
 
@@ -29,14 +29,14 @@ def scan(sandbox: Sandbox, request: dict[str, Any], **fields: Any) -> requests.R
     "QR-23", "QR-24", "QR-25", "LIM-03", "LIM-04",
 )  # fmt: skip
 def test_a_request_is_answered_with_its_defaults(sandbox: Sandbox) -> None:
-    """Cents in, decimals out; one-off, 200 pixels, one year."""
+    """The amount is sent in cents and returned in decimals; defaults are one-off, 200 pixels, one year."""
     sent = {
         "description": "Coffee",
         "merchant_order_id": "table-4",
         "return_url": "https://shop.example/thanks",
         "webhook_url": "https://shop.example/webhook",
     }
-    request = ask(sandbox, **sent)
+    request = create_request(sandbox, **sent)
     expected = {
         **sent,
         "amount": "12.95",
@@ -59,14 +59,14 @@ def test_a_request_is_answered_with_its_defaults(sandbox: Sandbox) -> None:
     ("cents", "euros"), [(5, "0.05"), (100, "1.00"), (1205, "12.05"), (123456, "1234.56")]
 )
 def test_an_amount_is_shown_in_euros_with_two_decimals(sandbox: Sandbox, cents: int, euros: str) -> None:
-    """Sent as cents."""
-    assert ask(sandbox, amount=cents)["amount"] == euros
+    """An amount in cents is returned in euros with two decimals."""
+    assert create_request(sandbox, amount=cents)["amount"] == euros
 
 
 @pytest.mark.rule("LIM-04", "QR-15")
 def test_a_default_year_is_a_calendar_year(project: Callable[..., Sandbox]) -> None:
-    """Also one with a leap day in it."""
-    request = ask(project(clock="frozen@2028-02-01T12:00:00Z"))
+    """The default expiration is the same date a year later, also across a leap day."""
+    request = create_request(project(clock="frozen@2028-02-01T12:00:00Z"))
     assert request["expiration"] == "2029-02-01 12:00"
 
 
@@ -100,7 +100,7 @@ def test_a_default_year_is_a_calendar_year(project: Callable[..., Sandbox]) -> N
 def test_a_wrong_request_names_what_is_wrong(
     sandbox: Sandbox, fields: dict[str, Any], paths: set[str]
 ) -> None:
-    """All of it at once."""
+    """All violations are reported together."""
     body = {key: value for key, value in {"amount": 1295, **fields}.items() if value is not ...}
     assert set(violations(sandbox.post("/v1/bankqr/", body))) == paths
 
@@ -108,8 +108,8 @@ def test_a_wrong_request_names_what_is_wrong(
 @pytest.mark.rule("QR-20", "QR-26", "LIM-03", "A24")
 @pytest.mark.parametrize("size", [100, 101, 200, 333, 777, 2000])
 def test_the_image_has_the_asked_size_and_can_be_read(sandbox: Sandbox, size: int) -> None:
-    """A real PNG, exactly as many pixels as asked; the code leads to the request's page."""
-    request = ask(sandbox, size=size)
+    """The PNG has exactly the requested size, and its code contains the address of the request's page."""
+    request = create_request(sandbox, size=size)
     answer = requests.get(request["qr_url"], timeout=5)
     assert answer.headers["Content-Type"] == "image/png"
     assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
@@ -118,8 +118,8 @@ def test_the_image_has_the_asked_size_and_can_be_read(sandbox: Sandbox, size: in
 
 
 def test_an_image_needs_project_and_request(sandbox: Sandbox) -> None:
-    """Another project's request, or none, is not shown."""
-    request = ask(sandbox)
+    """An unknown project or an unknown request gets 404."""
+    request = create_request(sandbox)
     address = request["qr_url"]
     for wrong in (
         address.replace(sandbox.project["project_id"], "nobody"),
@@ -130,8 +130,8 @@ def test_an_image_needs_project_and_request(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("QR-05", "QR-22", "ORD-26", "ORD-27", "SET-26")
 def test_a_scan_makes_an_order_on_its_way(sandbox: Sandbox) -> None:
-    """One bank-redirect transaction, processing until the payer acts, marked as from a QR request."""
-    request = ask(sandbox, webhook_url="https://shop.example/qr", description="Coffee")
+    """A scan creates a processing order with one bank-redirect transaction and the flag from-bankqr."""
+    request = create_request(sandbox, webhook_url="https://shop.example/qr", description="Coffee")
     answer = scan(sandbox, request, issuer_id="DUINNL2U")
     assert answer.status_code == 201
     order = answer.json()
@@ -149,7 +149,7 @@ def test_a_scan_makes_an_order_on_its_way(sandbox: Sandbox) -> None:
 @pytest.mark.rule("QR-05")
 def test_a_fixed_amount_stays(sandbox: Sandbox) -> None:
     """Another amount is refused, and the code can still be scanned."""
-    request = ask(sandbox)
+    request = create_request(sandbox)
     for amount in (1, 1294, 1296, 9999):
         refused(scan(sandbox, request, amount=amount), 409, "QrAmountRefused")
     assert scan(sandbox, request, amount=1295).status_code == 201
@@ -157,8 +157,8 @@ def test_a_fixed_amount_stays(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("QR-03", "QR-04", "LIM-05", "A23")
 def test_a_changeable_amount_keeps_its_bounds(sandbox: Sandbox) -> None:
-    """The bounds themselves are within; without an amount the payer must enter one."""
-    request = ask(
+    """The bounds are inclusive; a request without an amount needs one from the payer."""
+    request = create_request(
         sandbox, amount=1000, amount_changeable=True, amount_min=500, amount_max=2000, one_off=False
     )
     assert request["amount_changeable"] is True
@@ -175,16 +175,16 @@ def test_a_changeable_amount_keeps_its_bounds(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("QR-13")
 def test_a_one_off_request_is_scanned_once(sandbox: Sandbox) -> None:
-    """The second scan is refused."""
-    request = ask(sandbox)
+    """The second scan of a one-off request is refused."""
+    request = create_request(sandbox)
     assert scan(sandbox, request).status_code == 201
     refused(scan(sandbox, request), 409, "QrUsed")
 
 
 @pytest.mark.rule("QR-14")
 def test_another_request_is_scanned_many_times(sandbox: Sandbox) -> None:
-    """Each scan is an order of its own."""
-    request = ask(sandbox, one_off=False)
+    """Each scan of a reusable request creates an order."""
+    request = create_request(sandbox, one_off=False)
     assert len({scan(sandbox, request).json()["id"] for _ in range(3)}) == 3
 
 
@@ -193,8 +193,8 @@ def test_another_request_is_scanned_many_times(sandbox: Sandbox) -> None:
     "expiration", ["2026-03-01T13:00:00Z", "2026-03-01T14:00:00+01:00", "2026-03-01 13:00"]
 )
 def test_a_request_cannot_be_scanned_after_its_expiration(sandbox: Sandbox, expiration: str) -> None:
-    """Shown in UTC, to the minute."""
-    request = ask(sandbox, expiration=expiration, one_off=False)
+    """The expiration is returned in UTC, to the minute; a scan at or after it is refused."""
+    request = create_request(sandbox, expiration=expiration, one_off=False)
     assert request["expiration"] == "2026-03-01 13:00"
     sandbox.advance("PT59M59S")
     assert scan(sandbox, request).status_code == 201
@@ -203,8 +203,8 @@ def test_a_request_cannot_be_scanned_after_its_expiration(sandbox: Sandbox, expi
 
 
 def test_a_scan_is_checked(sandbox: Sandbox) -> None:
-    """Unknown bank, unknown request, wrong amount."""
-    request = ask(sandbox)
+    """An unknown bank, an unknown request and a wrong amount are refused."""
+    request = create_request(sandbox)
     assert set(violations(scan(sandbox, request, issuer_id="NOBANK"))) == {"issuer_id"}
     assert set(violations(scan(sandbox, request, amount="1", colour="red"))) == {"amount", "colour"}
     refused(sandbox.post("/control/bankqr/nothing/scan/"), 404, "NotFound")

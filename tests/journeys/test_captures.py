@@ -1,4 +1,4 @@
-"""Authorizations are captured in full, by amount or by lines, and never beyond."""
+"""Authorizations are captured in full, by amount or by lines, and never beyond their amount."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.driver import LINES, Sandbox, refused, violations
     "options", [{}, {"data": b""}, {"data": b"{}", "headers": {"Content-Type": "application/json"}}]
 )
 def test_a_capture_in_full_needs_no_body(sandbox: Sandbox, options: dict[str, Any]) -> None:
-    """No body, an empty body and an empty object do; the transaction is answered."""
+    """No body, an empty body and an empty object are accepted; the response is the transaction."""
     order = sandbox.pay(sandbox.place_with_lines("pay-later-a"))
     answer = sandbox.take(order, "captures", **options)
     assert answer.status_code == 200
@@ -26,7 +26,7 @@ def test_a_capture_in_full_needs_no_body(sandbox: Sandbox, options: dict[str, An
 
 
 def test_a_capture_without_content_length_works(sandbox: Sandbox) -> None:
-    """A bare POST, as some clients send it."""
+    """A POST without Content-Length and without a body is accepted."""
     order = sandbox.authorized()
     path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
     prepared = requests.Request("POST", sandbox.url + path, auth=(sandbox.key, "")).prepare()
@@ -36,7 +36,7 @@ def test_a_capture_without_content_length_works(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("END-12", "SET-07")
 def test_captures_address_a_transaction_of_this_order(sandbox: Sandbox) -> None:
-    """Another order's transaction is unknown here."""
+    """A transaction of another order gets 404."""
     order, other = sandbox.authorized(), sandbox.authorized()
     answer = sandbox.post(f"/v1/orders/{order['id']}/transactions/{other['transactions'][0]['id']}/captures/")
     refused(answer, 404, "NotFound")
@@ -58,24 +58,24 @@ def test_captures_by_amount_add_up_to_the_amount_and_no_further(sandbox: Sandbox
 
 @pytest.mark.rule("END-13", "STA-19", "LDET-01", "LDET-02", "LDET-03", "LDET-04", "ADET-01")
 def test_captured_lines_move_from_authorized_to_captured(sandbox: Sandbox) -> None:
-    """A line id stands in one entry per status, its numbers as strings."""
+    """A line id has one entry per status; its numbers are strings."""
     order = sandbox.authorized()
     assert sandbox.take(order, "captures/orderlines", socks(2)).status_code == 200
-    found = sandbox.read(order, "order_line_details", "amount_details")
+    details = sandbox.read(order, "order_line_details", "amount_details")
     line = {key: str(LINES[0][key]) for key in ("amount", "vat_percentage", "name", "type", "currency")}
-    assert found["order_line_details"][0] == {
+    assert details["order_line_details"][0] == {
         **line, "merchant_order_line_id": "socks", "quantity": "1", "status": "authorized"
     }  # fmt: skip
     assert lines(sandbox, order) == [
         ("socks", "1", "authorized"), ("post", "2", "authorized"), ("socks", "2", "captured")
     ]  # fmt: skip
-    assert found["amount_details"] == {"original": 2000, "captured": 1000, "voided": 0, "remaining": 1000}
-    assert "has-captures" in found["flags"]
+    assert details["amount_details"] == {"original": 2000, "captured": 1000, "voided": 0, "remaining": 1000}
+    assert "has-captures" in details["flags"]
 
 
 @pytest.mark.rule("LINE-04", "LDET-02", "LDET-03")
 def test_each_line_is_addressed_by_its_own_id(sandbox: Sandbox) -> None:
-    """In captures, voids and refunds; one line stands in three entries."""
+    """Captures, voids and refunds address a line by its id; one line can have three entries."""
     order = sandbox.authorized()
     post = {"order_lines": [{"merchant_order_line_id": "post", "quantity": 1}]}
     assert sandbox.take(order, "captures/orderlines", post).status_code == 200
@@ -116,17 +116,17 @@ def test_each_line_is_addressed_by_its_own_id(sandbox: Sandbox) -> None:
 def test_what_amounts_took_shows_in_the_lines(
     sandbox: Sandbox, method: str, taken: list[tuple[str, dict[str, Any]]], shown: set[tuple[str, str, str]]
 ) -> None:
-    """A void by amount voids the items that it covers whole, the last first (A41)."""
+    """A void by amount voids the items that it covers completely, starting with the last (A41)."""
     order = sandbox.pay(sandbox.place_with_lines(method, capture_mode="manual"))
-    for what, body in taken:
-        assert sandbox.take(order, what, body).status_code == 200
+    for operation, body in taken:
+        assert sandbox.take(order, operation, body).status_code == 200
     assert amounts(sandbox, order)["remaining"] == 0
     assert set(lines(sandbox, order)) == shown
 
 
 @pytest.mark.rule("CAP-08", "ERR-04")
 def test_after_lines_no_amount_is_captured(sandbox: Sandbox) -> None:
-    """The refusal names what is possible instead; more lines and the rest still are."""
+    """The refusal lists the possible captures; captures by lines and in full still succeed."""
     order = sandbox.authorized()
     sandbox.take(order, "captures/orderlines", socks(1))
     error = refused(sandbox.take(order, "captures/amount", {"amount": 1}), 409, "CaptureStyleMixed")
@@ -138,7 +138,7 @@ def test_after_lines_no_amount_is_captured(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CAP-09", "ERR-04")
 def test_after_amounts_no_line_is_captured(sandbox: Sandbox) -> None:
-    """And the reverse."""
+    """After a capture by amount, a capture by lines is refused."""
     order = sandbox.authorized()
     sandbox.take(order, "captures/amount", {"amount": 1})
     refused(sandbox.take(order, "captures/orderlines", socks(1)), 409, "CaptureStyleMixed")
@@ -147,7 +147,7 @@ def test_after_amounts_no_line_is_captured(sandbox: Sandbox) -> None:
 
 
 def test_an_unknown_line_is_named(sandbox: Sandbox) -> None:
-    """By its path, with the ids that the order has."""
+    """The violation has the path of the line and lists the order's line ids."""
     order = sandbox.authorized()
     body = {"order_lines": [{"merchant_order_line_id": "hat", "quantity": 1}, {"quantity": 1.5}]}
     assert set(violations(sandbox.take(order, "captures/orderlines", body))) == {
@@ -163,8 +163,8 @@ def test_an_unknown_line_is_named(sandbox: Sandbox) -> None:
     assert list(violations(sandbox.take(order, "captures/amount", {}))) == ["amount"]
 
 
-def test_a_line_asked_for_twice_counts_twice(sandbox: Sandbox) -> None:
-    """Two entries for one id cannot take more than there is."""
+def test_a_line_that_is_listed_twice_counts_twice(sandbox: Sandbox) -> None:
+    """Two entries for one id cannot exceed its quantity."""
     order = sandbox.authorized()
     twice = {"order_lines": socks(2)["order_lines"] * 2}
     refused(sandbox.take(order, "captures/orderlines", twice), 409, "CaptureExceedsRemainder")
@@ -172,7 +172,7 @@ def test_a_line_asked_for_twice_counts_twice(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A19")
 def test_lines_that_share_an_id_are_taken_in_their_order(sandbox: Sandbox) -> None:
-    """Together they have the quantity of both."""
+    """Lines with the same id have their summed quantity and are captured in order."""
     shared = [{**LINES[0], "quantity": 1}, {**LINES[0], "amount": 100, "quantity": 2}]
     order = sandbox.authorized(amount=700, order_lines=shared)
     sandbox.take(order, "captures/orderlines", socks(2))
@@ -181,7 +181,7 @@ def test_lines_that_share_an_id_are_taken_in_their_order(sandbox: Sandbox) -> No
 
 
 def test_a_discount_lowers_what_its_lines_capture(sandbox: Sandbox) -> None:
-    """A discount alone adds up to nothing that could be captured."""
+    """A discount reduces the captured amount; a capture of a discount alone is refused."""
     discount = {
         **LINES[0],
         "type": "discount",
@@ -197,7 +197,7 @@ def test_a_discount_lowers_what_its_lines_capture(sandbox: Sandbox) -> None:
 
 
 def test_eight_threads_never_capture_more_than_was_authorized(sandbox: Sandbox) -> None:
-    """Eighty captures of 50 compete for 2000 cents: forty win."""
+    """Of eighty concurrent captures of 50 cents, forty succeed on an authorization of 2000 cents."""
     order = sandbox.authorized()
     path = f"{sandbox.url}/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
 
@@ -207,6 +207,6 @@ def test_eight_threads_never_capture_more_than_was_authorized(sandbox: Sandbox) 
             return [session.post(path, json={"amount": 50}).status_code for _ in range(10)]
 
     with ThreadPoolExecutor(8) as threads:
-        statuses = [status for found in threads.map(capture_ten, range(8)) for status in found]
+        statuses = [status for results in threads.map(capture_ten, range(8)) for status in results]
     assert (statuses.count(200), statuses.count(409)) == (40, 40)
     assert amounts(sandbox, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}

@@ -1,4 +1,4 @@
-"""Test cards play their parts, and wallets carry cards."""
+"""Test cards have predefined outcomes, and wallets contain cards."""
 
 import re
 from typing import Any
@@ -17,16 +17,16 @@ from tests.support.driver import Sandbox, by, card, violations
 
 
 def paid_details(sandbox: Sandbox, method: str, **more: Any) -> dict[str, Any]:
-    """The details of a paid order."""
-    found: dict[str, Any] = sandbox.pay(sandbox.place(by(method)), **more)["transactions"][0][
+    """Return the payment method details of a paid order."""
+    details: dict[str, Any] = sandbox.pay(sandbox.place(by(method)), **more)["transactions"][0][
         "payment_method_details"
     ]
-    return found
+    return details
 
 
 @pytest.mark.rule("CARD-02")
 def test_five_card_families_have_test_cards(live: Sandbox) -> None:
-    """Two credit, two debit, one combined; each family has a card that pays."""
+    """There are two credit, two debit and one combined family, and each has a card that pays."""
     assert [len(CREDIT_FAMILIES), len(DEBIT_FAMILIES), len(COMBINED_FAMILIES)] == [2, 2, 1]
     for family in (*CREDIT_FAMILIES, *DEBIT_FAMILIES, *COMBINED_FAMILIES):
         assert any(known.family == family and not known.refusal for known in CARDS.values())
@@ -37,7 +37,7 @@ def test_five_card_families_have_test_cards(live: Sandbox) -> None:
 @pytest.mark.rule("CARD-06", "CARD-07", "CARD-15", "CARD-16", "CARD-17", "CARD-18")
 @pytest.mark.parametrize("name", ["frictionless", "challenge", "challenge-configurable"])
 def test_test_cards_pay_and_are_shown_masked(sandbox: Sandbox, name: str) -> None:
-    """Expiry as month and four-digit year, a holder, liability and a masked number."""
+    """The details have an expiry as month and four-digit year, a holder, liability and a masked number."""
     shown = paid_details(sandbox, "credit-card", card=name)
     assert re.fullmatch(r"(0[1-9]|1[0-2])20\d\d", shown["card_expiry"])
     assert isinstance(shown["cardholder_name"], str)
@@ -47,7 +47,7 @@ def test_test_cards_pay_and_are_shown_masked(sandbox: Sandbox, name: str) -> Non
 
 @pytest.mark.rule("CARD-08")
 def test_a_configurable_challenge_can_be_refused(sandbox: Sandbox) -> None:
-    """The reason says that the customer did not authenticate."""
+    """The reason is a failed authentication."""
     order = sandbox.acted(sandbox.place(card()), "customer fail", card="challenge-configurable")
     assert order["transactions"][0]["reason"] == "3-D Secure: not authenticated"
 
@@ -56,14 +56,14 @@ def test_a_configurable_challenge_can_be_refused(sandbox: Sandbox) -> None:
     ("name", "reason"), [("declined", "Do not honour"), ("insufficient-funds", "Insufficient funds")]
 )
 def test_some_test_cards_are_declined_by_their_bank(sandbox: Sandbox, name: str, reason: str) -> None:
-    """The customer pays with such a card and the attempt fails."""
+    """A payment with a declining card fails with the bank's reason."""
     order = sandbox.pay(sandbox.place(card()), card=name)
     assert (order["status"], order["transactions"][0]["reason"]) == ("error", reason)
 
 
 @pytest.mark.rule("TX-17", "A26")
 def test_a_completed_card_payment_shows_its_charge(sandbox: Sandbox) -> None:
-    """Whole cents, blended, in euros; and not before completion."""
+    """The charge is in whole cents, blended and in euros, and appears only after completion."""
     order = sandbox.place(card(), amount=10_000)
     assert "msc_amount" not in order["transactions"][0]
     (transaction,) = sandbox.pay(order)["transactions"]
@@ -73,7 +73,7 @@ def test_a_completed_card_payment_shows_its_charge(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("GPAY-01")
 def test_a_wallet_is_there_when_enabled_and_not_otherwise(sandbox: Sandbox) -> None:
-    """The merchant's list decides."""
+    """The merchant's list of methods determines whether a wallet is available."""
     assert sandbox.create(by("wallet-google")).status_code == 201
     sandbox.settings(payment_methods=["credit-card"])
     assert "not enabled" in violations(sandbox.create(by("wallet-google")))["transactions[0].payment_method"]
@@ -82,7 +82,7 @@ def test_a_wallet_is_there_when_enabled_and_not_otherwise(sandbox: Sandbox) -> N
 @pytest.mark.rule("GPAY-02", "GPAY-04", "GPAY-05")
 @pytest.mark.parametrize("authorization", AUTHORIZATION_METHODS)
 def test_both_ways_to_authorize_a_wallet_are_always_on(sandbox: Sandbox, authorization: str) -> None:
-    """The card is shown, masked, with a network of the list; no setting switches a way off."""
+    """The card is masked and has a known network; no setting disables an authorization method."""
     shown = paid_details(sandbox, "wallet-google", authorization=authorization)
     assert shown["authorization_method"] == authorization
     assert shown["allowed_authorization_methods"] == ["PAN_ONLY", "CRYPTOGRAM_3DS"]

@@ -1,4 +1,4 @@
-"""Orders are updated and cancelled, and tags guard every change."""
+"""Orders are updated and cancelled; ETags guard every change."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, violations
 
 @pytest.mark.rule("SET-51", "A35")
 def test_an_order_can_be_updated(sandbox: Sandbox) -> None:
-    """Texts, addresses, customer and extra change; the rest stays."""
+    """Texts, addresses, customer and extra change; other fields stay the same."""
     order = sandbox.place(card(), description="Socks", merchant_order_id="1")
     change = {
         "description": "Blue socks",
@@ -28,7 +28,7 @@ def test_an_order_can_be_updated(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-52")
 def test_the_sum_can_change_until_a_customer_acts(sandbox: Sandbox) -> None:
-    """A new amount reaches the open transaction; after a visit it is refused and nothing changes."""
+    """A new amount applies to the open transaction; after a visit it is refused and nothing changes."""
     order = sandbox.place(card())
     changed = sandbox.put(f"/v1/orders/{order['id']}/", {"amount": 1500, "order_lines": [LINES[0]]}).json()
     assert (changed["amount"], changed["transactions"][0]["amount"]) == (1500, 1500)
@@ -44,7 +44,7 @@ def test_the_sum_can_change_until_a_customer_acts(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-53", "A35")
 def test_a_whole_order_can_be_written_back_as_read(project: Callable[..., Sandbox]) -> None:
-    """Read-only keys are silent when they are the same, ignored and named when they differ."""
+    """Unchanged read-only keys are accepted silently; changed ones are ignored and named in a header."""
     sandbox = project(unknown_fields="reject")
     order = sandbox.authorized()
     path = f"/v1/orders/{order['id']}/"
@@ -60,7 +60,7 @@ def test_a_whole_order_can_be_written_back_as_read(project: Callable[..., Sandbo
 
 
 def test_an_update_is_checked_like_a_creation(sandbox: Sandbox) -> None:
-    """All violations at once, and lines that the method needs cannot be taken away."""
+    """All violations are reported together; lines that the method needs cannot be removed."""
     order = sandbox.place_with_lines("pay-later-a")
     path = f"/v1/orders/{order['id']}/"
     answer = sandbox.put(path, {"amount": "5", "return_url": "x", "customer": []})
@@ -89,7 +89,7 @@ def test_an_order_can_be_cancelled_until_money_moved(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-32", "SET-34")
 def test_every_version_has_a_strong_etag(sandbox: Sandbox) -> None:
-    """Create, read, update and cancel carry one; a client that has this version gets 304."""
+    """Create, read, update and cancel return an ETag; a read with a current If-None-Match gets 304."""
     answer = sandbox.create(card())
     path = f"/v1/orders/{answer.json()['id']}/"
     first = answer.headers["ETag"]
@@ -105,7 +105,7 @@ def test_every_version_has_a_strong_etag(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-33", "IFM-01", "IFM-02")
 def test_if_match_guards_every_change(sandbox: Sandbox) -> None:
-    """A stale tag is a 412 that changes nothing; the right one, or a star, lets it through."""
+    """A stale ETag gets 412 and changes nothing; the current ETag or a star is accepted."""
     order = sandbox.authorized()
     path = f"/v1/orders/{order['id']}/"
     stale = {"If-Match": '"stale"'}
@@ -126,6 +126,6 @@ def test_if_match_guards_every_change(sandbox: Sandbox) -> None:
     etag = sandbox.get(f"{path}?fields[]=amount_details").headers["ETag"]
     taken = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": f'"other", {etag}'})
     assert taken.status_code == 200
-    again = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": etag})
-    assert again.status_code == 412
+    outdated = sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": etag})
+    assert outdated.status_code == 412
     assert sandbox.take(order, "captures/orderlines", lines, headers={"If-Match": "*"}).status_code == 200

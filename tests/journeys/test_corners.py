@@ -1,4 +1,4 @@
-"""Where two things meet that each work alone."""
+"""Combinations of two features."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ from tests.support.shop import Received, Shop
 
 
 def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:
-    """A refund on its way cannot be rewritten; its description can."""
+    """The amount of a refund cannot be changed; its description can."""
     order = sandbox.pay(sandbox.place(by("bank-redirect-nl")))
     record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
     path = f"/v1/orders/{record['id']}/"
@@ -34,15 +34,15 @@ def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("lines", [[{}], [{"amount": 1}], ["x"], [[]], [{"a": 1}]])
 def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> None:
-    """As on creation."""
+    """Wrong lines in an update have the same violations as in a creation."""
     order = sandbox.place(card())
-    found = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
-    assert "description" in found
-    assert any(path.startswith("order_lines[0]") for path in found)
+    messages = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
+    assert "description" in messages
+    assert any(path.startswith("order_lines[0]") for path in messages)
 
 
 def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> None:
-    """Only what the method needs is looked at again, and only when it changes."""
+    """The method is validated again only when a field that it depends on changes."""
     order = sandbox.place(by("wallet-web"))
     sandbox.settings(payment_methods=["credit-card"])
     path = f"/v1/orders/{order['id']}/"
@@ -52,7 +52,7 @@ def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> Non
 
 @pytest.mark.parametrize("answer", ["declined", "error", "passed"])
 def test_a_hosted_order_ends_when_its_page_is_over(sandbox: Sandbox, answer: str) -> None:
-    """Whatever the screening says after the page has closed, the order does not stay open for ever."""
+    """An order expires with its page, whatever the screening answers later."""
     sandbox.scenario({"then": {"screening": "needs-time", "then": answer, "after": "PT10M"}})
     order = sandbox.place(expiration_period="PT5M", amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
     sandbox.acted(order, "customer choose", payment_method="pay-later-a")
@@ -64,7 +64,7 @@ def test_a_hosted_order_ends_when_its_page_is_over(sandbox: Sandbox, answer: str
 
 @pytest.mark.parametrize("local", ["pays", "fails", "cancels"])
 def test_a_customers_plan_is_none_of_a_stored_cards(sandbox: Sandbox, local: str) -> None:
-    """One-click completes at once whatever the customer does on pages."""
+    """A one-click payment completes at once, whatever a trigger customer does on pages."""
     first = sandbox.pay(sandbox.place(details(one_click_type="first")))
     token = first["transactions"][0]["payment_method_details"]["vault_token"]
     order = sandbox.place(
@@ -75,16 +75,16 @@ def test_a_customers_plan_is_none_of_a_stored_cards(sandbox: Sandbox, local: str
 
 
 def test_a_reset_frees_the_clock_at_once(watched: Sandbox, shop: Shop) -> None:
-    """Though a receiver of before still thinks, the next advance and the next webhook go their way."""
-    arrived, go_on = Event(), Event()
+    """After a reset, advances and webhooks do not wait for a receiver from before the reset."""
+    arrived, released = Event(), Event()
 
-    def think(received: Received) -> int:
+    def block(received: Received) -> int:
         if len(shop.received) == 1:
             arrived.set()
-            go_on.wait(4)
+            released.wait(4)
         return 200
 
-    shop.answer = think
+    shop.answer = block
     watched.place(card())
     other = Sandbox.__new__(Sandbox)
     other.__dict__.update(watched.__dict__, http=requests.Session())
@@ -95,14 +95,14 @@ def test_a_reset_frees_the_clock_at_once(watched: Sandbox, shop: Shop) -> None:
         watched.place(by("bank-transfer"))
         watched.advance("PT1M")
         assert len(shop.received) == 2
-        go_on.set()
+        released.set()
         assert advance.result().json()["stopped"] is True
     assert watched.now() == "2026-03-01T12:01:00.000000+00:00"
     other.http.close()
 
 
 def test_before_the_response_holds_for_many_at_once(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """Each of forty creations by eight clients finds its webhook answered, though handlers call back."""
+    """Each of forty creations by eight clients returns after its webhook, though handlers call the API."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
 
     def read_back(received: Received) -> int:
@@ -122,8 +122,8 @@ def test_before_the_response_holds_for_many_at_once(project: Callable[..., Sandb
         assert list(threads.map(create, range(40))) == [True] * 40
 
 
-def test_no_identifier_comes_again_after_a_reset(project: Callable[..., Sandbox]) -> None:
-    """A shop whose database survives never meets an id that it knows; the same history gives the same ids."""
+def test_identifiers_are_not_reused_after_a_reset(project: Callable[..., Sandbox]) -> None:
+    """Ids are never reused after a reset; the same seed and history give the same ids."""
     histories = []
     for _ in range(2):
         sandbox = project(seed=5)
@@ -138,7 +138,7 @@ def test_no_identifier_comes_again_after_a_reset(project: Callable[..., Sandbox]
 
 
 def test_an_etag_of_before_a_restore_is_no_etag_of_after(sandbox: Sandbox) -> None:
-    """Though the order has the same id and version."""
+    """An ETag from before a restore does not match an order with the same id and version after it."""
     state = sandbox.get("/control/state/").json()
     before = sandbox.create(amount=100)
     assert sandbox.put("/control/state/", state).status_code == 200
@@ -149,9 +149,9 @@ def test_an_etag_of_before_a_restore_is_no_etag_of_after(sandbox: Sandbox) -> No
 
 
 def test_only_a_scan_makes_a_qr_order(sandbox: Sandbox) -> None:
-    """A merchant's extra cannot pretend, and cannot take the mark away."""
-    pretended = sandbox.place(extra={"bankqr_id": "zz"})
-    assert (pretended["flags"], pretended["extra"]) == (["is-test"], {"bankqr_id": "zz"})
+    """A merchant's extra can neither set nor remove the mark of a scan."""
+    forged = sandbox.place(extra={"bankqr_id": "zz"})
+    assert (forged["flags"], forged["extra"]) == (["is-test"], {"bankqr_id": "zz"})
     request = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
     order = sandbox.post(f"/control/bankqr/{request['id']}/scan/", {}).json()
     updated = sandbox.put(f"/v1/orders/{order['id']}/", {"extra": {"a": 1}}).json()
@@ -159,8 +159,8 @@ def test_only_a_scan_makes_a_qr_order(sandbox: Sandbox) -> None:
     assert "from-bankqr" in updated["flags"]
 
 
-def test_swapping_all_webhooks_starves_none(watched: Sandbox, shop: Shop) -> None:
-    """Each second one goes first; a last one without a successor goes when all is idle."""
+def test_swapping_all_webhooks_delivers_all(watched: Sandbox, shop: Shop) -> None:
+    """Every second webhook is sent first; a last one without a successor is sent when the project is idle."""
     watched.scenario(webhooks=[{"then": {"swap": True}}])
     orders = []
     for _ in range(3):
@@ -172,7 +172,7 @@ def test_swapping_all_webhooks_starves_none(watched: Sandbox, shop: Shop) -> Non
 
 
 def test_copies_of_a_webhook_count_once(watched: Sandbox, shop: Shop) -> None:
-    """Ten deliveries in eighteen minutes, each sent twice."""
+    """Ten attempts in eighteen minutes are sent twice each."""
     shop.answer = lambda received: 500
     watched.scenario(webhooks=[{"then": {"duplicate": 2}}])
     watched.place(by("bank-transfer"))
@@ -187,7 +187,7 @@ def test_copies_of_a_webhook_count_once(watched: Sandbox, shop: Shop) -> None:
     "headers", [{"Content-Length": "500"}, {"Content-Encoding": "gzip", "Content-Length": "5"}]
 )
 def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop, headers: dict[str, str]) -> None:
-    """Whatever becomes of the answer's body."""
+    """A 200 with an unreadable body counts as delivered."""
     shop.answer = lambda received: (200, headers)
     watched.place(by("bank-transfer"))
     watched.settle()
@@ -196,7 +196,7 @@ def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop, headers:
 
 
 def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
-    """After all was captured or voided by amount, or has expired, no line is authorized any more."""
+    """After a full capture or void by amount, or after expiry, no line is authorized."""
     captured, voided, expired = (sandbox.authorized() for _ in range(3))
     sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
     sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
@@ -208,7 +208,7 @@ def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
 
 
 def test_a_late_customer_is_late_on_a_fast_clock(project: Callable[..., Sandbox]) -> None:
-    """What came due meanwhile is done before the next request looks."""
+    """Entries that are due on a running clock run before the next request."""
     sandbox = project(clock="running")
     order = sandbox.place(card(expiration_period="PT1S"))
     sandbox.patch("/control/clock/", {"mode": "running", "rate": 1_000_000})
@@ -217,14 +217,14 @@ def test_a_late_customer_is_late_on_a_fast_clock(project: Callable[..., Sandbox]
 
 
 def test_an_advance_by_a_period_takes_exactly_that(project: Callable[..., Sandbox]) -> None:
-    """On a running clock, too."""
+    """An advance by a period is exact, also on a running clock."""
     answer = project(clock="running").post("/control/clock/advance/", {"by": "PT1H"}).json()
     assert (answer["from"][14:], answer["from"][:10]) == (answer["to"][14:], answer["from"][:10])
 
 
 @pytest.mark.rule("CTL-29")
 def test_no_secret_gets_into_the_journal(sandbox: Sandbox) -> None:
-    """Escaped, in lists, in paths, in echoes."""
+    """Secrets are masked in escapes, lists, paths and echoes."""
     raw = (
         b'{"currency": "EUR", "amount": 1, "description": "card 4111 1111 1111 1111", "transactions": '
         b'[{"payment_method": "credit-card", "payment_method_details": {"\\u0063vc": "654", "n": "5555555555554444"}}]}'
@@ -239,7 +239,7 @@ def test_no_secret_gets_into_the_journal(sandbox: Sandbox) -> None:
 
 
 def test_the_journal_keeps_strays_and_broken_bodies(sandbox: Sandbox) -> None:
-    """Unknown paths, wrong methods and what was no JSON: just when a developer needs it."""
+    """The journal records unknown paths, wrong methods and invalid JSON."""
     sandbox.get("/v1/nowhere/")
     sandbox.patch("/v1/orders/", {})
     sandbox.post("/v1/orders/", data=b'{"amount": NaN', headers={"Content-Type": "application/json"})
@@ -250,8 +250,8 @@ def test_the_journal_keeps_strays_and_broken_bodies(sandbox: Sandbox) -> None:
     assert items[2]["request"] == '{"amount": NaN'
 
 
-def test_putting_the_clock_forward_goes_all_the_way(sandbox: Sandbox) -> None:
-    """However much is due on the way: a half-done jump could not be told."""
+def test_setting_the_clock_runs_all_due_entries(sandbox: Sandbox) -> None:
+    """Setting the clock runs all due entries, however many there are."""
     for _ in range(3):
         sandbox.place(card())
     assert sandbox.patch("/control/clock/", {"now": "2027-03-01T12:00:00Z"}).json()["now"] > START
@@ -260,19 +260,19 @@ def test_putting_the_clock_forward_goes_all_the_way(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", [[], {}, 5, None])
 def test_a_scenarios_name_is_a_text(sandbox: Sandbox, name: Any) -> None:
-    """Anything else is a violation."""
+    """A name that is not a string is a violation."""
     assert set(violations(sandbox.put("/control/scenario/", {"name": name}))) == {"name"}
 
 
 def test_patterns_are_in_json_schemas_dialect(sandbox: Sandbox) -> None:
-    """Anchored at both ends, without what only Python knows."""
+    """Patterns are anchored at both ends, without Python's extensions."""
     described = sandbox.get("/openapi.json").text
     assert "\\\\Z" not in described
     assert '"pattern": "^(?:[0-9]{3,4})$"' in described
 
 
 def test_an_update_leaves_a_method_that_can_pay(sandbox: Sandbox) -> None:
-    """An allow list that only lines make usable keeps its lines."""
+    """An update cannot remove the lines that the only allowed method needs."""
     order = sandbox.place(amount=LINES_TOTAL, order_lines=LINES, payment_methods=["pay-later-a"])
     path = f"/v1/orders/{order['id']}/"
     assert set(violations(sandbox.put(path, {"order_lines": []}))) == {"payment_methods"}
@@ -280,7 +280,7 @@ def test_an_update_leaves_a_method_that_can_pay(sandbox: Sandbox) -> None:
 
 
 def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
-    """With a part of a transfer paid, no other method can be chosen; the rest can come."""
+    """After a partial credit, no other method can be chosen; the remainder can still arrive."""
     order = live.place(amount=1000)
     live.acted(order, "customer choose", payment_method="bank-transfer")
     live.acted(order, "bank credit", amount=400)
@@ -290,5 +290,5 @@ def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
 
 @pytest.mark.parametrize("query", ["status=abc", "status=%C2%B2", "count=0", "count=yes"])
 def test_a_wrong_filter_of_the_journal_is_refused(sandbox: Sandbox, query: str) -> None:
-    """No request of that kind would be the wrong answer to a typing error."""
+    """A wrong filter is refused instead of returning an empty list."""
     assert set(violations(sandbox.get(f"/control/journal/?{query}"))) == {query.partition("=")[0]}

@@ -1,4 +1,4 @@
-"""Which values an order may be created with, and which are refused."""
+"""Accepted and refused values of a new order."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ FULL = {
 
 @pytest.mark.rule("GEN-01", "STA-03", "END-02", "SET-07")
 def test_amount_and_currency_alone_make_an_order(sandbox: Sandbox) -> None:
-    """The smallest order is new, has no transaction and a hosted page."""
+    """The smallest order is new, and has a hosted page and no transaction."""
     answer = sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1295})
     assert answer.status_code == 201
     order = answer.json()
@@ -30,7 +30,7 @@ def test_amount_and_currency_alone_make_an_order(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("FLOW-01", "ORD-06", "ORD-07", "ORD-08", "ORD-11", "ORD-13", "ORD-15")
 def test_a_hosted_order_takes_and_echoes_all_its_fields(sandbox: Sandbox) -> None:
-    """What a merchant sends with a hosted order comes back as it was sent, and is stored."""
+    """All fields of a hosted order are stored and returned unchanged."""
     order = sandbox.place(**FULL)
     assert order["status"] == "new"
     assert {key: order[key] for key in FULL} == FULL
@@ -39,7 +39,7 @@ def test_a_hosted_order_takes_and_echoes_all_its_fields(sandbox: Sandbox) -> Non
 
 @pytest.mark.rule("ORD-02", "ORD-04")
 def test_currency_and_amount_are_required(sandbox: Sandbox) -> None:
-    """Both are named at once when both are missing."""
+    """Both missing fields are reported together."""
     assert violations(sandbox.post("/v1/orders/", {})) == {
         "currency": "is required",
         "amount": "is required",
@@ -56,14 +56,14 @@ def test_only_euros_are_taken(sandbox: Sandbox, currency: Any) -> None:
 @pytest.mark.rule("ORD-05", "SET-11", "LIM-02")
 @pytest.mark.parametrize("amount", [12.95, 1295.0, "1295", True, None, 0, -1, 2**53, 10**400, [], {}])
 def test_an_amount_is_whole_cents_and_never_rounded(sandbox: Sandbox, amount: Any) -> None:
-    """What is no whole number from 1 to 2^53-1 is refused."""
+    """Anything but an integer from 1 to 2^53-1 is refused."""
     assert "amount" in violations(sandbox.create(amount=amount))
 
 
 @pytest.mark.rule("A08", "ORD-05")
 @pytest.mark.parametrize("amount", [1, 2**53 - 1])
 def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> None:
-    """The smallest and the largest amount work."""
+    """The smallest and the largest amount are accepted."""
     assert sandbox.place(amount=amount)["amount"] == amount
 
 
@@ -97,7 +97,7 @@ def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) ->
 
 @pytest.mark.rule("SET-17", "A10")
 def test_an_order_is_created_with_one_transaction_or_none(sandbox: Sandbox) -> None:
-    """Two are refused, and what is wrong inside of them is named as well."""
+    """Two transactions are refused; violations inside them are reported as well."""
     answer = sandbox.create(card(), {"capture_mode": "later"})
     assert set(violations(answer)) == {
         "transactions",
@@ -109,7 +109,7 @@ def test_an_order_is_created_with_one_transaction_or_none(sandbox: Sandbox) -> N
 
 @pytest.mark.rule("GEN-02", "TRQ-01", "TRQ-02")
 def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
-    """A missing method is missing; an unknown one is refused with the list of those there are."""
+    """A missing method is required; an unknown one is refused with the list of known methods."""
     assert violations(sandbox.create({})) == {"transactions[0].payment_method": "is required"}
     answer = sandbox.create(by("cash"))
     assert list(violations(answer)) == ["transactions[0].payment_method"]
@@ -119,7 +119,7 @@ def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
 @pytest.mark.rule("TRQ-06", "TRQ-07")
 @pytest.mark.parametrize("mode", ["instant", "automatic", "immediate", "Manual", "", 1])
 def test_capture_mode_and_details_have_their_form(sandbox: Sandbox, mode: Any) -> None:
-    """Only manual and delayed are modes; details are an object."""
+    """The capture mode is manual or delayed; details are an object."""
     answer = sandbox.create(card(capture_mode=mode, payment_method_details=[]))
     assert set(violations(answer)) == {
         "transactions[0].capture_mode",
@@ -129,14 +129,14 @@ def test_capture_mode_and_details_have_their_form(sandbox: Sandbox, mode: Any) -
 
 @pytest.mark.parametrize("method", ["bank-transfer", "bank-redirect-nl", "wallet-qr", "wallet-google"])
 def test_capture_mode_is_refused_where_nothing_is_authorized(sandbox: Sandbox, method: str) -> None:
-    """A method that is paid at once has nothing to capture later."""
+    """A method without authorizations accepts no capture mode."""
     answer = sandbox.create(by(method, capture_mode="manual"))
     assert list(violations(answer)) == ["transactions[0].capture_mode"]
 
 
 @pytest.mark.rule("SET-12", "A09")
 def test_unknown_keys_are_dropped_and_named(sandbox: Sandbox) -> None:
-    """The header spells them as violations do; the journal keeps them too."""
+    """The header and the journal name them; the header has the syntax of paths in violations."""
     answer = sandbox.create(
         card(colour="red"), nonsense=1, customer={"shoe, size": 42}, order_lines=[{**LINES[0], "weight": 2}]
     )
@@ -152,7 +152,7 @@ def test_unknown_keys_are_dropped_and_named(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-12")
 def test_details_of_another_method_are_named(project: Callable[..., Sandbox]) -> None:
-    """They change nothing, so they are ignored, or refused if the settings say so."""
+    """Details of another method are ignored, or refused with unknown_fields reject."""
     details = {"issuer_id": "bank-1", "cvc": "123", "one_click_type": "first"}
     transaction = {"payment_method": "credit-card", "payment_method_details": details}
     answer = project().create(transaction)
@@ -166,19 +166,19 @@ def test_details_of_another_method_are_named(project: Callable[..., Sandbox]) ->
 
 @pytest.mark.rule("SET-13", "A09")
 def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
-    """With unknown_fields reject each is a violation that names the nearest known key."""
+    """With unknown_fields reject, each is a violation that suggests the nearest known key."""
     sandbox = project(unknown_fields="reject")
     answer = sandbox.create(descripton="Socks", customer={"mail": "x"})
-    found = violations(answer)
-    assert found.keys() == {"descripton", "customer.mail"}
-    assert "did you mean 'description'?" in found["descripton"]
+    messages = violations(answer)
+    assert messages.keys() == {"descripton", "customer.mail"}
+    assert "did you mean 'description'?" in messages["descripton"]
 
 
 @pytest.mark.parametrize(
     ("name", "suffix"), [("creditcard", "; did you mean 'credit-card'?"), ("cash", "is not a payment method")]
 )
 def test_a_method_that_is_nearly_one_is_suggested(sandbox: Sandbox, name: str, suffix: str) -> None:
-    """Of those that the merchant can use, in an attempt and in the list of methods."""
+    """A misspelled method suggests the nearest usable one, in a transaction and in the list of methods."""
     for order, path in (
         ({"transactions": [{"payment_method": name}]}, "transactions[0].payment_method"),
         ({"payment_methods": [name]}, "payment_methods[0]"),

@@ -1,4 +1,4 @@
-"""Delayed authorizations capture themselves."""
+"""Delayed authorizations are captured automatically."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from tests.support.authorizations import amounts, socks
 from tests.support.driver import LINES_TOTAL, Sandbox, card, refused
 
 
-def test_after_a_delayed_capture_nothing_is_left_to_wait_for(sandbox: Sandbox) -> None:
-    """And the refusal speaks of what was."""
+def test_after_a_delayed_capture_nothing_can_be_captured(sandbox: Sandbox) -> None:
+    """The refusal of a second capture says that everything is captured."""
     order = sandbox.authorized(capture_mode="delayed", expiration_period="P1D")
     sandbox.advance("P2D")
     error = refused(sandbox.take(order, "captures"), 409, "AuthorizationDelayed")
@@ -18,7 +18,7 @@ def test_after_a_delayed_capture_nothing_is_left_to_wait_for(sandbox: Sandbox) -
 
 @pytest.mark.rule("CAP-05", "SET-44")
 def test_a_delayed_authorization_captures_itself(sandbox: Sandbox) -> None:
-    """One period after the customer authorized, not a second before, on the agenda meanwhile."""
+    """The capture is on the agenda and runs exactly one period after the authorization."""
     order = sandbox.place_with_lines("credit-card", capture_mode="delayed", expiration_period="P7D")
     sandbox.advance("P1D")
     sandbox.pay(order)
@@ -34,7 +34,7 @@ def test_a_delayed_authorization_captures_itself(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CAP-06", "ERR-05")
 def test_a_delayed_authorization_is_never_captured_by_hand(sandbox: Sandbox) -> None:
-    """In full, by amount or by lines: refused, before and after it has captured itself."""
+    """Manual captures are refused before and after the delayed capture."""
     order = sandbox.authorized(capture_mode="delayed")
     for kind, body in (
         ("captures", None),
@@ -48,7 +48,7 @@ def test_a_delayed_authorization_is_never_captured_by_hand(sandbox: Sandbox) -> 
 
 @pytest.mark.rule("CAP-07")
 def test_what_is_voided_in_time_is_not_captured(sandbox: Sandbox) -> None:
-    """By amount and by lines alike."""
+    """The delayed capture excludes parts that were voided by amount or by lines."""
     order = sandbox.authorized(capture_mode="delayed")
     sandbox.take(order, "voids/amount", {"amount": 300})
     sandbox.take(order, "voids/orderlines", socks(1))
@@ -57,7 +57,7 @@ def test_what_is_voided_in_time_is_not_captured(sandbox: Sandbox) -> None:
 
 
 def test_a_delayed_authorization_voided_in_full_is_cancelled(sandbox: Sandbox) -> None:
-    """Nothing is left to capture when its time comes, so nothing is on the agenda."""
+    """The order is cancelled, and the capture is removed from the agenda."""
     order = sandbox.authorized(capture_mode="delayed")
     sandbox.take(order, "voids/amount", {"amount": LINES_TOTAL})
     assert sandbox.status(order) == ("cancelled", "cancelled")
@@ -70,7 +70,7 @@ def test_a_delayed_authorization_voided_in_full_is_cancelled(sandbox: Sandbox) -
 def test_delayed_without_a_period_takes_the_methods_default(
     sandbox: Sandbox, method: str, period: str
 ) -> None:
-    """The same period that an attempt of the method has."""
+    """The delay is the default expiration period of the method."""
     order = sandbox.pay(sandbox.place_with_lines(method, capture_mode="delayed"))
     assert [event["kind"] for event in sandbox.advance(period)] == ["delayed-capture"]
     assert amounts(sandbox, order)["captured"] == 2000
@@ -89,7 +89,7 @@ def test_delayed_without_a_period_takes_the_methods_default(
 def test_months_and_years_follow_the_calendar(
     project: Callable[..., Sandbox], start: str, period: str, due: str
 ) -> None:
-    """The last day of a month and leap days included."""
+    """Periods are clipped to the last day of a month and handle leap days."""
     sandbox = project(clock=f"frozen@{start}")
     sandbox.place(card(expiration_period=period))
     assert [item["at"] for item in sandbox.agenda()] == [due]

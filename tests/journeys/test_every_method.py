@@ -1,4 +1,4 @@
-"""What all methods have in common: paid, failed, cancelled and tried again, in both modes."""
+"""Behaviour that all methods share: payment, failure, cancellation and retry, in both modes."""
 
 import pytest
 
@@ -15,7 +15,7 @@ ERROR_MESSAGE = "The payment failed. Please try again or choose another payment 
 
 @pytest.mark.rule("CARD-01", "WAPP-02")
 def test_there_are_eleven_methods() -> None:
-    """Every identifier of the service, and no other."""
+    """The methods are exactly those of the service."""
     assert sorted(method.name for method in ALL_METHODS) == sorted(
         [*PAGES, "bank-transfer", "invoice-later-b"]
     )
@@ -24,7 +24,7 @@ def test_there_are_eleven_methods() -> None:
 @pytest.mark.rule("SET-63", "CARD-01", "WAPP-02", "STA-01", "STA-18", "ORD-23", "TX-15")
 @pytest.mark.parametrize("method", PAGES)
 def test_in_live_mode_every_method_with_a_page_is_paid(live: Sandbox, method: str) -> None:
-    """New, processing on the visit, completed on the payment."""
+    """The order is new, processing after the visit, and completed after the payment."""
     order = live.place_with_lines(method)
     assert live.status(order) == ("new", "new")
     live.acted(order, "customer visit")
@@ -36,14 +36,14 @@ def test_in_live_mode_every_method_with_a_page_is_paid(live: Sandbox, method: st
 @pytest.mark.rule("GEN-05", "IDR-02", "BRD-01", "WQR-02", "WWEB-01", "GPAY-05", "PLA-05", "CARD-06")
 @pytest.mark.parametrize("method", TESTABLE_PAGES)
 def test_in_test_mode_testable_methods_are_paid(sandbox: Sandbox, method: str) -> None:
-    """A test payment goes to its end."""
+    """A test payment completes the order."""
     assert sandbox.pay(sandbox.place_with_lines(method))["status"] == "completed"
 
 
 @pytest.mark.rule("BRB-01", "WAPP-01", "SET-61")
 @pytest.mark.parametrize("method", ["bank-redirect-be", "wallet-apple"])
 def test_in_test_mode_untestable_methods_are_refused(sandbox: Sandbox, method: str) -> None:
-    """By the method's path, with the methods that work instead; and the page does not offer them."""
+    """The refusal lists the testable methods, and the hosted page does not offer the method."""
     answer = sandbox.create(by(method))
     assert "test mode" in violations(answer)["transactions[0].payment_method"]
     assert method not in answer.json()["error"]["violations"][0]["allowed"]
@@ -53,12 +53,12 @@ def test_in_test_mode_untestable_methods_are_refused(sandbox: Sandbox, method: s
 @pytest.mark.rule("STA-04", "STA-05", "STA-06", "STA-07", "SET-36")
 @pytest.mark.parametrize("method", PAGES)
 def test_the_first_visit_makes_it_processing(live: Sandbox, method: str) -> None:
-    """Only the first visit changes anything."""
+    """Only the first visit changes the status."""
     order = live.place_with_lines(method)
     visited = live.acted(order, "customer visit")
     assert (visited["status"], visited["transactions"][0]["status"]) == ("processing", "processing")
-    again = live.acted(order, "customer visit")
-    assert again["transactions"][0]["events"] == visited["transactions"][0]["events"]
+    revisited = live.acted(order, "customer visit")
+    assert revisited["transactions"][0]["events"] == visited["transactions"][0]["events"]
 
 
 @pytest.mark.rule("SET-28", "ORD-25", "CARD-08", "A11")
@@ -75,7 +75,7 @@ def test_a_failed_payment_is_an_error_with_its_reason(sandbox: Sandbox, method: 
 @pytest.mark.rule("A11")
 @pytest.mark.parametrize("method", TESTABLE_PAGES)
 def test_a_customer_can_cancel(sandbox: Sandbox, method: str) -> None:
-    """Order and transaction are cancelled, and nothing more can happen."""
+    """Order and transaction are cancelled, and no further action is possible."""
     order = sandbox.acted(sandbox.place_with_lines(method), "customer cancel")
     assert (order["status"], order["transactions"][0]["status"]) == ("cancelled", "cancelled")
     assert refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")["allowed"] == []
@@ -85,7 +85,7 @@ def test_a_customer_can_cancel(sandbox: Sandbox, method: str) -> None:
 @pytest.mark.parametrize("ending", ["fail", "cancel"])
 @pytest.mark.parametrize("method", TESTABLE_PAGES[:-1])
 def test_on_the_hosted_page_a_customer_can_try_again(sandbox: Sandbox, method: str, ending: str) -> None:
-    """The attempt ends, the order waits for another one."""
+    """The attempt ends, and the order stays open for another one."""
     order = sandbox.place()
     sandbox.acted(order, "customer choose", payment_method=method)
     ended = sandbox.acted(order, f"customer {ending}")
@@ -96,7 +96,7 @@ def test_on_the_hosted_page_a_customer_can_try_again(sandbox: Sandbox, method: s
 
 
 def test_a_hosted_order_that_is_never_paid_expires_with_its_page(sandbox: Sandbox) -> None:
-    """Its attempt expires sooner, the order when the page closes."""
+    """The attempt expires first, and the order expires with its page."""
     order = sandbox.place()
     sandbox.acted(order, "customer choose", payment_method="credit-card")
     sandbox.advance("PT30M")
@@ -107,7 +107,7 @@ def test_a_hosted_order_that_is_never_paid_expires_with_its_page(sandbox: Sandbo
 
 @pytest.mark.rule("A22")
 def test_choosing_another_method_gives_the_open_attempt_up(sandbox: Sandbox) -> None:
-    """Only one attempt is under way at a time."""
+    """Choosing another method cancels the open attempt."""
     order = sandbox.place()
     sandbox.acted(order, "customer choose", payment_method="bank-transfer")
     chosen = sandbox.acted(order, "customer choose", payment_method="wallet-qr")
@@ -116,7 +116,7 @@ def test_choosing_another_method_gives_the_open_attempt_up(sandbox: Sandbox) -> 
 
 @pytest.mark.rule("A21")
 def test_a_pending_transfer_outlives_the_hosted_page(live: Sandbox) -> None:
-    """Money may be on its way, so the order ends with the transfer and not with the page."""
+    """A credit may be in transit, so the order expires with the transfer instead of the page."""
     order = live.place(expiration_period="PT1H")
     live.acted(order, "customer choose", payment_method="bank-transfer")
     live.advance("P2D")

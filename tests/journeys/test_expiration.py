@@ -13,7 +13,7 @@ from tests.support.driver import Sandbox, card, violations
     ["", "P", "PT", "30M", "PT0S", "P0D", "-PT30M", "PT-5M", "P1.5DT1H", "P1.5M", "pt5m", 30, None, "PT5M "],
 )
 def test_a_period_is_an_iso_8601_duration_above_zero(sandbox: Sandbox, period: Any) -> None:
-    """Negative, zero and misspelled periods are refused, on orders and on transactions."""
+    """Negative, zero and misspelled periods are refused in orders and in transactions."""
     answer = sandbox.create(card(expiration_period=period), expiration_period=period)
     assert set(violations(answer)) == {"expiration_period", "transactions[0].expiration_period"}
 
@@ -21,7 +21,7 @@ def test_a_period_is_an_iso_8601_duration_above_zero(sandbox: Sandbox, period: A
 @pytest.mark.rule("SET-20", "TX-08")
 @pytest.mark.parametrize("period", ["PT60M", "PT1H", "P7D", "P1W", "P1M", "P1Y2M3DT4H5M6S", "PT0.5S"])
 def test_periods_keep_their_spelling(sandbox: Sandbox, period: str) -> None:
-    """PT60M stays PT60M."""
+    """Periods are not normalized: PT60M is returned as PT60M."""
     order = sandbox.place(card(expiration_period=period), expiration_period=period)
     assert order["expiration_period"] == period
     assert order["transactions"][0]["expiration_period"] == period
@@ -29,7 +29,7 @@ def test_periods_keep_their_spelling(sandbox: Sandbox, period: str) -> None:
 
 @pytest.mark.rule("ORD-12", "SET-35", "A12")
 def test_a_hosted_page_expires_after_the_orders_period(sandbox: Sandbox) -> None:
-    """One second before it is open, then it is expired."""
+    """The page is open until one second before its expiry."""
     order = sandbox.place(expiration_period="PT90M")
     sandbox.advance("PT89M59S")
     assert sandbox.read(order)["status"] == "new"
@@ -40,7 +40,7 @@ def test_a_hosted_page_expires_after_the_orders_period(sandbox: Sandbox) -> None
 
 @pytest.mark.rule("SET-69")
 def test_a_hosted_page_expires_after_a_day_by_default(sandbox: Sandbox) -> None:
-    """Without a period of its own an order's page is open for one day."""
+    """The page of an order without a period is open for one day."""
     order = sandbox.place()
     assert [(item["at"], item["order_id"]) for item in sandbox.agenda()] == [
         ("2026-03-02T12:00:00.000000+00:00", order["id"])
@@ -65,7 +65,7 @@ def test_a_hosted_page_expires_after_a_day_by_default(sandbox: Sandbox) -> None:
     ],
 )
 def test_every_method_has_a_default_expiration(live: Sandbox, method: str, period: str) -> None:
-    """Without a period of its own an attempt takes its method's."""
+    """An attempt without a period has the default of its method."""
     order = live.place_with_lines(method)
     assert order["transactions"][0]["expiration_period"] == period
 

@@ -1,4 +1,4 @@
-"""Every field of an order's lines and of its customer."""
+"""The fields of order lines and customers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, violations
 
 @pytest.mark.rule("SET-31", "LINE-08", "A17")
 def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) -> None:
-    """The header tells both sums, whichever is larger; lines that do add up give no warning."""
+    """The header names both sums; lines that add up to the amount give no warning."""
     for amount in (1999, 2001):
         odd = sandbox.create(amount=amount, order_lines=LINES)
         assert odd.status_code == 201
@@ -21,7 +21,7 @@ def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) 
 
 @pytest.mark.rule("LINE-01", "LINE-02", "LINE-03", "LINE-04", "LINE-05", "LINE-06", "LINE-07", "SET-30")
 def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
-    """Each wrong field is named by the line's index."""
+    """Each violation names the field by the index of its line."""
     wrong = {
         "type": "magic",
         "amount": 9.5,
@@ -51,7 +51,7 @@ def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
     ],
 )
 def test_all_eight_line_types_are_taken(sandbox: Sandbox, kind: str) -> None:
-    """Only what lowers the sum may be negative."""
+    """Only discounts, gift cards and store credits may be negative."""
     line = {**LINES[0], "type": kind}
     assert sandbox.place(amount=1500, order_lines=[line])["order_lines"][0]["type"] == kind
     answer = sandbox.create(amount=1500, order_lines=[{**line, "amount": -500}])
@@ -84,7 +84,7 @@ CUSTOMER_FULL: dict[str, Any] = {
     "SET-16", "SET-25",
 )  # fmt: skip
 def test_a_customer_is_echoed_in_full(sandbox: Sandbox) -> None:
-    """Every documented key and the extra ones are taken, and none is reported as ignored."""
+    """All documented keys and the additional ones are accepted; none is reported as ignored."""
     answer = sandbox.create(customer=CUSTOMER_FULL)
     assert answer.json()["customer"] == CUSTOMER_FULL
     assert "Sandbox-Ignored-Fields" not in answer.headers
@@ -93,7 +93,7 @@ def test_a_customer_is_echoed_in_full(sandbox: Sandbox) -> None:
 @pytest.mark.rule("CUS-02", "CUS-07")
 @pytest.mark.parametrize(("gender", "address_type"), [("male", "customer"), ("female", "billing")])
 def test_both_documented_words_are_taken(sandbox: Sandbox, gender: str, address_type: str) -> None:
-    """For the gender and the kind of an address."""
+    """Both documented values of gender and address type are accepted."""
     customer = {"gender": gender, "address_type": address_type}
     assert sandbox.place(customer=customer)["customer"] == customer
 
@@ -126,13 +126,13 @@ def test_both_documented_words_are_taken(sandbox: Sandbox, gender: str, address_
     ],
 )
 def test_a_wrong_customer_field_is_named(sandbox: Sandbox, field: str, value: Any, path: str) -> None:
-    """The path points into the customer."""
+    """The path of the violation points into the customer."""
     assert list(violations(sandbox.create(customer={field: value}))) == [f"customer.{path}"]
 
 
 @pytest.mark.rule("SET-15")
 def test_nulls_in_a_customer_are_absent(sandbox: Sandbox) -> None:
-    """Shop plugins send nulls for what they do not know."""
+    """Keys with null are dropped: shop plugins send null for unknown values."""
     order = sandbox.place(
         customer={
             "country": "NL",
@@ -145,7 +145,7 @@ def test_nulls_in_a_customer_are_absent(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CUS-13", "SET-25")
 def test_reduced_customer_answers_country_and_address_only(project: Callable[..., Sandbox]) -> None:
-    """Some accounts get no more than that, and writing it back loses nothing."""
+    """Accounts with a reduced customer read two fields, and writing an order back loses no data."""
     sandbox = project(reduced_customer=True)
     order = sandbox.place(customer=CUSTOMER_FULL)
     assert order["customer"] == {"country": "NL", "ip_address": "10.0.0.1"}

@@ -1,4 +1,4 @@
-"""Which methods a customer can choose, and which a merchant may use."""
+"""Methods that a customer can choose, and methods that a merchant can use."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def test_the_allow_list_narrows_what_a_customer_can_choose(sandbox: Sandbox) -> 
 
 @pytest.mark.rule("GEN-04")
 def test_a_list_of_methods_that_the_merchant_may_not_use_is_refused(project: Callable[..., Sandbox]) -> None:
-    """Also where only a feature is missing."""
+    """A method that lacks a required feature is refused, too."""
     sandbox = project(cards_approved=False)
     answer = sandbox.create(payment_methods=["credit-card"])
     assert set(violations(answer)) == {"payment_methods"}
@@ -29,7 +29,7 @@ def test_a_list_of_methods_that_the_merchant_may_not_use_is_refused(project: Cal
 
 @pytest.mark.rule("ORD-14", "GEN-03", "SET-61")
 def test_without_an_allow_list_every_usable_method_is_offered(sandbox: Sandbox) -> None:
-    """All enabled methods that test mode can play and that the order has what they need for."""
+    """All enabled methods are offered that test mode supports and whose required fields the order has."""
     order = sandbox.place()
     answer = sandbox.act(order, "customer choose", payment_method="carrier-pigeon")
     assert answer.json()["error"]["violations"][0]["allowed"] == [
@@ -46,7 +46,7 @@ def test_without_an_allow_list_every_usable_method_is_offered(sandbox: Sandbox) 
 @pytest.mark.rule("FLOW-12", "FLOW-13")
 @pytest.mark.parametrize("method", ["pay-later-a", "invoice-later-b"])
 def test_screened_methods_can_be_asked_for_by_allow_list(sandbox: Sandbox, method: str) -> None:
-    """With lines and customer the list is taken; the customer then chooses the method."""
+    """With lines and customer the list is accepted, and the customer can choose the method."""
     order = sandbox.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, payment_methods=[method])
     chosen = sandbox.acted(order, "customer choose", payment_method=method)
     assert chosen["transactions"][0]["payment_method"] == method
@@ -56,12 +56,12 @@ def test_screened_methods_can_be_asked_for_by_allow_list(sandbox: Sandbox, metho
     "methods", [["pay-later-a"], ["invoice-later-b", "pay-later-a"], [], ["bank-redirect-be"]]
 )
 def test_an_allow_list_without_a_usable_method_is_refused(sandbox: Sandbox, methods: list[str]) -> None:
-    """Nobody could pay such an order."""
+    """An order that no method could pay is refused."""
     assert list(violations(sandbox.create(payment_methods=methods))) == ["payment_methods"]
 
 
 def test_an_allow_list_names_each_unknown_method(sandbox: Sandbox) -> None:
-    """Every unknown name has its own path, and the known ones are listed."""
+    """Every unknown method has its own path, and the refusal lists the known methods."""
     answer = sandbox.create(payment_methods=["credit-card", "cash", "cheque"])
     assert list(violations(answer)) == ["payment_methods[1]", "payment_methods[2]"]
     assert "wallet-qr" in answer.json()["error"]["violations"][0]["allowed"]
@@ -73,13 +73,13 @@ def test_an_allow_list_names_each_unknown_method(sandbox: Sandbox) -> None:
     [("pay-later-a", {"order_lines"}), ("invoice-later-b", {"order_lines", "customer"})],
 )
 def test_screened_methods_need_lines_and_customer(sandbox: Sandbox, method: str, missing: set[str]) -> None:
-    """What is missing is named, all of it at once."""
+    """All missing fields are reported together."""
     assert set(violations(sandbox.create(by(method)))) == missing
 
 
 @pytest.mark.rule("SET-54")
 def test_currencies_lists_the_enabled_methods(project: Callable[..., Sandbox]) -> None:
-    """Each enabled method with its currency, and no other."""
+    """The response lists exactly the enabled methods with their currency."""
     sandbox = project(payment_methods=["wallet-qr", "credit-card"])
     assert sandbox.get("/v1/merchants/self/projects/self/currencies/").json() == {
         "payment_methods": {"credit-card": {"currencies": ["EUR"]}, "wallet-qr": {"currencies": ["EUR"]}}
@@ -88,7 +88,7 @@ def test_currencies_lists_the_enabled_methods(project: Callable[..., Sandbox]) -
 
 @pytest.mark.rule("CTL-03")
 def test_a_method_that_is_switched_off_is_refused(project: Callable[..., Sandbox]) -> None:
-    """On creation by its path, on the page by not being offered."""
+    """A creation with a disabled method is refused, and the page does not offer it."""
     sandbox = project(payment_methods=["wallet-qr"])
     answer = sandbox.create(card())
     assert "not enabled" in violations(answer)["transactions[0].payment_method"]
@@ -99,7 +99,7 @@ def test_a_method_that_is_switched_off_is_refused(project: Callable[..., Sandbox
 
 @pytest.mark.rule("CTL-02")
 def test_aliases_are_accepted_and_echoed_as_sent(project: Callable[..., Sandbox]) -> None:
-    """The merchant's own names work wherever a method is named."""
+    """Aliases are accepted wherever a method is named."""
     sandbox = project(aliases={"my-bank-button": "bank-redirect-nl", "plastic": "credit-card"})
     order = sandbox.place(
         {"payment_method": "my-bank-button", "payment_method_details": {"issuer_id": "SBXANL2A"}}

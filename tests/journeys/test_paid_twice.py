@@ -1,4 +1,4 @@
-"""Money that arrives twice: an order is paid once, and all that arrived can go back."""
+"""Duplicate payments: an order is paid once, and everything that arrived can be refunded."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ TRANSFER_AFTER_31_DAYS = {
 
 
 @pytest.fixture
-def waiting(live: Sandbox) -> dict[str, Any]:
-    """A hosted order whose transfer has expired; its money arrives ten minutes from now."""
+def expired_transfer(live: Sandbox) -> dict[str, Any]:
+    """A hosted order with an expired transfer, whose credit arrives in ten minutes."""
     live.scenario(TRANSFER_AFTER_31_DAYS)
     order = live.place(amount=LINES_TOTAL, expiration_period="P60D", order_lines=LINES, customer=CUSTOMER)
     live.acted(order, "customer choose", payment_method="bank-transfer")
@@ -24,20 +24,20 @@ def waiting(live: Sandbox) -> dict[str, Any]:
 
 
 def amounts(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, int]:
-    """What became of the amount."""
-    found: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
-    assert found["captured"] + found["voided"] + found["remaining"] == found["original"]
-    return found
+    """Return the order's amount details, after checking that they add up."""
+    details: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
+    assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
+    return details
 
 
 def statuses(sandbox: Sandbox, order: dict[str, Any]) -> list[str]:
-    """The order's status, and those of its attempts."""
-    found = sandbox.read(order)
-    return [found["status"], *(attempt["status"] for attempt in found["transactions"])]
+    """Return the statuses of the order and of its attempts."""
+    current = sandbox.read(order)
+    return [current["status"], *(attempt["status"] for attempt in current["transactions"])]
 
 
 def refundable(sandbox: Sandbox, order: dict[str, Any]) -> int:
-    """Refund all that can go back."""
+    """Refund everything that can be refunded; return the amount."""
     refund: dict[str, Any] = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
     amount: int = refund["amount"]
     refused(sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}), 409, "NothingToRefund")
@@ -45,58 +45,62 @@ def refundable(sandbox: Sandbox, order: dict[str, Any]) -> int:
 
 
 @pytest.mark.rule("A45", "A45")
-def test_a_late_credit_ends_the_attempt_that_is_open(live: Sandbox, waiting: dict[str, Any]) -> None:
-    """The newer attempt cannot be paid any more, so nobody pays twice."""
-    live.acted(waiting, "customer choose", payment_method="wallet-web")
+def test_a_late_credit_ends_the_attempt_that_is_open(live: Sandbox, expired_transfer: dict[str, Any]) -> None:
+    """A late credit cancels the open attempt, so the customer cannot pay twice."""
+    live.acted(expired_transfer, "customer choose", payment_method="wallet-web")
     live.advance("PT20M")
-    assert statuses(live, waiting) == ["completed", "completed", "cancelled"]
-    refused(live.act(waiting, "customer pay"), 409, "ActionNotPossible")
-    assert amounts(live, waiting)["captured"] == LINES_TOTAL
-    assert refundable(live, waiting) == LINES_TOTAL
+    assert statuses(live, expired_transfer) == ["completed", "completed", "cancelled"]
+    refused(live.act(expired_transfer, "customer pay"), 409, "ActionNotPossible")
+    assert amounts(live, expired_transfer)["captured"] == LINES_TOTAL
+    assert refundable(live, expired_transfer) == LINES_TOTAL
 
 
-def test_a_late_credit_after_another_payment_can_go_back(live: Sandbox, waiting: dict[str, Any]) -> None:
-    """The order counts its amount once; both sums arrived, and both can be refunded, no more."""
-    live.acted(waiting, "customer choose", payment_method="credit-card")
-    live.pay(waiting)
+def test_a_late_credit_after_another_payment_can_go_back(
+    live: Sandbox, expired_transfer: dict[str, Any]
+) -> None:
+    """The amount is counted once; both payments can be refunded, and no more."""
+    live.acted(expired_transfer, "customer choose", payment_method="credit-card")
+    live.pay(expired_transfer)
     live.advance("PT20M")
-    assert statuses(live, waiting) == ["completed", "completed", "completed"]
-    assert amounts(live, waiting) == {
+    assert statuses(live, expired_transfer) == ["completed", "completed", "completed"]
+    assert amounts(live, expired_transfer) == {
         "original": LINES_TOTAL,
         "captured": LINES_TOTAL,
         "voided": 0,
         "remaining": 0,
     }
-    assert refundable(live, waiting) == 2 * LINES_TOTAL
+    assert refundable(live, expired_transfer) == 2 * LINES_TOTAL
 
 
 @pytest.mark.rule("A45")
-def test_a_late_credit_voids_what_is_left_of_an_authorization(live: Sandbox, waiting: dict[str, Any]) -> None:
-    """What was captured of it stays captured; the rest is never charged."""
-    live.acted(waiting, "customer choose", payment_method="pay-later-a")
-    authorized = live.pay(waiting)
+def test_a_late_credit_voids_what_is_left_of_an_authorization(
+    live: Sandbox, expired_transfer: dict[str, Any]
+) -> None:
+    """Its captured part stays captured; the rest is voided."""
+    live.acted(expired_transfer, "customer choose", payment_method="pay-later-a")
+    authorized = live.pay(expired_transfer)
     assert live.take(authorized, "captures/amount", {"amount": 300}).status_code == 200
     live.advance("PT20M")
-    assert amounts(live, waiting)["captured"] == LINES_TOTAL
+    assert amounts(live, expired_transfer)["captured"] == LINES_TOTAL
     refused(live.take(authorized, "captures/amount", {"amount": 1}), 409, "CaptureExceedsRemainder")
-    assert refundable(live, waiting) == LINES_TOTAL + 300
+    assert refundable(live, expired_transfer) == LINES_TOTAL + 300
 
 
 def test_an_unused_authorization_is_cancelled_by_a_late_credit(
-    live: Sandbox, waiting: dict[str, Any]
+    live: Sandbox, expired_transfer: dict[str, Any]
 ) -> None:
     """The order stays completed."""
-    live.acted(waiting, "customer choose", payment_method="pay-later-a")
-    live.pay(waiting)
+    live.acted(expired_transfer, "customer choose", payment_method="pay-later-a")
+    live.pay(expired_transfer)
     live.advance("PT20M")
-    assert statuses(live, waiting) == ["completed", "completed", "cancelled"]
-    assert refundable(live, waiting) == LINES_TOTAL
+    assert statuses(live, expired_transfer) == ["completed", "completed", "cancelled"]
+    assert refundable(live, expired_transfer) == LINES_TOTAL
 
 
 @pytest.mark.rule("A45", "SET-49")
 @pytest.mark.parametrize("parts", [[1_500], [600, 900]])
 def test_what_a_transfer_received_beyond_its_amount_can_go_back(live: Sandbox, parts: list[int]) -> None:
-    """The order counts its amount once; the refund is of everything that arrived."""
+    """The amount is counted once; the refund covers everything that arrived."""
     order = live.place(by("bank-transfer"), amount=1_000)
     for cents in parts:
         live.acted(order, "bank credit", amount=cents)

@@ -1,4 +1,4 @@
-"""How an order and its transactions are answered."""
+"""The representation of orders and transactions."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
 
 @pytest.mark.rule("ORD-01", "ORD-22", "SET-19")
 def test_identifiers_are_uuids_and_nobody_can_choose_them(sandbox: Sandbox) -> None:
-    """An id in the request is dropped, not taken."""
+    """An id in the request is ignored."""
     order = sandbox.place(id="mine", merchant_id="mine", project_id="mine")
     assert all(UUID.fullmatch(order[key]) for key in ("id", "merchant_id", "project_id"))
     assert order["project_id"] == sandbox.project["project_id"]
@@ -35,7 +35,7 @@ def test_identifiers_are_uuids_and_nobody_can_choose_them(sandbox: Sandbox) -> N
     "TX-16",
 )
 def test_a_transaction_is_answered_as_a_full_record(sandbox: Sandbox) -> None:
-    """One attempt, one method, and every field that a merchant may rely on."""
+    """A transaction has every field that a merchant may rely on."""
     order = sandbox.place(card(), description="Socks")
     (transaction,) = order["transactions"]
     assert (order["status"], transaction["status"]) == ("new", "new")
@@ -61,7 +61,7 @@ def test_a_transaction_is_answered_as_a_full_record(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("EVT-01", "EVT-02", "EVT-03", "EVT-04", "TEV-01")
 def test_every_status_of_a_transaction_is_an_event(live: Sandbox) -> None:
-    """Events carry the status, an id, both times and where they come from."""
+    """Events have the status, an id, both times and a source."""
     order = live.place(card())
     live.advance("PT1M")
     live.acted(order, "customer visit")
@@ -78,7 +78,7 @@ def test_every_status_of_a_transaction_is_an_event(live: Sandbox) -> None:
 
 @pytest.mark.rule("ORD-18", "SET-14", "A40")
 def test_the_client_is_echoed_or_made_from_the_user_agent(sandbox: Sandbox) -> None:
-    """Client and extra are free-form; without a client the request's User-Agent stands in."""
+    """Client and extra are free-form; the default client is the User-Agent of the request."""
     sent = {"user_agent": "Shop/1", "platform": {"name": "any"}}
     order = sandbox.place(client=sent, extra={"basket": [1, {"b": None}]})
     assert order["client"] == sent
@@ -88,7 +88,7 @@ def test_the_client_is_echoed_or_made_from_the_user_agent(sandbox: Sandbox) -> N
 
 @pytest.mark.rule("ORD-19", "ORD-20", "ORD-21", "TX-06", "TX-07", "SET-19")
 def test_times_are_sandbox_time_with_microseconds_and_offset(sandbox: Sandbox) -> None:
-    """Created stays, modified follows, completed comes with completion and not before."""
+    """Created is constant, modified changes, and completed appears with the completion."""
     order = sandbox.place(card())
     assert all(TIME.fullmatch(order[key]) for key in ("created", "modified", "last_transaction_added"))
     assert "completed" not in order
@@ -104,7 +104,7 @@ def test_times_are_sandbox_time_with_microseconds_and_offset(sandbox: Sandbox) -
 
 @pytest.mark.rule("ORD-24", "TX-12", "SET-24")
 def test_addresses_have_no_scheme(sandbox: Sandbox) -> None:
-    """Both addresses begin with the host; orders with a customer's page carry order_url too."""
+    """Both addresses start with the host."""
     host = sandbox.url.partition("://")[2]
     order = sandbox.place(card())
     assert order["order_url"].startswith(f"{host}/")
@@ -113,7 +113,7 @@ def test_addresses_have_no_scheme(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-23")
 def test_absolute_urls_adds_the_scheme(project: Callable[..., Sandbox]) -> None:
-    """With the setting both addresses can be followed as they are."""
+    """With absolute_urls, both addresses include the scheme."""
     sandbox = project(absolute_urls=True)
     order = sandbox.place(card())
     assert order["order_url"].startswith("http://")
@@ -122,7 +122,7 @@ def test_absolute_urls_adds_the_scheme(project: Callable[..., Sandbox]) -> None:
 
 @pytest.mark.rule("ORD-28", "ORD-29", "END-03")
 def test_extra_blocks_appear_only_when_asked_for(sandbox: Sandbox) -> None:
-    """A plain read has neither block."""
+    """A read without fields[] has neither block."""
     order = sandbox.read(sandbox.authorized())
     assert "order_line_details" not in order
     assert "amount_details" not in order
@@ -130,7 +130,7 @@ def test_extra_blocks_appear_only_when_asked_for(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("END-04", "END-05", "END-06")
 def test_extra_blocks_can_be_asked_for_one_by_one_or_together(sandbox: Sandbox) -> None:
-    """``fields[]`` may be repeated; an unknown block is refused with the known ones."""
+    """``fields[]`` may be repeated; an unknown block is refused with the list of known blocks."""
     order = sandbox.authorized()
     assert "order_line_details" in sandbox.read(order, "order_line_details")
     assert "amount_details" in sandbox.read(order, "amount_details")
@@ -142,7 +142,7 @@ def test_extra_blocks_can_be_asked_for_one_by_one_or_together(sandbox: Sandbox) 
 
 @pytest.mark.rule("SET-18", "ORD-21")
 def test_a_choice_on_the_page_appends_a_transaction(sandbox: Sandbox) -> None:
-    """After a failed attempt the customer chooses again; the order keeps both attempts."""
+    """After a failed attempt the customer can choose again; the order lists both attempts."""
     order = sandbox.place()
     assert "last_transaction_added" not in order
     sandbox.advance("PT1M")
@@ -150,24 +150,24 @@ def test_a_choice_on_the_page_appends_a_transaction(sandbox: Sandbox) -> None:
     failed = sandbox.acted(order, "customer fail")
     assert (failed["status"], failed["transactions"][0]["status"]) == ("processing", "error")
     sandbox.advance("PT1M")
-    again = sandbox.acted(order, "customer choose", payment_method="wallet-web")
-    assert [t["payment_method"] for t in again["transactions"]] == ["credit-card", "wallet-web"]
-    assert again["last_transaction_added"] == "2026-03-01T12:02:00.000000+00:00"
+    chosen_again = sandbox.acted(order, "customer choose", payment_method="wallet-web")
+    assert [t["payment_method"] for t in chosen_again["transactions"]] == ["credit-card", "wallet-web"]
+    assert chosen_again["last_transaction_added"] == "2026-03-01T12:02:00.000000+00:00"
     assert sandbox.pay(order)["status"] == "completed"
 
 
 @pytest.mark.rule("SET-26", "SET-29", "TX-04")
 def test_mode_shows_in_flags_and_balance(project: Callable[..., Sandbox]) -> None:
-    """Test money and real money cannot be mixed up."""
-    tested, lived = project().place(card()), project(mode="live").place(card())
-    assert (tested["flags"], tested["transactions"][0]["balance"]) == (["is-test"], "test")
-    assert (lived["flags"], lived["transactions"][0]["balance"]) == ([], "internal")
-    assert tested["transactions"][0]["channel"] == "ecom"
+    """Flag and balance distinguish test payments from live ones."""
+    test_order, live_order = project().place(card()), project(mode="live").place(card())
+    assert (test_order["flags"], test_order["transactions"][0]["balance"]) == (["is-test"], "test")
+    assert (live_order["flags"], live_order["transactions"][0]["balance"]) == ([], "internal")
+    assert test_order["transactions"][0]["channel"] == "ecom"
 
 
 @pytest.mark.rule("SET-26")
 def test_flags_say_what_has_happened(sandbox: Sandbox) -> None:
-    """A part is enough for each; a refund has its own, and one that failed does not count."""
+    """Partial captures, voids and refunds set their flags; a refund has its own flag."""
     plain = sandbox.authorized()
     assert plain["flags"] == ["is-test"]
     assert sandbox.take(plain, "captures/amount", {"amount": 1}).status_code == 200
@@ -181,7 +181,7 @@ def test_flags_say_what_has_happened(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("TX-10")
 def test_brands_are_lower_case(live: Sandbox) -> None:
-    """A transfer's brand is sepa, a card's is its family once it is known."""
+    """The brand of a transfer is sepa; the brand of a card is its family once it is known."""
     assert live.place(by("bank-transfer"))["transactions"][0]["payment_method_brand"] == "sepa"
     order = live.place(card())
     assert order["transactions"][0]["payment_method_brand"].islower()

@@ -1,4 +1,4 @@
-"""Refunds: by amount, by lines, of all that is left; settled or failed."""
+"""Refunds by amount, by lines or of the remainder; settled or failed."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from tests.support.driver import LINES_TOTAL, Sandbox, by, card, refused, violat
 
 
 def refund(sandbox: Sandbox, order: dict[str, Any], **body: Any) -> requests.Response:
-    """Ask for a refund."""
+    """Request a refund."""
     return sandbox.post(f"/v1/orders/{order['id']}/refunds/", body)
 
 
-def paid(sandbox: Sandbox, amount: int = 1000) -> dict[str, Any]:
-    """A paid card order."""
+def paid_order(sandbox: Sandbox, amount: int = 1000) -> dict[str, Any]:
+    """Return a paid card order."""
     return sandbox.pay(sandbox.place(card(), amount=amount))
 
 
@@ -23,8 +23,8 @@ SOCK = {"merchant_order_line_id": "socks", "quantity": 1}
 
 @pytest.mark.rule("END-10", "SET-48", "SET-07", "A27", "A27")
 def test_a_refund_is_an_order_like_record(sandbox: Sandbox) -> None:
-    """With an id of its own, readable, and settled at once."""
-    order = paid(sandbox)
+    """A refund has an id of its own, can be read, and settles at once by default."""
+    order = paid_order(sandbox)
     answer = refund(sandbox, order, amount=400, description="Too small")
     assert (answer.status_code, answer.headers["ETag"][0]) == (201, '"')
     record = answer.json()
@@ -39,8 +39,8 @@ def test_a_refund_is_an_order_like_record(sandbox: Sandbox) -> None:
 
 
 def test_a_refund_settles_when_the_scenario_says_so(sandbox: Sandbox) -> None:
-    """Until then it is processing, and its sum is spoken for."""
-    order = paid(sandbox)
+    """Until it settles, the refund is processing and its amount is reserved."""
+    order = paid_order(sandbox)
     sandbox.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}})
     record = refund(sandbox, order, amount=400).json()
     assert record["status"] == "processing"
@@ -50,8 +50,8 @@ def test_a_refund_settles_when_the_scenario_says_so(sandbox: Sandbox) -> None:
 
 
 def test_a_refund_can_fail_at_once(sandbox: Sandbox) -> None:
-    """Where the scenario names no time; the sum can be refunded again."""
-    order = paid(sandbox)
+    """A refund without a delay fails at once, and its amount can be refunded again."""
+    order = paid_order(sandbox)
     sandbox.scenario({"when": {"refund": True}, "times": 1, "then": {"processor": "fails"}})
     assert refund(sandbox, order).json()["status"] == "error"
     assert refund(sandbox, order).json()["amount"] == 1000
@@ -59,8 +59,8 @@ def test_a_refund_can_fail_at_once(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-49")
 def test_refunds_never_exceed_what_was_captured(sandbox: Sandbox) -> None:
-    """Amounts add up; without an amount all that is left goes back."""
-    order = paid(sandbox)
+    """Refunds add up; a refund without an amount returns the remainder."""
+    order = paid_order(sandbox)
     assert refund(sandbox, order, amount=400).status_code == 201
     refused(refund(sandbox, order, amount=601), 409, "RefundExceedsCaptured")
     assert refund(sandbox, order).json()["amount"] == 600
@@ -70,7 +70,7 @@ def test_refunds_never_exceed_what_was_captured(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("REF-01", "INV-04", "END-08", "END-09", "A33")
 def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None:
-    """Lines are required, and only what was captured can go back."""
+    """Lines are required, and only captured lines can be refunded."""
     order = sandbox.place_with_lines("invoice-later-b")
     refused(refund(sandbox, order, order_lines=[SOCK]), 409, "NothingToRefund")
     sandbox.take(order, "captures/orderlines", {"order_lines": [SOCK]})
@@ -85,15 +85,15 @@ def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None
 
 @pytest.mark.rule("SET-49", "A46")
 def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
-    """Plugins send a part of the amount together with all lines; the difference is a warning."""
+    """Plugins send a partial amount with all lines; the difference is a warning."""
     order = sandbox.pay(sandbox.place_with_lines("credit-card"))
     everything = [{**SOCK, "quantity": 3}, {"merchant_order_line_id": "post", "quantity": 2}]
     answer = refund(sandbox, order, order_lines=everything, amount=700)
     assert (answer.status_code, answer.json()["amount"]) == (201, 700)
     warning = "order_lines add up to 2000 cents; amount takes precedence: 700 cents"
     assert answer.headers["Sandbox-Warnings"] == warning
-    again = refund(sandbox, order, order_lines=everything, amount=300)
-    assert (again.status_code, again.json()["amount"]) == (201, 300)
+    retried = refund(sandbox, order, order_lines=everything, amount=300)
+    assert (retried.status_code, retried.json()["amount"]) == (201, 300)
     refused(refund(sandbox, order, order_lines=everything, amount=1001), 409, "RefundExceedsCaptured")
     equal = refund(sandbox, order, order_lines=[SOCK], amount=500)
     assert (equal.status_code, "Sandbox-Warnings" in equal.headers) == (201, False)
@@ -104,7 +104,7 @@ def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
 
 
 def test_only_captured_money_of_an_authorization_can_go_back(sandbox: Sandbox) -> None:
-    """An authorization alone is voided, not refunded."""
+    """An uncaptured authorization is voided, not refunded."""
     order = sandbox.authorized()
     refused(refund(sandbox, order), 409, "NothingToRefund")
     sandbox.take(order, "captures/amount", {"amount": 700})
@@ -115,7 +115,7 @@ def test_only_captured_money_of_an_authorization_can_go_back(sandbox: Sandbox) -
 @pytest.mark.rule("A33")
 @pytest.mark.parametrize("method", ["bank-transfer", "bank-redirect-nl", "wallet-qr"])
 def test_other_methods_are_refunded_alike(live: Sandbox, method: str) -> None:
-    """Whichever way the money came, it goes back."""
+    """Payments by transfer, bank redirect and wallet can be refunded."""
     order = live.place(by(method))
     live.acted(order, "bank credit" if method == "bank-transfer" else "customer pay")
     assert refund(live, order, amount=1).status_code == 201
@@ -123,8 +123,8 @@ def test_other_methods_are_refunded_alike(live: Sandbox, method: str) -> None:
 
 @pytest.mark.rule("SCN-09", "SET-28", "A46")
 def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None:
-    """It fails later, as the scenario says, and can then be tried again."""
-    order = paid(sandbox)
+    """The refund fails after the scenario's delay, and a new refund succeeds."""
+    order = paid_order(sandbox)
     sandbox.scenario(
         {
             "when": {"refund": True},
@@ -137,13 +137,13 @@ def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None
     failed = sandbox.read(record)
     assert (failed["status"], failed["transactions"][0]["reason"]) == ("error", "Account closed")
     assert "has-refunds" not in sandbox.read(order)["flags"]
-    again = refund(sandbox, order).json()
+    retried = refund(sandbox, order).json()
     sandbox.advance("PT1M")
-    assert (again["amount"], sandbox.read(again)["status"]) == (1000, "completed")
+    assert (retried["amount"], sandbox.read(retried)["status"]) == (1000, "completed")
 
 
-def test_a_method_that_refunds_by_lines_goes_by_the_lines(sandbox: Sandbox) -> None:
-    """The amount beside them is a warning where it differs."""
+def test_a_refund_by_lines_ignores_the_amount(sandbox: Sandbox) -> None:
+    """A different amount beside the lines is a warning."""
     order = sandbox.place_with_lines("invoice-later-b")
     sandbox.take(order, "captures")
     answer = refund(sandbox, order, order_lines=[SOCK], amount=499)
@@ -153,16 +153,16 @@ def test_a_method_that_refunds_by_lines_goes_by_the_lines(sandbox: Sandbox) -> N
 
 @pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])
 def test_a_refund_can_be_settled_by_hand(sandbox: Sandbox, action: str, status: str) -> None:
-    """The processor acts once."""
+    """The processor can settle or fail a refund once."""
     sandbox.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}})
-    record = refund(sandbox, paid(sandbox)).json()
+    record = refund(sandbox, paid_order(sandbox)).json()
     assert sandbox.acted(record, f"processor {action}")["status"] == status
     refused(sandbox.act(record, f"processor {action}"), 409, "ActionNotPossible")
 
 
 def test_a_refund_is_no_order_to_cancel_or_refund(sandbox: Sandbox) -> None:
-    """Nothing more can be done to it by the merchant."""
-    record = refund(sandbox, paid(sandbox)).json()
+    """A refund cannot be cancelled, refunded or captured."""
+    record = refund(sandbox, paid_order(sandbox)).json()
     refused(sandbox.delete(f"/v1/orders/{record['id']}/"), 409, "OrderNotCancellable")
     answer = refund(sandbox, record)
     refused(answer, 409, "NothingToRefund")
@@ -172,7 +172,7 @@ def test_a_refund_is_no_order_to_cancel_or_refund(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("body", [{"amount": 0}, {"amount": "1"}, {"order_lines": []}, {"order_lines": [{}]}])
 def test_a_wrong_refund_changes_nothing(sandbox: Sandbox, body: dict[str, Any]) -> None:
-    """The order is as it was."""
-    order = paid(sandbox)
+    """The order is unchanged after a refused refund."""
+    order = paid_order(sandbox)
     assert refund(sandbox, order, **body).status_code == 400
     assert sandbox.read(order) == order

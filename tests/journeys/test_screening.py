@@ -1,4 +1,4 @@
-"""Methods that screen their customers, and invoices that wait for a capture."""
+"""Methods that screen customers, and invoices that await a capture."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.driver import LINES_TOTAL, Sandbox, refused
 
 @pytest.mark.rule("SET-37", "PLA-02")
 def test_a_passed_screening_leads_to_the_page(sandbox: Sandbox) -> None:
-    """New with a payment_url; the customer authorizes there, by default for capture by hand."""
+    """The order is new with a payment_url; by default the authorization is captured manually."""
     order = sandbox.place_with_lines("pay-later-a")
     assert order["status"] == "new"
     assert order["transactions"][0]["payment_url"]
@@ -18,7 +18,7 @@ def test_a_passed_screening_leads_to_the_page(sandbox: Sandbox) -> None:
 @pytest.mark.rule("STA-13", "STA-16", "ERR-02")
 @pytest.mark.parametrize("method", ["pay-later-a", "invoice-later-b"])
 def test_a_declined_screening_cancels_at_creation(sandbox: Sandbox, method: str) -> None:
-    """Both screened methods answer cancelled."""
+    """Both screened methods return a cancelled order."""
     sandbox.scenario({"then": {"screening": "declined", "reason": "Too young"}})
     order = sandbox.place_with_lines(method)
     (transaction,) = order["transactions"]
@@ -29,7 +29,7 @@ def test_a_declined_screening_cancels_at_creation(sandbox: Sandbox, method: str)
 
 @pytest.mark.rule("STA-15", "ERR-01", "ORD-25")
 def test_a_screening_error_says_why_to_the_customer(sandbox: Sandbox) -> None:
-    """Status error, and a reason that can be shown, in the creation's answer."""
+    """The creation returns the status error with a reason for the customer."""
     sandbox.scenario({"then": {"screening": "error", "reason": "Please check your postal code."}})
     order = sandbox.place_with_lines("pay-later-a")
     assert (order["status"], order["reason"]) == ("error", "Please check your postal code.")
@@ -40,22 +40,22 @@ def test_a_screening_error_says_why_to_the_customer(sandbox: Sandbox) -> None:
     ("then", "status"), [("passed", "new"), ("declined", "cancelled"), ("error", "error")]
 )
 def test_a_screening_that_needs_time_is_read_later(sandbox: Sandbox, then: str, status: str) -> None:
-    """Processing without a payment_url; the answer comes on the agenda."""
+    """The order is processing without a payment_url until the decision on the agenda."""
     sandbox.scenario({"then": {"screening": "needs-time", "then": then, "after": "P2D"}})
     order = sandbox.place_with_lines("pay-later-a", expiration_period="P7D")
     assert order["status"] == "processing"
     assert "payment_url" not in order["transactions"][0]
     sandbox.advance("P2D")
-    found = sandbox.read(order)
-    assert found["status"] == status
-    assert ("payment_url" in found["transactions"][0]) == (then == "passed")
+    screened = sandbox.read(order)
+    assert screened["status"] == status
+    assert ("payment_url" in screened["transactions"][0]) == (then == "passed")
 
 
 @pytest.mark.parametrize(
     ("action", "status"), [("approve", "new"), ("decline", "cancelled"), ("error", "error")]
 )
 def test_a_screening_can_be_answered_by_hand(sandbox: Sandbox, action: str, status: str) -> None:
-    """What the test says comes first; the planned answer then finds nothing to do."""
+    """A manual decision applies, and the scheduled one becomes a no-op."""
     sandbox.scenario({"then": {"screening": "needs-time"}})
     order = sandbox.place_with_lines("pay-later-a")
     refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")
@@ -66,7 +66,7 @@ def test_a_screening_can_be_answered_by_hand(sandbox: Sandbox, action: str, stat
 
 @pytest.mark.rule("INV-06", "STA-17", "PLA-05", "A13")
 def test_a_passed_screening_accepts_an_invoice(sandbox: Sandbox) -> None:
-    """Accepted at creation, ready to be captured."""
+    """An invoice is accepted at creation and capturable."""
     order = sandbox.place_with_lines("invoice-later-b")
     (transaction,) = order["transactions"]
     assert (order["status"], transaction["status"]) == ("accepted", "accepted")
@@ -75,7 +75,7 @@ def test_a_passed_screening_accepts_an_invoice(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("INV-03", "SET-40")
 def test_an_invoice_is_accepted_until_nothing_is_left(sandbox: Sandbox) -> None:
-    """Captured in parts it stays accepted, and completes with the last part."""
+    """A partly captured invoice stays accepted and completes with the last part."""
     order = sandbox.place_with_lines("invoice-later-b")
     sandbox.take(order, "captures/amount", {"amount": LINES_TOTAL - 1})
     assert sandbox.status(order) == ("accepted", "accepted")
@@ -85,7 +85,7 @@ def test_an_invoice_is_accepted_until_nothing_is_left(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("INV-05", "REF-02")
 def test_an_invoice_is_cancelled_before_capture(sandbox: Sandbox) -> None:
-    """A refund is refused then, the cancellation works."""
+    """Before a capture a refund is refused, and a cancellation succeeds."""
     order = sandbox.place_with_lines("invoice-later-b")
     lines = [{"merchant_order_line_id": "socks", "quantity": 1}]
     answer = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"order_lines": lines})

@@ -1,4 +1,4 @@
-"""What the sandbox does where the specification is silent, as the assumptions say it."""
+"""Behaviour for which the specification is silent, as the assumptions define it."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.support.shop import Shop
 
 @pytest.mark.rule("A50")
 def test_a_method_that_is_not_on_the_order_s_list(sandbox: Sandbox) -> None:
-    """The list is for the page."""
+    """The list of methods restricts only the hosted page."""
     order = sandbox.place(card(), payment_methods=["wallet-qr"])
     assert order["transactions"][0]["payment_method"] == "credit-card"
     assert order["payment_methods"] == ["wallet-qr"]
@@ -23,19 +23,19 @@ def test_a_method_that_is_not_on_the_order_s_list(sandbox: Sandbox) -> None:
 @pytest.mark.rule("A51")
 @pytest.mark.parametrize("customer", [{"country": "ZZ"}, {"birthdate": "2090-01-01"}])
 def test_countries_and_birthdates(sandbox: Sandbox, customer: dict[str, str]) -> None:
-    """The format decides."""
+    """Only their format is validated."""
     assert sandbox.place(card(), customer=customer)["customer"] == customer
 
 
 @pytest.mark.rule("A51")
 @pytest.mark.parametrize("customer", [{"country": "Zed"}, {"birthdate": "2090-13-01"}])
 def test_no_countries_and_birthdates(sandbox: Sandbox, customer: dict[str, str]) -> None:
-    """And nothing else does."""
+    """A wrong format is refused."""
     assert sandbox.create(card(), customer=customer).status_code == 400
 
 
-def scanned(sandbox: Sandbox, **fields: Any) -> tuple[str, dict[str, Any]]:
-    """A QR request, and the order of its first scan."""
+def create_and_scan(sandbox: Sandbox, **fields: Any) -> tuple[str, dict[str, Any]]:
+    """Create and scan a QR request; return its id and the order."""
     body = {"amount": 1000, "description": "Coffee", **fields}
     code = sandbox.post("/v1/bankqr/", body).json()["id"]
     return code, sandbox.post(f"/control/bankqr/{code}/scan/").json()
@@ -43,20 +43,20 @@ def scanned(sandbox: Sandbox, **fields: Any) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.rule("A52", "A53")
 def test_a_one_off_code_is_used_up_by_a_payment_that_fails(sandbox: Sandbox) -> None:
-    """And one that is not can be scanned again."""
+    """After a failed payment, only a reusable code can be scanned again."""
     for is_one_off, status in ((True, 409), (False, 201)):
-        code, order = scanned(sandbox, one_off=is_one_off)
+        code, order = create_and_scan(sandbox, one_off=is_one_off)
         sandbox.acted(order, "customer fail")
         assert sandbox.post(f"/control/bankqr/{code}/scan/").status_code == status
 
 
 @pytest.mark.rule("A60", "QR-22", "HOOK-03")
 def test_a_code_without_an_address_for_webhooks(watched: Sandbox, shop: Shop) -> None:
-    """Its orders use the project's; one with an address keeps it."""
-    _, order = scanned(watched)
+    """Its orders use the project's address; a code with an address uses its own."""
+    _, order = create_and_scan(watched)
     assert "webhook_url" not in watched.get("/control/bankqr/").json()["items"][0]
     assert "webhook_url" not in order
-    _, other = scanned(watched, webhook_url=f"{shop.url}/own")
+    _, other = create_and_scan(watched, webhook_url=f"{shop.url}/own")
     watched.settle()
     assert [(each.body["order_id"], each.path) for each in shop.received] == [
         (order["id"], "/webhook"),
@@ -69,7 +69,7 @@ def test_a_code_without_an_address_for_webhooks(watched: Sandbox, shop: Shop) ->
     "kind", [{}, {"one_click_type": "first"}, {"recurring_type": "first"}, {"recurring_type": "recurring"}]
 )
 def test_a_cvc_that_is_not_needed(sandbox: Sandbox, kind: dict[str, str]) -> None:
-    """It has no effect, and is shown nowhere; what is no card code is refused all the same."""
+    """A CVC that is not needed has no effect and is never returned; an invalid one is refused."""
     if "recurring" in kind.values():
         first = sandbox.pay(sandbox.place(details(recurring_type="first")))
         token = first["transactions"][0]["payment_method_details"]["vault_token"]
@@ -85,11 +85,11 @@ def test_a_cvc_that_is_not_needed(sandbox: Sandbox, kind: dict[str, str]) -> Non
 
 
 @pytest.mark.rule("A59")
-def test_details_of_lines_say_what_the_lines_say(sandbox: Sandbox) -> None:
-    """No name, VAT or identifier is invented; with them, they are there."""
-    short = {"amount": 400, "quantity": 1}
-    whole = {**short, "merchant_order_line_id": "a", "name": "Socks", "vat_percentage": 2100}
-    lines = [short, whole, {**short, "name": "Postage"}]
+def test_line_details_contain_only_given_fields(sandbox: Sandbox) -> None:
+    """Missing names, VAT rates and identifiers of lines are omitted."""
+    minimal = {"amount": 400, "quantity": 1}
+    complete = {**minimal, "merchant_order_line_id": "a", "name": "Socks", "vat_percentage": 2100}
+    lines = [minimal, complete, {**minimal, "name": "Postage"}]
     order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=1200, order_lines=lines))
     entries = sandbox.read(order, "order_line_details")["order_line_details"]
     optional = {"merchant_order_line_id", "name", "vat_percentage"}
@@ -98,8 +98,8 @@ def test_details_of_lines_say_what_the_lines_say(sandbox: Sandbox) -> None:
 
 
 def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
-    """As long as any of its method; a wallet-qr has thirty minutes."""
-    _, order = scanned(sandbox)
+    """A scanned payment has the default period of its method."""
+    _, order = create_and_scan(sandbox)
     assert order["transactions"][0]["expiration_period"] == "PT60M"
     wallet = sandbox.place({"payment_method": "wallet-qr"})
     assert wallet["transactions"][0]["expiration_period"] == "PT30M"
@@ -111,14 +111,14 @@ def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A54", "A55")
 def test_the_scheme_of_an_app(sandbox: Sandbox) -> None:
-    """Is refused by name."""
+    """A return_url with an app's scheme is refused."""
     refused = sandbox.create(card(), return_url="myapp://paid")
     (violation,) = refused.json()["error"]["violations"]
     assert (refused.status_code, violation["path"]) == (400, "return_url")
 
 
 def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
-    """With and without one."""
+    """An unknown path gets 404 with a valid key, a wrong key and no key."""
     for auth in (None, (sandbox.key, ""), ("wrong", "")):
         answer = requests.get(f"{sandbox.url}/v1/nothing/", auth=auth, timeout=5)
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFound")
@@ -126,13 +126,13 @@ def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A57", "SET-71")
 def test_a_request_that_is_asked_for_again(sandbox: Sandbox) -> None:
-    """Does nothing the second time, and is answered as the first time; its key is for nothing else."""
+    """A request with a used key is replayed; the key cannot be used for another request."""
     key, body = {"Idempotency-Key": "order-17"}, {"currency": "EUR", "amount": 1295}
-    made = [sandbox.post("/v1/orders/", body, headers=key) for _ in range(2)]
-    assert [answer.status_code for answer in made] == [201, 201]
-    assert made[0].content == made[1].content
-    assert made[0].headers["ETag"] == made[1].headers["ETag"]
-    assert made[1].headers["Idempotency-Replayed"] == "true"
+    answers = [sandbox.post("/v1/orders/", body, headers=key) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert answers[0].content == answers[1].content
+    assert answers[0].headers["ETag"] == answers[1].headers["ETag"]
+    assert answers[1].headers["Idempotency-Replayed"] == "true"
     assert len(sandbox.get("/control/orders/").json()["items"]) == 1
     other = sandbox.post("/v1/orders/", {**body, "amount": 5}, headers=key)
     assert (other.status_code, other.json()["error"]["type"]) == (409, "KeyReused")
@@ -142,30 +142,30 @@ def test_a_request_that_is_asked_for_again(sandbox: Sandbox) -> None:
     for _ in range(2):
         captured = sandbox.post(path, {"amount": 600}, headers={"Idempotency-Key": "capture-17"})
         assert captured.status_code == 200
-    assert sandbox.post(path, {"amount": 600}).status_code == 409, "a call without a key is another one"
+    assert sandbox.post(path, {"amount": 600}).status_code == 409, "a call without a key is a new call"
 
 
 @pytest.mark.rule("A56")
 def test_the_period_of_an_order_beside_a_transaction(sandbox: Sandbox) -> None:
-    """The transaction's own decides."""
+    """The period of the transaction takes precedence."""
     order = sandbox.place(card(expiration_period="PT10M"), expiration_period="PT5M")
     assert order["expiration_period"] == "PT5M"
     (due,) = sandbox.get("/control/agenda/").json()["items"]
     assert due["kind"] == "expiry"
-    made, ends = (datetime.fromisoformat(at) for at in (order["created"], due["at"]))
-    assert ends - made == timedelta(minutes=10)
+    created, expires = (datetime.fromisoformat(at) for at in (order["created"], due["at"]))
+    assert expires - created == timedelta(minutes=10)
 
 
 @pytest.mark.rule("A06")
 def test_a_gender_and_a_type_of_address(sandbox: Sandbox) -> None:
-    """Any text."""
+    """Any text is accepted."""
     customer = {"gender": "prefers not to say", "address_type": "summer house"}
     assert sandbox.place(customer=customer)["customer"] == customer
 
 
 @pytest.mark.rule("A07", "A16")
 def test_what_a_line_needs(sandbox: Sandbox) -> None:
-    """Its amount, which is that of one item, and a quantity; the type is physical and the currency EUR."""
+    """An amount per item and a quantity are required; the defaults are physical and EUR."""
     order = sandbox.place(card(capture_mode="manual"), order_lines=[{"amount": 500, "quantity": 2}])
     (line,) = order["order_lines"]
     assert (line["type"], line["currency"], order["amount"]) == ("physical", "EUR", 1000)
@@ -178,7 +178,7 @@ def test_what_a_line_needs(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A14")
 def test_when_a_period_begins(sandbox: Sandbox) -> None:
-    """With the order, and once more when the customer authorizes."""
+    """The period starts with the order and restarts with the authorization."""
     order = sandbox.place(card(capture_mode="manual", expiration_period="PT1H"))
     sandbox.advance("PT50M")
     sandbox.pay(order)
@@ -189,8 +189,8 @@ def test_when_a_period_begins(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("A20")
-def test_an_etag_when_answers_look_otherwise(sandbox: Sandbox) -> None:
-    """It is another one, although the order is the same."""
+def test_the_etag_of_another_representation(sandbox: Sandbox) -> None:
+    """A setting that changes the representation changes the ETag."""
     order = sandbox.place(card())
     tags = []
     for absolute in (False, True, False):
@@ -201,7 +201,7 @@ def test_an_etag_when_answers_look_otherwise(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A28")
 def test_the_webhooks_of_a_refund(watched: Sandbox, shop: Shop) -> None:
-    """They come under its own id."""
+    """They have the id of the refund."""
     order = watched.place(card())
     watched.pay(order)
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
@@ -210,8 +210,8 @@ def test_the_webhooks_of_a_refund(watched: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.rule("A31")
-def test_where_a_webhook_that_is_tried_again_goes(watched: Sandbox, shop: Shop) -> None:
-    """To the address that was set when the status changed."""
+def test_the_address_of_a_retried_webhook(watched: Sandbox, shop: Shop) -> None:
+    """A retry uses the address at the time of the status change."""
     shop.answer = lambda received: 500
     order = watched.place(card())
     watched.pay(order)
@@ -225,7 +225,7 @@ def test_where_a_webhook_that_is_tried_again_goes(watched: Sandbox, shop: Shop) 
 
 @pytest.mark.rule("A32")
 def test_a_payment_without_a_visit(watched: Sandbox, shop: Shop) -> None:
-    """It counts as both, and the shop hears of both."""
+    """A payment without a visit sends the webhooks of both."""
     order = watched.place(card())
     watched.acted(order, "customer pay")
     watched.settle()
@@ -234,7 +234,7 @@ def test_a_payment_without_a_visit(watched: Sandbox, shop: Shop) -> None:
 
 @pytest.mark.rule("A36")
 def test_when_a_seed_takes_effect(project: Callable[..., Sandbox]) -> None:
-    """At the next reset, for identifiers must stay unique."""
+    """A new seed takes effect at the next reset, since ids must stay unique."""
     same, changed = project(seed=1), project(seed=1)
     changed.settings(seed=2)
     assert same.place()["id"] == changed.place()["id"]
@@ -244,8 +244,8 @@ def test_when_a_seed_takes_effect(project: Callable[..., Sandbox]) -> None:
 
 
 @pytest.mark.rule("A37")
-def test_a_bank_that_nobody_named(sandbox: Sandbox) -> None:
-    """In a control call it is the first one of the list."""
+def test_the_default_bank(sandbox: Sandbox) -> None:
+    """In a control call, the default issuer is the first of the list."""
     order = sandbox.place()
     answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl")
     assert answer.status_code == 200, answer.text
@@ -256,14 +256,14 @@ def test_a_bank_that_nobody_named(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A39")
 def test_the_type_of_a_product(sandbox: Sandbox) -> None:
-    """Always the same."""
+    """The product type is ecommerce for every method."""
     for method in ("credit-card", "bank-transfer", "wallet-web"):
         assert sandbox.place(by(method))["transactions"][0]["product_type"] == "ecommerce"
 
 
 @pytest.mark.rule("A47")
-def test_what_a_call_does_not_know(sandbox: Sandbox) -> None:
-    """The closest key is named, and so are parameters of the query that do nothing."""
+def test_unknown_keys_and_parameters_are_named(sandbox: Sandbox) -> None:
+    """Unknown keys are named with the nearest known key; unknown query parameters are named, too."""
     assert "amuont;nearest=amount" in sandbox.create(amuont=1).headers["Sandbox-Ignored-Fields"]
     order = sandbox.place()
     named = sandbox.get(f"/v1/orders/{order['id']}/?colour=red").headers["Sandbox-Ignored-Fields"]
@@ -272,7 +272,7 @@ def test_what_a_call_does_not_know(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("A49")
 def test_how_many_lines_there_may_be(sandbox: Sandbox) -> None:
-    """A thousand."""
+    """An order may have a thousand lines."""
     line = {"amount": 1, "quantity": 1}
     assert sandbox.create(amount=1000, order_lines=[line] * 1000).status_code == 201
     assert sandbox.create(amount=1001, order_lines=[line] * 1001).status_code == 400

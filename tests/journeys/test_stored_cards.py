@@ -13,26 +13,26 @@ USES = {"one-click": "one_click_type", "recurring": "recurring_type"}
 
 
 def store(sandbox: Sandbox, use: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    """Make a first payment; returns its token and its order."""
+    """Make a first payment; return its token and its order."""
     order = sandbox.pay(sandbox.place(details(**{USES[use]: "first"}), **more))
     return order["transactions"][0]["payment_method_details"]["vault_token"], order
 
 
 def one_click(token: str, cvc: str | None = "123") -> dict[str, Any]:
-    """An actual one-click transaction."""
+    """Return a subsequent one-click transaction."""
     fields = {"one_click_type": "one-click", "vault_token": token, "cvc": cvc}
     return details(**{key: value for key, value in fields.items() if value is not None})
 
 
 def recurring(token: str) -> dict[str, Any]:
-    """An actual recurring transaction."""
+    """Return a subsequent recurring transaction."""
     return details(recurring_type="recurring", vault_token=token)
 
 
 @pytest.mark.rule("CARD-04", "CARD-19", "CARD-20", "STA-08", "STA-09", "FLOW-04", "FLOW-07")
 @pytest.mark.parametrize("use", USES)
 def test_a_first_payment_stores_its_card(sandbox: Sandbox, use: str) -> None:
-    """The customer authenticates at payment_url; then the order, completed, holds the token."""
+    """The customer authenticates at payment_url; the completed order contains the token."""
     order = sandbox.place(details(**{USES[use]: "first"}))
     (transaction,) = order["transactions"]
     assert (order["status"], transaction["payment_method_details"]) == ("new", {USES[use]: "first"})
@@ -40,20 +40,20 @@ def test_a_first_payment_stores_its_card(sandbox: Sandbox, use: str) -> None:
     sandbox.acted(order, "customer visit")
     assert "vault_token" not in sandbox.read(order)["transactions"][0]["payment_method_details"]
     sandbox.pay(order, card="challenge")
-    found = sandbox.read(order)
-    assert found["status"] == "completed"
-    assert found["transactions"][0]["payment_method_details"]["vault_token"]
+    completed = sandbox.read(order)
+    assert completed["status"] == "completed"
+    assert completed["transactions"][0]["payment_method_details"]["vault_token"]
 
 
 def test_a_first_payment_that_fails_stores_nothing(sandbox: Sandbox) -> None:
-    """No token without a completed payment."""
+    """A failed first payment has no token."""
     order = sandbox.pay(sandbox.place(details(one_click_type="first")), card="declined")
     assert "vault_token" not in order["transactions"][0]["payment_method_details"]
 
 
 @pytest.mark.rule("CARD-04", "STA-11", "FLOW-05", "FLOW-06", "LIM-10", "TX-13", "CARD-21", "CARD-19")
 def test_a_one_click_payment_is_completed_at_once(sandbox: Sandbox) -> None:
-    """For any amount, without a page, with the first transaction's id."""
+    """It completes without a page, for any amount, and has the first transaction's id."""
     token, first = store(sandbox, "one-click", amount=1000)
     order = sandbox.place(one_click(token), amount=77)
     (transaction,) = order["transactions"]
@@ -68,7 +68,7 @@ def test_a_one_click_payment_is_completed_at_once(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CARD-12", "CARD-14", "LIM-11")
 def test_a_one_click_payment_needs_token_and_cvc(sandbox: Sandbox) -> None:
-    """Both are named; each one, every time."""
+    """Both are required for every one-click payment."""
     token, _ = store(sandbox, "one-click")
     missing = violations(sandbox.create(details(one_click_type="one-click")))
     assert set(missing) == {f"{PATH}.cvc", f"{PATH}.vault_token"}
@@ -81,14 +81,14 @@ def test_a_one_click_payment_needs_token_and_cvc(sandbox: Sandbox) -> None:
 @pytest.mark.rule("CARD-14")
 @pytest.mark.parametrize("cvc", ["12", "12345", "abc", "１２３", "123\n", 123, None, True])
 def test_a_cvc_has_three_or_four_digits(sandbox: Sandbox, cvc: Any) -> None:
-    """Anything else is refused, and never repeated in the answer."""
+    """Any other value is refused."""
     body = details(one_click_type="one-click", vault_token="x", cvc=cvc)
     assert f"{PATH}.cvc" in violations(sandbox.create(body))
 
 
 @pytest.mark.rule("CTL-29")
 def test_a_cvc_and_a_card_number_stay_nowhere(sandbox: Sandbox) -> None:
-    """Not in the answer, not in the journal, whatever key the number came under."""
+    """Neither responses nor the journal contain them, whichever key was used."""
     token, _ = store(sandbox, "one-click")
     body = one_click(token, cvc="9173")
     body["payment_method_details"]["card_number"] = "4111 1111 1111 1111"
@@ -102,7 +102,7 @@ def test_a_cvc_and_a_card_number_stay_nowhere(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CARD-04", "STA-12", "FLOW-08", "FLOW-09", "TX-13", "SET-64", "CARD-21")
 def test_a_recurring_payment_settles_on_the_agenda(sandbox: Sandbox) -> None:
-    """Processing at creation, without CVC and page; completed a minute later."""
+    """It is processing at creation, without CVC and page, and completes a minute later."""
     token, first = store(sandbox, "recurring")
     order = sandbox.place(recurring(token))
     (transaction,) = order["transactions"]
@@ -120,7 +120,7 @@ def test_a_recurring_payment_settles_on_the_agenda(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])
 def test_the_processor_can_be_played_by_hand(sandbox: Sandbox, action: str, status: str) -> None:
-    """The customer has no part in it."""
+    """Only the processor can act on a recurring payment."""
     token, _ = store(sandbox, "recurring")
     order = sandbox.place(recurring(token))
     error = refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")
@@ -130,13 +130,13 @@ def test_the_processor_can_be_played_by_hand(sandbox: Sandbox, action: str, stat
 
 @pytest.mark.rule("CARD-13")
 def test_a_recurring_payment_needs_a_token(sandbox: Sandbox) -> None:
-    """It is named when missing."""
+    """A missing token is a violation."""
     assert set(violations(sandbox.create(details(recurring_type="recurring")))) == {f"{PATH}.vault_token"}
 
 
 @pytest.mark.rule("CARD-10", "CARD-11")
 def test_types_are_first_or_actual(sandbox: Sandbox) -> None:
-    """Another word is refused, that of the other type included, and so are both types at once."""
+    """Unknown types, types of the other kind and both types at once are refused."""
     for one_click_type, recurring_type in (("second", "second"), ("recurring", "one-click")):
         body = details(one_click_type=one_click_type, recurring_type=recurring_type)
         assert set(violations(sandbox.create(body))) == {f"{PATH}.one_click_type", f"{PATH}.recurring_type"}
@@ -146,7 +146,7 @@ def test_types_are_first_or_actual(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CARD-12", "CARD-13")
 def test_a_token_is_good_for_its_use_and_project_only(project: Callable[..., Sandbox]) -> None:
-    """Unknown, another use's and another project's tokens are refused alike."""
+    """Unknown tokens and those of another use or project are refused alike."""
     sandbox, other = project(), project()
     token, _ = store(sandbox, "one-click")
     for answer in (
@@ -159,7 +159,7 @@ def test_a_token_is_good_for_its_use_and_project_only(project: Callable[..., San
 
 @pytest.mark.rule("LIM-07", "SET-64")
 def test_a_recurring_series_has_one_amount(sandbox: Sandbox) -> None:
-    """Another amount is a violation of the amount, which names the right one."""
+    """Another amount is refused with the amount of the series."""
     token, _ = store(sandbox, "recurring", amount=1000)
     for amount in (999, 1001):
         answer = sandbox.create(recurring(token), amount=amount)
@@ -179,21 +179,21 @@ def test_a_recurring_series_has_one_amount(sandbox: Sandbox) -> None:
 def test_a_recurring_series_ends_after_a_calendar_year(
     project: Callable[..., Sandbox], start: str, last: str, over: str
 ) -> None:
-    """One second before it works; then it is refused, and a new first payment starts a new series."""
+    """A charge one second before the end succeeds; after it a new first payment starts a new series."""
     sandbox = project(clock=f"frozen@{start}")
     token, _ = store(sandbox, "recurring")
     sandbox.advance(to=last)
     assert sandbox.create(recurring(token)).status_code == 201
     sandbox.advance(to=over)
     refused(sandbox.create(recurring(token)), 409, "RecurringSeriesExpired")
-    again, _ = store(sandbox, "recurring")
-    assert sandbox.create(recurring(again)).status_code == 201
+    new_token, _ = store(sandbox, "recurring")
+    assert sandbox.create(recurring(new_token)).status_code == 201
 
 
 @pytest.mark.rule("A44")
 @pytest.mark.parametrize("more", [{}, {"one_click_type": "first"}, {"recurring_type": "first"}])
 def test_a_token_that_nothing_charges_is_refused(sandbox: Sandbox, more: dict[str, str]) -> None:
-    """Whether there is such a card or not (A44)."""
+    """A token without a type that charges it is refused, whether it exists or not (A44)."""
     token, _ = store(sandbox, "one-click")
     for sent in (token, "no-such-token"):
         assert set(violations(sandbox.create(details(vault_token=sent, **more)))) == {f"{PATH}.vault_token"}
@@ -201,7 +201,7 @@ def test_a_token_that_nothing_charges_is_refused(sandbox: Sandbox, more: dict[st
 
 @pytest.mark.rule("FLOW-10", "FLOW-11", "CARD-09", "CARD-05")
 @pytest.mark.parametrize(
-    ("setting", "wanted"),
+    ("setting", "requested"),
     [
         ("cards_approved", {"one_click_type": "first"}),
         ("one_click_enabled", {"one_click_type": "first"}),
@@ -211,20 +211,20 @@ def test_a_token_that_nothing_charges_is_refused(sandbox: Sandbox, more: dict[st
     ],
 )
 def test_features_are_for_merchants_that_have_them(
-    project: Callable[..., Sandbox], setting: str, wanted: dict[str, str]
+    project: Callable[..., Sandbox], setting: str, requested: dict[str, str]
 ) -> None:
-    """With the setting off, the key that asks for the feature is refused; with it on, it is taken."""
-    (key,) = wanted
-    found = violations(project(**{setting: False}).create(details(**wanted)))
+    """The key of a feature is refused with the setting off and accepted with it on."""
+    (key,) = requested
+    messages = violations(project(**{setting: False}).create(details(**requested)))
     method = {"transactions[0].payment_method"} if setting == "cards_approved" else set()
-    assert set(found) == {f"{PATH}.{key}"} | method
-    assert setting in found[f"{PATH}.{key}"]
-    shown = project().place(details(**wanted))["transactions"][0]["payment_method_details"]
-    assert shown[key] == wanted[key]
+    assert set(messages) == {f"{PATH}.{key}"} | method
+    assert setting in messages[f"{PATH}.{key}"]
+    shown = project().place(details(**requested))["transactions"][0]["payment_method_details"]
+    assert shown[key] == requested[key]
 
 
 def test_a_stored_card_can_be_authorized_for_capture(sandbox: Sandbox) -> None:
-    """One-click with capture_mode manual reserves at once."""
+    """A one-click payment with capture_mode manual is authorized at once."""
     token, _ = store(sandbox, "one-click")
     order = sandbox.place(
         card(capture_mode="manual", payment_method_details=one_click(token)["payment_method_details"])
@@ -245,7 +245,7 @@ def test_a_stored_card_can_be_authorized_for_capture(sandbox: Sandbox) -> None:
 def test_a_scenario_decides_stored_cards(
     sandbox: Sandbox, use: str, then: dict[str, str], first: str, later: str
 ) -> None:
-    """Failing, or settling later."""
+    """A scenario can fail a stored card's payment or delay its settlement."""
     token, _ = store(sandbox, use)
     sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": then})
     order = sandbox.place(one_click(token) if use == "one-click" else recurring(token))
@@ -254,8 +254,8 @@ def test_a_scenario_decides_stored_cards(
     assert sandbox.read(order)["status"] == later
 
 
-def test_a_merchant_without_approval_takes_no_card_at_all(project: Callable[..., Sandbox]) -> None:
-    """Neither by transaction nor on the page; other methods are not touched."""
+def test_a_merchant_without_approval_cannot_use_cards(project: Callable[..., Sandbox]) -> None:
+    """Cards are refused in transactions and on the page; other methods are unaffected."""
     sandbox = project(cards_approved=False)
     assert set(violations(sandbox.create(card()))) == {"transactions[0].payment_method"}
     answer = sandbox.act(sandbox.place(), "customer choose", payment_method="credit-card")

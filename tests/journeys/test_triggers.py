@@ -1,4 +1,4 @@
-"""Trigger values in an order play a part without a scenario."""
+"""Trigger values in an order decide its outcome without a custom scenario."""
 
 import pytest
 
@@ -19,7 +19,7 @@ TRIGGERS = [
 def test_trigger_values_need_no_scenario(
     sandbox: Sandbox, customer: dict[str, str], amount: int, status: str
 ) -> None:
-    """Customers and amounts of the default scenario decide a screening."""
+    """Trigger customers and amounts decide a screening."""
     assert sandbox.place_with_lines("pay-later-a", customer=customer, amount=amount)["status"] == status
 
 
@@ -27,7 +27,7 @@ def test_trigger_values_need_no_scenario(
     ("local", "status"), [("pays", "completed"), ("fails", "error"), ("cancels", "cancelled")]
 )
 def test_trigger_customers_act_by_themselves(sandbox: Sandbox, local: str, status: str) -> None:
-    """Ten seconds after creation, without a browser."""
+    """They act ten seconds after creation, without a browser."""
     order = sandbox.place(card(), customer={"email_address": f"{local}@example.com"})
     assert order["status"] == "new"
     assert [event["label"] for event in sandbox.advance("PT10S")] == [

@@ -1,4 +1,4 @@
-"""Webhooks that fail are tried again, and the tenth failure is the last."""
+"""Failed webhooks are retried, ten attempts at most."""
 
 import socket
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.support.shop import Shop
 def test_refused_webhooks_are_tried_again_two_minutes_apart(
     watched: Sandbox, shop: Shop, status: int
 ) -> None:
-    """Until one is taken."""
+    """Retries continue until an attempt succeeds."""
     answers = iter([status, status, 200])
     shop.answer = lambda received: next(answers)
     order = watched.place(by("bank-transfer"))
@@ -35,7 +35,7 @@ def test_refused_webhooks_are_tried_again_two_minutes_apart(
 
 @pytest.mark.rule("HOOK-12", "LIM-06")
 def test_the_tenth_failed_delivery_is_the_last(watched: Sandbox, shop: Shop) -> None:
-    """Ten attempts in eighteen minutes, then the webhook has failed for good."""
+    """After ten attempts in eighteen minutes the webhook has failed."""
     shop.answer = lambda received: 500
     watched.place(by("bank-transfer"))
     watched.advance("P1D")
@@ -46,7 +46,7 @@ def test_the_tenth_failed_delivery_is_the_last(watched: Sandbox, shop: Shop) -> 
 
 @pytest.mark.rule("SET-56", "A30")
 def test_a_refused_connection_is_tried_again(watched: Sandbox, shop: Shop) -> None:
-    """The attempt is recorded with its error and without an answer."""
+    """The attempt is recorded with its error and without a response."""
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
         nowhere = f"http://127.0.0.1:{unused.getsockname()[1]}/"
@@ -61,7 +61,7 @@ def test_a_refused_connection_is_tried_again(watched: Sandbox, shop: Shop) -> No
 
 @pytest.mark.rule("SET-56")
 def test_a_failed_tls_handshake_is_tried_again(watched: Sandbox, shop: Shop) -> None:
-    """A receiver that speaks no TLS under https."""
+    """The error names a receiver that speaks plain http under an https address."""
     watched.place(by("bank-transfer"), webhook_url=shop.url.replace("http://", "https://"))
     watched.settle()
     (delivery,) = watched.webhooks(state="pending")
@@ -70,7 +70,7 @@ def test_a_failed_tls_handshake_is_tried_again(watched: Sandbox, shop: Shop) -> 
 
 @contextmanager
 def dripping_receiver() -> Iterator[str]:
-    """A receiver that answers a byte at a time, each well within any limit for one read."""
+    """A receiver that sends its response one byte at a time, each within the read timeout."""
     stopped = Event()
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
 
@@ -92,7 +92,7 @@ def dripping_receiver() -> Iterator[str]:
 
 @pytest.mark.rule("SET-57")
 def test_five_seconds_without_an_answer_are_a_failed_delivery(watched: Sandbox) -> None:
-    """However slowly the receiver goes on answering; and meanwhile the project answers."""
+    """A response that is incomplete after five seconds is a failure; the project is not blocked."""
     with dripping_receiver() as url:
         watched.place(by("bank-transfer"), webhook_url=url)
         assert watched.get("/control/clock/").status_code == 200
@@ -105,7 +105,7 @@ def test_five_seconds_without_an_answer_are_a_failed_delivery(watched: Sandbox) 
 @pytest.mark.rule("SET-58", "A30")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(watched: Sandbox, shop: Shop, status: int) -> None:
-    """They count as delivered, with a warning."""
+    """A redirect counts as delivered, with a warning."""
     shop.answer = lambda received: (status, {"Location": f"{shop.url}/elsewhere"})
     watched.place(by("bank-transfer"))
     watched.settle()
@@ -117,7 +117,7 @@ def test_redirects_are_not_followed(watched: Sandbox, shop: Shop, status: int) -
 def test_no_proxy_is_taken_from_the_environment(
     watched: Sandbox, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A webhook goes to the shop, whatever the developer's machine is set to."""
+    """Proxy settings of the environment do not apply to webhooks."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
     watched.place(by("bank-transfer"))

@@ -1,4 +1,4 @@
-"""Scenarios answer, lose, repeat, delay and swap webhooks."""
+"""Scenarios answer, drop, duplicate, delay and swap webhooks."""
 
 from threading import Barrier
 from typing import Any
@@ -9,15 +9,15 @@ from tests.support.driver import Sandbox, by
 from tests.support.shop import Received, Shop
 
 
-def effect(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
-    """Let webhooks fare so."""
+def set_webhook_effect(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+    """Set a scenario with this effect on webhooks."""
     sandbox.scenario(webhooks=[{"when": when, "then": then}])
 
 
 @pytest.mark.rule("SCN-06")
 def test_a_scenario_can_answer_for_the_shop(watched: Sandbox, shop: Shop) -> None:
-    """The first attempt gets a 503 without reaching the shop, the second reaches it."""
-    effect(watched, {"answer": 503}, attempt=1, status="processing")
+    """The first attempt is answered 503 without reaching the shop; the second one reaches it."""
+    set_webhook_effect(watched, {"answer": 503}, attempt=1, status="processing")
     watched.place(by("bank-transfer"))
     watched.advance("PT2M")
     statuses = [attempt["response"]["status"] for attempt in watched.webhooks()[0]["attempts"]]
@@ -29,8 +29,8 @@ def test_a_scenario_can_answer_for_the_shop(watched: Sandbox, shop: Shop) -> Non
 def test_a_scenario_can_lose_a_webhook(
     watched: Sandbox, shop: Shop, then: dict[str, Any], state: str
 ) -> None:
-    """Dropped counts as delivered, timed out as failed; the shop hears of neither."""
-    effect(watched, then)
+    """A dropped webhook counts as delivered, a timed-out one as failed; the shop receives neither."""
+    set_webhook_effect(watched, then)
     watched.place(by("bank-transfer"))
     watched.settle()
     assert (watched.webhooks()[0]["state"], shop.received) == (state, [])
@@ -38,8 +38,8 @@ def test_a_scenario_can_lose_a_webhook(
 
 @pytest.mark.rule("SCN-06")
 def test_a_scenario_can_repeat_a_webhook(watched: Sandbox, shop: Shop) -> None:
-    """The shop gets it three times."""
-    effect(watched, {"duplicate": 3})
+    """The shop receives the webhook three times."""
+    set_webhook_effect(watched, {"duplicate": 3})
     order = watched.place(by("bank-transfer"))
     watched.settle()
     assert shop.orders() == [order["id"]] * 3
@@ -47,8 +47,8 @@ def test_a_scenario_can_repeat_a_webhook(watched: Sandbox, shop: Shop) -> None:
 
 @pytest.mark.rule("SCN-06")
 def test_a_scenario_can_delay_a_webhook(watched: Sandbox, shop: Shop) -> None:
-    """It goes out ten minutes later, once."""
-    effect(watched, {"delay": "PT10M"})
+    """The webhook is sent once, ten minutes later."""
+    set_webhook_effect(watched, {"delay": "PT10M"})
     watched.place(by("bank-transfer"))
     watched.advance("PT9M59S")
     assert shop.received == []
@@ -59,8 +59,8 @@ def test_a_scenario_can_delay_a_webhook(watched: Sandbox, shop: Shop) -> None:
 
 @pytest.mark.rule("SCN-06")
 def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
-    """The first waits until the second has gone."""
-    effect(watched, {"swap": True}, status="processing")
+    """The first webhook is held until the second one is sent."""
+    set_webhook_effect(watched, {"swap": True}, status="processing")
     first = watched.place(by("bank-transfer"))
     watched.settle()
     assert shop.received == []
@@ -71,7 +71,7 @@ def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
 
 @pytest.mark.rule("SCN-06")
 def test_copies_can_arrive_at_the_same_moment(watched: Sandbox, shop: Shop) -> None:
-    """Each is answered only once the other has arrived."""
+    """Both copies are in flight at the same time."""
     both = Barrier(2, timeout=4)
 
     def answer(received: Received) -> int:
@@ -79,7 +79,7 @@ def test_copies_can_arrive_at_the_same_moment(watched: Sandbox, shop: Shop) -> N
         return 200
 
     shop.answer = answer
-    effect(watched, {"together": 2})
+    set_webhook_effect(watched, {"together": 2})
     order = watched.place(by("bank-transfer"))
     watched.settle()
     assert shop.orders() == [order["id"]] * 2

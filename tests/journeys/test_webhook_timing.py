@@ -1,4 +1,4 @@
-"""When webhooks are sent, in which order, and what nobody delays."""
+"""Timing and order of webhooks, and isolation from slow receivers."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +14,14 @@ from tests.support.shop import Received, Shop
 
 @pytest.mark.rule("SET-59")
 def test_a_webhook_is_sent_after_its_response(watched: Sandbox, shop: Shop) -> None:
-    """A receiver that asks for the response finds it there, each time."""
+    """The client has the response before the receiver gets the webhook."""
     answered, in_time = Event(), list[bool]()
 
-    def ask_for_the_response(received: Received) -> int:
+    def await_response(received: Received) -> int:
         in_time.append(answered.wait(3))
         return 200
 
-    shop.answer = ask_for_the_response
+    shop.answer = await_response
     for _ in range(20):
         answered.clear()
         watched.place(by("bank-transfer"))
@@ -32,7 +32,7 @@ def test_a_webhook_is_sent_after_its_response(watched: Sandbox, shop: Shop) -> N
 
 @pytest.mark.rule("SET-60")
 def test_a_webhook_can_be_sent_before_its_response(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """When the response comes, the receiver has answered; it could read the order meanwhile."""
+    """The receiver answers before the response, and can read the order meanwhile."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
     seen: list[str] = []
 
@@ -51,31 +51,31 @@ def test_a_webhook_can_be_sent_before_its_response(project: Callable[..., Sandbo
 def test_no_response_comes_before_the_receiver_has_answered(
     project: Callable[..., Sandbox], shop: Shop
 ) -> None:
-    """However long that takes: a receiver that waits for the response waits in vain."""
+    """The response is held until the receiver answers, however long that takes."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
-    came, was_early = Event(), list[bool]()
+    responded, was_early = Event(), list[bool]()
 
-    def wait_for_the_response(received: Received) -> int:
-        was_early.append(came.wait(0.5))
+    def await_response(received: Received) -> int:
+        was_early.append(responded.wait(0.5))
         return 200
 
-    shop.answer = wait_for_the_response
+    shop.answer = await_response
     sandbox.place(by("bank-transfer"))
-    came.set()
+    responded.set()
     assert was_early == [False]
 
 
 def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
     project: Callable[..., Sandbox], shop: Shop
 ) -> None:
-    """Its own webhooks follow; nobody waits for himself."""
+    """Webhooks of changes that a handler makes are sent later, without a deadlock."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
 
-    def cancel_back(received: Received) -> int:
+    def cancel_order(received: Received) -> int:
         sandbox.delete(f"/v1/orders/{received.body['order_id']}/")
         return 200
 
-    shop.answer = cancel_back
+    shop.answer = cancel_order
     order = sandbox.place(by("bank-transfer"))
     sandbox.settle()
     assert sandbox.read(order)["status"] == "cancelled"
@@ -84,17 +84,17 @@ def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
 
 @pytest.mark.rule("CTL-14")
 def test_a_handler_sees_the_clock_at_its_webhooks_time(watched: Sandbox, shop: Shop) -> None:
-    """What it starts is part of the same advance."""
+    """Changes that a handler makes belong to the same advance."""
     times: list[str] = []
     started: list[str] = []
 
-    def act_back(received: Received) -> int:
+    def place_order_once(received: Received) -> int:
         times.append(watched.now())
         if not started:
             started.append(watched.place(card(expiration_period="PT5M"))["id"])
         return 200
 
-    shop.answer = act_back
+    shop.answer = place_order_once
     first = watched.place(card(expiration_period="PT10M"))
     events = watched.advance("PT1H")
     assert times == ["2026-03-01T12:10:00.000000+00:00", "2026-03-01T12:15:00.000000+00:00"]
@@ -108,7 +108,7 @@ def test_a_handler_sees_the_clock_at_its_webhooks_time(watched: Sandbox, shop: S
 
 
 def test_webhooks_come_in_the_order_of_their_changes(watched: Sandbox, shop: Shop) -> None:
-    """Fifty orders, fifty webhooks, first in, first out."""
+    """The webhooks of fifty orders arrive in the order of creation."""
     orders = [watched.place(by("bank-transfer"))["id"] for _ in range(50)]
     watched.settle()
     assert shop.orders() == orders
@@ -116,15 +116,15 @@ def test_webhooks_come_in_the_order_of_their_changes(watched: Sandbox, shop: Sho
 
 @pytest.mark.rule("CTL-08")
 def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """While one waits for its shop, the other one moves its own clock."""
+    """While one project waits for its shop, another one can advance its clock."""
     one, other = project(webhook_url=shop.url), project()
     moved: list[int] = []
 
-    def move_the_other(received: Received) -> int:
+    def advance_other(received: Received) -> int:
         moved.append(other.post("/control/clock/advance/", {"by": "PT1H"}).status_code)
         return 200
 
-    shop.answer = move_the_other
+    shop.answer = advance_other
     one.place(card())
     one.advance("PT1H")
     assert moved == [200]
@@ -132,29 +132,29 @@ def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], s
 
 @pytest.mark.rule("CTL-08")
 def test_a_slow_receiver_delays_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """One shop is still thinking when the other has had its webhook."""
-    thinking, done = Event(), Event()
+    """Another project's webhook arrives while a slow receiver is still working."""
+    blocked, released = Event(), Event()
 
-    def think(received: Received) -> int:
-        thinking.set()
-        return 200 if done.wait(4) else 500
+    def block(received: Received) -> int:
+        blocked.set()
+        return 200 if released.wait(4) else 500
 
     slow_shop = Shop()
-    slow_shop.answer = think
+    slow_shop.answer = block
     slow, quick = project(webhook_url=slow_shop.url), project(webhook_url=shop.url)
     slow.place(by("bank-transfer"))
-    assert thinking.wait(4)
+    assert blocked.wait(4)
     quick.place(by("bank-transfer"))
     quick.settle()
     assert len(shop.received) == 1
-    done.set()
+    released.set()
     slow.settle()
     slow_shop.close()
     assert slow.webhooks()[0]["state"] == "delivered"
 
 
 def test_64_projects_advance_at_once_with_handlers_that_read_back(server: Server) -> None:
-    """Every handler reads its order from the very server that its project's advance keeps waiting."""
+    """Handlers can read orders from the server while the advance waits for them."""
     shop, keys, statuses = Shop(), dict[str, str](), list[str]()
 
     def read_back(received: Received) -> int:
@@ -172,6 +172,8 @@ def test_64_projects_advance_at_once_with_handlers_that_read_back(server: Server
         sandbox.place(card())
     with ThreadPoolExecutor(64) as threads:
         events = list(threads.map(lambda sandbox: sandbox.advance("PT30M"), projects))
-    assert [[event["kind"] for event in found] for found in events] == [["expiry", "webhook"]] * 64
+    assert [[event["kind"] for event in project_events] for project_events in events] == [
+        ["expiry", "webhook"]
+    ] * 64
     assert statuses == ["expired"] * 64
     shop.close()

@@ -1,4 +1,4 @@
-"""Webhooks: what is sent, for which change, and to which address."""
+"""Webhooks: content, triggers and addresses."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from tests.support.shop import Shop
 
 @pytest.mark.rule("HOOK-01", "HOOK-03", "HOOK-05", "HOOK-06", "HOOK-07", "HOOK-08", "AUTH-03")
 def test_a_webhook_says_which_order_and_nothing_else(watched: Sandbox, shop: Shop) -> None:
-    """A POST with three fields in JSON; no status, no credentials."""
+    """A webhook is a POST with three JSON fields, without status or credentials."""
     order = watched.place(card())
     watched.acted(order, "customer visit")
     watched.settle()
@@ -27,7 +27,7 @@ def test_a_webhook_says_which_order_and_nothing_else(watched: Sandbox, shop: Sho
 
 @pytest.mark.rule("HOOK-02")
 def test_every_change_of_an_orders_status_is_sent(watched: Sandbox, shop: Shop) -> None:
-    """A payment without a visit before is a visit and a payment: two changes."""
+    """A payment without a visit makes two changes: a visit and a payment."""
     order = watched.place(card())
     watched.pay(order)
     watched.settle()
@@ -39,7 +39,7 @@ def test_every_change_of_an_orders_status_is_sent(watched: Sandbox, shop: Shop) 
 
 @pytest.mark.rule("SET-55", "HOOK-02")
 def test_a_creation_sends_one_unless_the_order_is_new(watched: Sandbox, shop: Shop) -> None:
-    """Processing, accepted, cancelled: one each; new: none."""
+    """Processing, accepted and cancelled orders send one webhook, new orders none."""
     orders = [
         watched.place(card()),
         watched.place(),
@@ -53,7 +53,7 @@ def test_a_creation_sends_one_unless_the_order_is_new(watched: Sandbox, shop: Sh
 
 @pytest.mark.rule("HOOK-04", "ORD-10")
 def test_an_orders_address_beats_the_projects_for_that_order(watched: Sandbox, shop: Shop) -> None:
-    """Other orders keep the project's; a later update counts as well."""
+    """Other orders use the project's address; an updated address takes effect, too."""
     own = watched.place(card(), webhook_url=f"{shop.url}/own")
     other, updated = watched.place(card()), watched.place(card())
     watched.put(f"/v1/orders/{updated['id']}/", {"webhook_url": f"{shop.url}/new"})
@@ -64,14 +64,14 @@ def test_an_orders_address_beats_the_projects_for_that_order(watched: Sandbox, s
 
 
 def test_without_an_address_nothing_is_sent(sandbox: Sandbox) -> None:
-    """And nothing is owed."""
+    """No webhook is recorded without an address."""
     sandbox.pay(sandbox.place(card()))
     assert sandbox.webhooks() == []
 
 
 @pytest.mark.rule("HOOK-13", "SEPA-02")
 def test_a_transfer_reports_by_webhook(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """The credit two days later is told at its own time."""
+    """The webhook of a later credit is sent at the time of the credit."""
     live = project(mode="live", webhook_url=shop.url)
     live.scenario({"then": {"credit": {"after": "P2D"}}})
     order = live.place(by("bank-transfer"))
@@ -82,7 +82,7 @@ def test_a_transfer_reports_by_webhook(project: Callable[..., Sandbox], shop: Sh
 
 @pytest.mark.rule("CTL-21")
 def test_webhooks_can_be_filtered(watched: Sandbox, shop: Shop) -> None:
-    """By order and by state; an unknown state is refused with the known ones."""
+    """Filters are order and state; an unknown state is refused."""
     first, second = watched.place(by("bank-transfer")), watched.place(by("bank-transfer"))
     watched.settle()
     shop.answer = lambda received: 500
@@ -98,7 +98,7 @@ def test_webhooks_can_be_filtered(watched: Sandbox, shop: Shop) -> None:
 
 @pytest.mark.rule("CTL-21")
 def test_an_attempt_records_what_was_sent_and_answered(watched: Sandbox, shop: Shop) -> None:
-    """Headers, body, answer and both times; a long answer is cut."""
+    """An attempt records headers, body, response and both times."""
     order = watched.place(by("bank-transfer"))
     watched.settle()
     (attempt,) = watched.webhooks()[0]["attempts"]

@@ -1,4 +1,4 @@
-"""An advance runs all that is due, in order, and one at a time."""
+"""An advance runs everything that is due, in order; one advance runs at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tests.support.shop import Received, Shop
 
 @pytest.mark.rule("CTL-13", "CTL-17")
 def test_an_advance_runs_everything_due_in_order(sandbox: Sandbox) -> None:
-    """By a period; ties in the order they were put down; as the agenda had said."""
+    """The events are those of the agenda; ties run in the order of scheduling."""
     orders = [sandbox.place(card(expiration_period=f"PT{minutes}M")) for minutes in (20, 10, 20, 30)]
     agenda = sandbox.agenda()
     assert [item["order_id"] for item in agenda] == [orders[n]["id"] for n in (1, 0, 2, 3)]
@@ -28,7 +28,7 @@ def test_an_advance_runs_everything_due_in_order(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-13")
 def test_an_advance_can_go_to_the_next_event_or_until_idle(sandbox: Sandbox) -> None:
-    """Next runs all that is due at that time; idle runs all there is, and stays where there is none."""
+    """Next runs all ties of the next time; idle runs all events; without events the clock stays."""
     for period in ("PT10M", "PT10M", "PT20M"):
         sandbox.place(card(expiration_period=period))
     assert len(sandbox.advance(until="next")) == 2
@@ -40,8 +40,8 @@ def test_an_advance_can_go_to_the_next_event_or_until_idle(sandbox: Sandbox) -> 
     assert sandbox.now() == "2026-03-01T12:20:00.000000+00:00"
 
 
-def test_what_no_longer_applies_is_neither_due_nor_run(sandbox: Sandbox) -> None:
-    """A paid order's expiry is gone from the agenda, and time does not stop for it."""
+def test_obsolete_entries_are_neither_due_nor_run(sandbox: Sandbox) -> None:
+    """The expiry of a paid order is removed from the agenda, and an advance does not stop at it."""
     sandbox.pay(sandbox.place(card()))
     assert sandbox.agenda() == sandbox.advance(until="next") == []
     assert sandbox.now() == START
@@ -49,7 +49,7 @@ def test_what_no_longer_applies_is_neither_due_nor_run(sandbox: Sandbox) -> None
 
 @pytest.mark.rule("CTL-16")
 def test_max_events_stops_an_advance(sandbox: Sandbox) -> None:
-    """It says where, and the next one goes on."""
+    """The response has the time reached, and the next advance continues from there."""
     for minutes in range(10, 15):
         sandbox.place(card(expiration_period=f"PT{minutes}M"))
     stopped = sandbox.post("/control/clock/advance/", {"by": "PT1H", "max_events": 2}).json()
@@ -60,14 +60,14 @@ def test_max_events_stops_an_advance(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-15")
 def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> None:
-    """The first is held up by a shop that thinks; the clock cannot be put forward either."""
-    arrived, go_on = Event(), Event()
+    """While a receiver delays an advance, another one and changes to the clock are refused."""
+    arrived, released = Event(), Event()
 
-    def think(received: Received) -> int:
+    def block(received: Received) -> int:
         arrived.set()
-        return 200 if go_on.wait(4) else 500
+        return 200 if released.wait(4) else 500
 
-    shop.answer = think
+    shop.answer = block
     watched.place(card())
     with ThreadPoolExecutor(1) as thread:
         first = thread.submit(watched.advance, "PT1H")
@@ -77,7 +77,7 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
         refused(second.post("/control/clock/advance/", {"by": "PT1H"}), 409, "ClockBusy")
         refused(second.patch("/control/clock/", {"mode": "running"}), 409, "ClockBusy")
         assert second.now() == "2026-03-01T12:30:00.000000+00:00"
-        go_on.set()
+        released.set()
         assert [event["kind"] for event in first.result()] == ["expiry", "webhook"]
         second.http.close()
 
@@ -88,20 +88,20 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
      {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, []],
 )  # fmt: skip
 def test_a_wrong_advance_is_refused(sandbox: Sandbox, body: Any) -> None:
-    """And the clock stays."""
+    """A refused advance does not move the clock."""
     violations(sandbox.post("/control/clock/advance/", body))
     assert sandbox.now() == START
 
 
 def test_an_advance_ends_at_the_calendars_end(sandbox: Sandbox) -> None:
-    """A period that leaves the calendar is no crash."""
+    """A period beyond the calendar ends at the last date."""
     sandbox.place(card(expiration_period="P99999Y"))
     sandbox.advance("P99999Y")
     assert sandbox.now().startswith("9999-12-31T23:59:59")
 
 
-def test_a_running_clock_never_makes_an_advance_find_it_busy(project: Callable[..., Sandbox]) -> None:
-    """What comes due by itself and an advance get along, two hundred times."""
+def test_a_running_clock_does_not_conflict_with_advances(project: Callable[..., Sandbox]) -> None:
+    """Entries that come due on a running clock never make an advance fail."""
     sandbox = project(clock="running")
     sandbox.scenario({"then": {"customer": "pays"}})
     for _ in range(200):

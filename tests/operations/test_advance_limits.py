@@ -1,4 +1,4 @@
-"""Every advance ends: a shop that never comes to rest gets an answer that says what is under way."""
+"""Every advance ends: if the shop never becomes idle, the response lists the webhooks in flight."""
 
 from threading import Condition, Event, Thread
 from time import perf_counter
@@ -15,24 +15,24 @@ from tests.support.shop import Received, Shop
 
 @pytest.fixture
 def restless(watched: Sandbox, shop: Shop) -> Sandbox:
-    """A project whose shop makes another order for each webhook."""
+    """A project whose shop creates another order for each webhook."""
 
-    def another(received: Received) -> int:
+    def order_again(received: Received) -> int:
         body = {"currency": "EUR", "amount": 5, "transactions": [by("bank-transfer")]}
         requests.post(f"{watched.url}/v1/orders/", json=body, auth=(watched.key, ""), timeout=20)
         return 200
 
-    shop.answer = another
+    shop.answer = order_again
     return watched
 
 
 def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Shop) -> None:
-    """It waits for what was in flight and a little more, and says what is still under way."""
+    """An advance waits for a limited number of further webhooks and lists those in flight."""
     restless.place(by("bank-transfer"))
-    begun = perf_counter()
+    started_at = perf_counter()
     first = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
     second = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
-    assert perf_counter() - begun < TIMEOUT_SECONDS / 3
+    assert perf_counter() - started_at < TIMEOUT_SECONDS / 3
     assert "stopped" not in first
     assert len(first["events"]) > EXTRA_DELIVERIES_MAX
     assert second["from"] >= first["to"]
@@ -44,25 +44,25 @@ def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Sh
 
 
 def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
-    """While orders are created faster than their webhooks can be sent; its own webhooks go first."""
+    """An advance ends although orders are created faster than webhooks are sent; its own go first."""
     paid = watched.pay(watched.place(card(capture_mode="manual")))
     watched.settle()
-    is_over, more, created = Event(), Condition(), list[str]()
+    is_finished, order_created, created = Event(), Condition(), list[str]()
 
-    def slow(received: Received) -> int:
-        with more:
-            enough = len(created) + 2
-            more.wait_for(lambda: len(created) >= enough or is_over.is_set(), 10)
+    def wait_for_orders(received: Received) -> int:
+        with order_created:
+            count_min = len(created) + 2
+            order_created.wait_for(lambda: len(created) >= count_min or is_finished.is_set(), 10)
         return 200
 
-    shop.answer = slow
+    shop.answer = wait_for_orders
 
     def create() -> None:
-        while not is_over.is_set():
+        while not is_finished.is_set():
             order = watched.place(by("bank-transfer"))
-            with more:
+            with order_created:
                 created.append(order["id"])
-                more.notify_all()
+                order_created.notify_all()
 
     clients = [Thread(target=create) for _ in range(2)]
     for client in clients:
@@ -71,20 +71,20 @@ def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
         answer = watched.post("/control/clock/advance/", {"by": "P8D", "timeout": 30})
         assert watched.read(paid)["status"] == "expired"
     finally:
-        is_over.set()
+        is_finished.set()
         for client in clients:
             client.join()
-        with more:
-            more.notify_all()
+        with order_created:
+            order_created.notify_all()
     assert "stopped" not in answer.json()
     assert answer.json()["under_way"]
-    told = [found.body["order_id"] for found in shop.received]
-    assert told.count(paid["id"]) == 3, "processing, completed, expired"
+    delivered = [received.body["order_id"] for received in shop.received]
+    assert delivered.count(paid["id"]) == 3, "processing, completed, expired"
 
 
 @pytest.mark.parametrize("limit", [{"max_events": 1}, {"timeout": 0.3}])
 def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[str, Any]) -> None:
-    """By the number of events or by real time; the answer says what is under way, and the clock is free."""
+    """The limits are a number of events and real time; afterwards the clock can be advanced again."""
     answered = Event()
     shop.answer = lambda received: 200 if answered.wait(4) else 500
     for minutes in (10, 20, 30):
@@ -99,14 +99,14 @@ def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[s
 
 
 def test_a_wrong_limit_is_refused(sandbox: Sandbox) -> None:
-    """By its name and bounds."""
+    """A timeout outside its bounds is a violation."""
     for timeout in (0, -1, 601, "soon", None):
         answer = sandbox.post("/control/clock/advance/", {"by": "PT1H", "timeout": timeout})
         assert "timeout" in violations(answer)
 
 
-def test_an_advance_that_comes_to_rest_says_nothing_of_limits(watched: Sandbox) -> None:
-    """The common case."""
+def test_an_advance_within_its_limits_does_not_mention_them(watched: Sandbox) -> None:
+    """The response of an advance within its limits has no further keys."""
     watched.place(card())
     answer = watched.post("/control/clock/advance/", {"by": "PT1H", "timeout": 60, "max_events": 100}).json()
     assert answer.keys() == {"from", "to", "events"}

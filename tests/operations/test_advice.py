@@ -1,4 +1,4 @@
-"""Each advice of the judge can be followed to the letter, and then the finding is gone; its link explains it."""
+"""Following an advice of the review removes its finding; the link of the finding explains the mistake."""
 
 import ast
 import re
@@ -14,7 +14,15 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.history import Finding, review
 from payment_sandbox.operations import review as judge
 from tests.operations import test_judge as shops
-from tests.operations.test_judge import Story, captures, handling, pays, reads, subscribed, told
+from tests.operations.test_judge import (
+    Story,
+    captures,
+    handling,
+    pays,
+    reads,
+    stored_card_charge,
+    told,
+)
 from tests.support.driver import LINES, Sandbox, by, card
 from tests.support.payer import Payer, payment_page
 from tests.support.ports import free_port
@@ -27,61 +35,61 @@ THANKS = "http://shop.example/thanks"
 
 
 def misspells(sandbox: Sandbox, shop: Shop) -> None:
-    """A key."""
+    """Send a misspelled key."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), custommer={"first_name": "Jan"})
 
 
-def spells(sandbox: Sandbox, shop: Shop) -> None:
-    """As it was told."""
+def spells_correctly(sandbox: Sandbox, shop: Shop) -> None:
+    """Send the suggested key."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), customer={"first_name": "Jan"})
 
 
-def adds_a_key(sandbox: Sandbox, shop: Shop) -> None:
-    """Of its own."""
+def sends_an_unknown_key(sandbox: Sandbox, shop: Shop) -> None:
+    """Send an unknown key."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), colour="blue")
 
 
-def adds_it_to_extra(sandbox: Sandbox, shop: Shop) -> None:
-    """Where there is room for it."""
+def sends_it_in_extra(sandbox: Sandbox, shop: Shop) -> None:
+    """Send the key in extra."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), extra={"colour": "blue"})
 
 
-def asks_with_a_parameter(sandbox: Sandbox, shop: Shop) -> None:
-    """That nobody knows."""
+def sends_an_unknown_parameter(sandbox: Sandbox, shop: Shop) -> None:
+    """Send an unknown query parameter."""
     handling(sandbox, shop, reads)
     sandbox.get(f"/v1/orders/{sandbox.place(card())['id']}/?colour=blue")
 
 
-def asks_without_it(sandbox: Sandbox, shop: Shop) -> None:
-    """Since there is none."""
+def sends_no_parameter(sandbox: Sandbox, shop: Shop) -> None:
+    """Send no query parameter."""
     handling(sandbox, shop, reads)
     sandbox.get(f"/v1/orders/{sandbox.place(card())['id']}/")
 
 
-def captures_a_part_where_it_should(sandbox: Sandbox, shop: Shop) -> None:
-    """At captures/amount/."""
+def captures_a_part_by_amount(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture a part with captures/amount/."""
     handling(sandbox, shop, reads)
     captures(sandbox, pays(sandbox, MANUAL, amount=2450)["id"], 400)
 
 
 def adds_up_wrongly(sandbox: Sandbox, shop: Shop) -> None:
-    """Lines for another sum."""
+    """Send lines that do not add up to the amount."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), amount=1234, order_lines=LINES)
 
 
 def adds_up(sandbox: Sandbox, shop: Shop) -> None:
-    """To the order's amount."""
+    """Send lines that add up to the amount."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), amount=2000, order_lines=LINES)
 
 
 def cancels_before_it_creates_another(sandbox: Sandbox, shop: Shop) -> None:
-    """With the id that it has kept."""
+    """Cancel the first order by its stored id."""
     handling(sandbox, shop, reads)
     first = sandbox.place(card(), merchant_order_id="S-1001", amount=2450)
     sandbox.delete(f"/v1/orders/{first['id']}/")
@@ -89,7 +97,7 @@ def cancels_before_it_creates_another(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_in_time(sandbox: Sandbox, shop: Shop) -> None:
-    """Within the week that it asked for, and voids the rest."""
+    """Capture within the requested week, and void the rest."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, MANUAL, amount=2450)
     sandbox.advance("P6D")
@@ -100,7 +108,7 @@ def captures_in_time(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def finds_the_order_by_its_webhook(sandbox: Sandbox, shop: Shop) -> None:
-    """Whose response was lost."""
+    """After a lost response, learn the order's id from its webhook."""
     handling(sandbox, shop, reads)
     shops.lose(sandbox, "/v1/orders/")
     sandbox.create(card(), amount=2450)
@@ -110,7 +118,7 @@ def finds_the_order_by_its_webhook(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def trusts_the_webhook_of_a_refund(sandbox: Sandbox, shop: Shop) -> None:
-    """It reads orders, and takes each refund as done."""
+    """Read orders, but not refunds."""
     order = pays(sandbox, amount=2450)
     sandbox.settle()
     sandbox.read(order)
@@ -119,15 +127,15 @@ def trusts_the_webhook_of_a_refund(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def lets_one_click_win(sandbox: Sandbox, shop: Shop) -> None:
-    """Of two."""
+    """Send one refund for two clicks."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
     sandbox.settle()
 
 
-def captures_what_it_has_not_captured(sandbox: Sandbox, shop: Shop) -> None:
-    """It has a record."""
+def records_its_captures(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture each order once, by a record."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, MANUAL, amount=2450)
     recorded: set[str] = set()
@@ -137,14 +145,14 @@ def captures_what_it_has_not_captured(sandbox: Sandbox, shop: Shop) -> None:
             captures(sandbox, order["id"])
 
 
-def reads_when_told(sandbox: Sandbox, shop: Shop) -> None:
-    """And when the customer is back."""
+def reads_at_each_webhook(sandbox: Sandbox, shop: Shop) -> None:
+    """Read the order for each webhook."""
     handling(sandbox, shop, reads)
     pays(sandbox, amount=2450)
 
 
 def reads_when_the_customer_is_back(sandbox: Sandbox, shop: Shop) -> None:
-    """Paid or not."""
+    """Read the order when the customer returns, paid or not."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     order = sandbox.place(by("wallet-web"), amount=2450, return_url=THANKS)
     payer = Payer(sandbox)
@@ -152,8 +160,8 @@ def reads_when_the_customer_is_back(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.read(order)
 
 
-def answering(status: int, *, path: str | None = None) -> Story:
-    """A shop that reads the order and answers webhooks so, but for those at a path."""
+def shop_answering(status: int, *, path: str | None = None) -> Story:
+    """Return a shop that reads orders and answers webhooks with this status, except at a path."""
 
     def story(sandbox: Sandbox, shop: Shop) -> None:
         def answer(received: Received) -> int:
@@ -170,7 +178,7 @@ def answering(status: int, *, path: str | None = None) -> Story:
 
 
 def has_no_server(sandbox: Sandbox, shop: Shop) -> None:
-    """At its address."""
+    """Use an address at which no server listens."""
     sandbox.settings(webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
     handling(sandbox, shop, reads)
     sandbox.acted(sandbox.place(card()), "customer visit")
@@ -178,7 +186,7 @@ def has_no_server(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def crashes(sandbox: Sandbox, shop: Shop) -> None:
-    """In its handler, so that its server closes the connection."""
+    """Crash in the handler, so that the connection closes."""
 
     def crash(received: Received) -> int:
         sandbox.read(received.body["order_id"])
@@ -190,15 +198,15 @@ def crashes(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def works_before_it_answers(sandbox: Sandbox, shop: Shop) -> None:
-    """For longer than the service waits."""
+    """Work for longer than the timeout before answering."""
     handling(sandbox, shop, reads, lambda *_: Event().wait(6))
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
 
 
 def knows_no_order_yet(sandbox: Sandbox, shop: Shop) -> None:
-    """The webhook is faster than the response, as it may be."""
-    charge, known = subscribed(sandbox, shop), set[str]()
+    """Refuse a webhook that arrives before the response."""
+    charge, known = stored_card_charge(sandbox, shop), set[str]()
     sandbox.settings(webhook_timing="before_response")
     shop.answer = lambda received: 200 if received.body["order_id"] in known else 404
     known.add(sandbox.place(charge, amount=700)["id"])
@@ -207,8 +215,8 @@ def knows_no_order_yet(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def finds_the_purchase_by_its_number(sandbox: Sandbox, shop: Shop) -> None:
-    """In the order that it reads."""
-    charge, purchases = subscribed(sandbox, shop), {"S-1001"}
+    """Identify the purchase by the number in the order."""
+    charge, purchases = stored_card_charge(sandbox, shop), {"S-1001"}
     sandbox.settings(webhook_timing="before_response")
 
     def answer(received: Received) -> int:
@@ -220,7 +228,7 @@ def finds_the_purchase_by_its_number(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def polls(sandbox: Sandbox, shop: Shop) -> None:
-    """Are we there yet?"""
+    """Read the order repeatedly."""
     handling(sandbox, shop, reads)
     order = sandbox.place(card())
     for _ in range(6):
@@ -228,25 +236,25 @@ def polls(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def has_no_address(sandbox: Sandbox, shop: Shop) -> None:
-    """For webhooks."""
+    """Remove the address for webhooks."""
     sandbox.settings(webhook_url=None)
     pays(sandbox)
 
 
 def mixes_schemes(sandbox: Sandbox, shop: Shop) -> None:
-    """Of one host."""
+    """Use two schemes for one host."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), return_url=THANKS, webhook_url="https://shop.example/hook")
 
 
-def builds_both_alike(sandbox: Sandbox, shop: Shop) -> None:
-    """From one base address."""
+def uses_one_scheme(sandbox: Sandbox, shop: Shop) -> None:
+    """Use one scheme for both addresses."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), return_url=THANKS, webhook_url="http://shop.example/hook")
 
 
-def speaks_plainly_at_https(sandbox: Sandbox, shop: Shop) -> None:
-    """Its address says something else."""
+def serves_http_at_an_https_address(sandbox: Sandbox, shop: Shop) -> None:
+    """Serve plain http at an https address."""
     handling(sandbox, shop, reads)
     sandbox.settings(webhook_url=shop.url.replace("http:", "https:"))
     sandbox.acted(sandbox.place(card()), "customer visit")
@@ -254,31 +262,31 @@ def speaks_plainly_at_https(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def stops_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
-    """And asks for another card."""
+    """Stop the series after a declined payment."""
     shops.charges_after_a_decline(sandbox, shop, again=False)
 
 
 def refunds_what_is_not_paid(sandbox: Sandbox, shop: Shop) -> None:
-    """Without a look."""
+    """Refund an unpaid order without reading it."""
     handling(sandbox, shop, reads)
     sandbox.post(f"/v1/orders/{sandbox.place(card())['id']}/refunds/", {})
 
 
-def sends_nonsense(sandbox: Sandbox, shop: Shop) -> None:
-    """An amount with cents."""
+def sends_a_fractional_amount(sandbox: Sandbox, shop: Shop) -> None:
+    """Send an amount that is not an integer."""
     handling(sandbox, shop, reads)
     sandbox.create(card(), amount=12.5)
 
 
-def has_a_rule_for_nothing(sandbox: Sandbox, shop: Shop) -> None:
-    """It never matches."""
+def has_a_rule_without_a_match(sandbox: Sandbox, shop: Shop) -> None:
+    """Set a scenario with a rule that never matches."""
     handling(sandbox, shop, reads)
     sandbox.scenario({"when": {"amount": 7}, "then": {"customer": "pays"}})
     sandbox.place(card())
 
 
-def has_a_rule_for_something(sandbox: Sandbox, shop: Shop) -> None:
-    """It matches."""
+def has_a_rule_with_a_match(sandbox: Sandbox, shop: Shop) -> None:
+    """Set a scenario with a rule that matches."""
     handling(sandbox, shop, reads)
     sandbox.scenario({"when": {"amount": 7}, "then": {"customer": "pays"}})
     sandbox.place(card(), amount=7)
@@ -292,12 +300,12 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         shops.creates_it_again_after_a_lost_response,
         finds_the_order_by_its_webhook,
     ),
-    "Send 'customer' instead.": (misspells, spells),
-    "Leave it out, or put it into extra.": (adds_a_key, adds_it_to_extra),
-    "Leave it out.": (asks_with_a_parameter, asks_without_it),
+    "Send 'customer' instead.": (misspells, spells_correctly),
+    "Leave it out, or put it into extra.": (sends_an_unknown_key, sends_it_in_extra),
+    "Leave it out.": (sends_an_unknown_parameter, sends_no_parameter),
     "Send 'amount' to captures/amount/.": (
         shops.captures_a_part_at_the_wrong_call,
-        captures_a_part_where_it_should,
+        captures_a_part_by_amount,
     ),
     "Send amounts that add up": (adds_up_wrongly, adds_up),
     "Webhooks can arrive more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
@@ -306,37 +314,37 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         shops.looks_after_a_lost_response,
     ),
     "Accept only one of two clicks": (shops.refunds_at_a_double_click, lets_one_click_win),
-    "Record that you captured the order": (shops.captures_four_times, captures_what_it_has_not_captured),
+    "Record that you captured the order": (shops.captures_four_times, records_its_captures),
     "If a cancellation is refused": (
         shops.gives_up_at_a_refused_cancellation,
         shops.refunds_when_it_cannot_cancel,
     ),
     "Compare the received money": (shops.keeps_a_surplus, shops.returns_a_surplus),
     "Webhooks can get lost": (shops.never_asks, shops.asks_once_a_day),
-    "A webhook carries no status": (shops.trusts_webhooks, reads_when_told),
+    "A webhook carries no status": (shops.trusts_webhooks, reads_at_each_webhook),
     "A refund can fail": (trusts_the_webhook_of_a_refund, lets_one_click_win),
     "Customers come back to return_url": (shops.trusts_the_return, reads_when_the_customer_is_back),
-    "Your handler failed": (answering(500), answering(200)),
-    "Your shop refused it": (answering(404), answering(404, path="/hook")),
-    "A redirect counts": (answering(302), answering(302, path="/hook")),
-    "Make the shop listen": (has_no_server, answering(200)),
-    "Your handler crashed": (crashes, answering(200)),
-    "Answer 2xx once": (works_before_it_answers, answering(200)),
+    "Your handler failed": (shop_answering(500), shop_answering(200)),
+    "Your shop refused it": (shop_answering(404), shop_answering(404, path="/hook")),
+    "A redirect counts": (shop_answering(302), shop_answering(302, path="/hook")),
+    "Make the shop listen": (has_no_server, shop_answering(200)),
+    "Your handler crashed": (crashes, shop_answering(200)),
+    "Answer 2xx once": (works_before_it_answers, shop_answering(200)),
     "The webhook arrived before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
-    "Wait for the webhook": (polls, reads_when_told),
-    "Set webhook_url": (has_no_address, reads_when_told),
-    "Build both from the base": (mixes_schemes, builds_both_alike),
-    "Use the scheme": (speaks_plainly_at_https, reads_when_told),
+    "Wait for the webhook": (polls, reads_at_each_webhook),
+    "Set webhook_url": (has_no_address, reads_at_each_webhook),
+    "Build both from the base": (mixes_schemes, uses_one_scheme),
+    "Use the scheme": (serves_http_at_an_https_address, reads_at_each_webhook),
     "Capture when you ship": (shops.lets_the_authorization_expire, captures_in_time),
     "Stop the series": (shops.charges_after_a_decline, stops_after_a_decline),
     "Read the order before": (refunds_what_is_not_paid, lets_one_click_win),
-    "Correct the request": (sends_nonsense, reads_when_told),
-    "Create orders that match": (has_a_rule_for_nothing, has_a_rule_for_something),
+    "Correct the request": (sends_a_fractional_amount, reads_at_each_webhook),
+    "Create orders that match": (has_a_rule_without_a_match, has_a_rule_with_a_match),
 }
 
 
 EXPLAINED: dict[str, str] = {
-    # by the advice of a finding: what the place that it links to must say of this mistake
+    # by the advice of a finding: the explanation that the linked text must contain
     "Store the id of each new order": "two orders with the same number .* cancel this order before you create another",
     "Request an expiration_period": "expiration_period .* longer than it takes you to ship",
     "After a lost response, first check": "response to a creation is lost, the order exists",
@@ -374,12 +382,12 @@ EXPLAINED: dict[str, str] = {
 }
 
 
-def linked(sandbox: Sandbox, page: str) -> str:
-    """The words of the place that a link leads to: a section up to the next one, a row, or a page."""
+def linked_text(sandbox: Sandbox, page: str) -> str:
+    """Return the text at a link: a section, a row or a whole page."""
     path, _, anchor = page.partition("#")
-    html = requests.get(f"{sandbox.url}{path}", timeout=10)
-    assert html.status_code == 200, page
-    text = html.text
+    response = requests.get(f"{sandbox.url}{path}", timeout=10)
+    assert response.status_code == 200, page
+    text = response.text
     if anchor:
         begin = re.search(rf'<(\w+)[^>]* id="{anchor}"', text)
         assert begin is not None, page
@@ -389,17 +397,17 @@ def linked(sandbox: Sandbox, page: str) -> str:
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
-    """What the judge says, hints included."""
+    """Return all findings of the review, including hints."""
     return review(SandboxClient(sandbox.url, sandbox.key))
 
 
 @pytest.mark.parametrize("advice", FOLLOWED)
 def test_advice_that_is_followed_mends_it(told: Sandbox, shop: Shop, advice: str) -> None:
-    """The wrong shop gets the advice and a link to more, and the one that follows it gets nothing."""
+    """The wrong shop gets the advice with a link; the shop that follows it gets no finding."""
     wrong, right = FOLLOWED[advice]
     wrong(told, shop)
-    (named, *_) = (each for each in findings(told) if each.advice.startswith(advice))
-    assert re.search(EXPLAINED[advice], linked(told, named.page)), linked(told, named.page)
+    (finding, *_) = (each for each in findings(told) if each.advice.startswith(advice))
+    assert re.search(EXPLAINED[advice], linked_text(told, finding.page)), linked_text(told, finding.page)
     told.post("/control/reset/")
     shop.received.clear()
     told.settings(webhook_url=shop.url, webhook_timing="after_response")
@@ -408,14 +416,14 @@ def test_advice_that_is_followed_mends_it(told: Sandbox, shop: Shop, advice: str
 
 
 def test_every_advice_is_followed() -> None:
-    """Those in the source of the judge."""
+    """Each advice in the source of the review has a shop that follows it."""
     for path in sorted(Path(judge.__file__).parent.glob("*.py")):
         for advice in advices(ast.parse(path.read_text())):
             assert any(_agree(advice, known) for known in FOLLOWED), f"{path.name}: {advice}"
 
 
 def advices(module: ast.Module) -> Iterator[str]:
-    """What findings advise, up to the first part that varies."""
+    """Yield the advice of each finding, up to its first variable part."""
     constants = {
         target.id: node.value
         for node in module.body
@@ -424,8 +432,8 @@ def advices(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in CALLS:
             continue
-        place = 2 if node.func.id == "Finding" else 4
-        for part in ast.walk(node.args[place]) if len(node.args) > place else ():
+        position = 2 if node.func.id == "Finding" else 4
+        for part in ast.walk(node.args[position]) if len(node.args) > position else ():
             text: ast.AST | None = constants.get(part.id) if isinstance(part, ast.Name) else part
             if isinstance(text, ast.JoinedStr):
                 text = text.values[0]

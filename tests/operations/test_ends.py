@@ -1,4 +1,4 @@
-"""Each case of the coverage that can be played from the dashboard is met by it."""
+"""Each case of the coverage page can be covered from the dashboard."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.driver import Sandbox
 @pytest.mark.parametrize("mode", ["test", "live"])
 @pytest.mark.parametrize("method", METHOD_NAMES)
 def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -> None:
-    """From the page of the coverage, with every method, in both modes."""
+    """One click covers each case, with every method, in both modes."""
     sandbox = Sandbox(server, mode=mode, payment_methods=[method])
     project = server.registry.find(sandbox.key)
     assert project is not None
@@ -26,7 +26,7 @@ def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -
             f"{name}={value}" for form in page.forms for name, value in form.buttons
         ]:
             cell = coverage(project, ()).methods[0].cells[end]
-            assert cell.right or cell.by_hand, "it was met on the way to another"
+            assert cell.right or cell.by_hand, "an earlier case already covered it"
             continue
         shown = browser.press(page, f"case={method} {end}")
         assert "Played" in shown.ids["notice"]
@@ -35,8 +35,8 @@ def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -
         assert f"{end} played by hand, " in browser.open("coverage/").text.replace("▶ ", "")
 
 
-def test_what_cannot_be_played_is_not_offered(sandbox: Sandbox) -> None:
-    """A transfer does not arrive in test mode; a form that asks for it is refused."""
+def test_impossible_cases_are_not_offered(sandbox: Sandbox) -> None:
+    """An impossible case has no button, and a form that requests it is refused."""
     browser = Dashboard(sandbox)
     sandbox.patch("/control/project/", {"payment_methods": ["bank-transfer"]})
     page = browser.open("coverage/")

@@ -1,4 +1,4 @@
-"""What a shop believes is compared with the truth, also when the journal has forgotten how that came about."""
+"""A shop's view of an order is compared with its status, also after the journal has dropped old records."""
 
 from payment_sandbox.operations.in_words import beliefs
 from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
@@ -7,7 +7,7 @@ from tests.support.in_process import place
 
 
 def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSandbox) -> None:
-    """The shop read the order after it was paid, and ten thousand other changes came later."""
+    """A paid order stays paid after ten thousand other status changes."""
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
     payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")

@@ -1,4 +1,4 @@
-"""Little shops, each with one mistake or none, and what the judge says of each."""
+"""Small shops with one mistake or none, and the expected findings of the review."""
 
 from collections.abc import Callable
 from threading import Barrier, Thread
@@ -37,7 +37,7 @@ def reads(sandbox: Sandbox, order_id: str) -> Any:
 
 
 def refunds_a_part(sandbox: Sandbox, order_id: str) -> None:
-    """Give €5.00 back, for every webhook of the purchase."""
+    """Refund €5.00 for every webhook of the purchase."""
     if "is-refund" not in sandbox.read(order_id)["flags"]:
         sandbox.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
 
@@ -45,10 +45,8 @@ def refunds_a_part(sandbox: Sandbox, order_id: str) -> None:
 def captures(sandbox: Sandbox, order_id: str, amount: int | None = None) -> None:
     """Capture everything, or a part."""
     attempt = sandbox.read(order_id)["transactions"][0]["id"]
-    where = f"/v1/orders/{order_id}/transactions/{attempt}/captures/"
-    sandbox.post(
-        where if amount is None else f"{where}amount/", None if amount is None else {"amount": amount}
-    )
+    path = f"/v1/orders/{order_id}/transactions/{attempt}/captures/"
+    sandbox.post(path if amount is None else f"{path}amount/", None if amount is None else {"amount": amount})
 
 
 def pays(sandbox: Sandbox, *attempts: Any, **fields: Any) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def pays(sandbox: Sandbox, *attempts: Any, **fields: Any) -> dict[str, Any]:
 
 
 def lose(sandbox: Sandbox, path: str) -> None:
-    """Lose the next response to a POST of this path."""
+    """Lose the next response to a POST to this path."""
     when = {"method": "POST", "path": path, "nth": 1}
     sandbox.put("/control/faults/", {"faults": [{"when": when, "then": LOST}]})
 
@@ -68,14 +66,14 @@ def lose(sandbox: Sandbox, path: str) -> None:
 
 
 def refunds_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """Two webhooks, each delivered twice."""
+    """Refund at each of two webhooks that are delivered twice."""
     sandbox.put("/control/faults/", TWICE)
     handling(sandbox, shop, refunds_a_part)
     pays(sandbox, amount=2450)
 
 
 def refunds_again_at_a_retry(sandbox: Sandbox, shop: Shop) -> None:
-    """The handler fails after it has refunded."""
+    """Refund, fail in the handler, and refund again at the retry."""
     handling(sandbox, shop, reads)
     order = sandbox.place(card(), amount=2450)
     sandbox.acted(order, "customer visit")
@@ -93,21 +91,21 @@ def refunds_again_at_a_retry(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_a_part_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """As if each copy were another parcel."""
+    """Capture a part at each copy of a webhook."""
     sandbox.put("/control/faults/", TWICE)
     handling(sandbox, shop, lambda own, order_id: captures(own, order_id, 400))
     pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
 
 
 def captures_everything_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """The service refuses all but the first."""
+    """Capture in full at each copy; all captures but the first are refused."""
     sandbox.put("/control/faults/", TWICE)
     handling(sandbox, shop, captures)
     pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
 
 
 def charges_a_stored_card_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """A subscription that begins twice."""
+    """Charge a stored card at each copy of a webhook."""
     handling(sandbox, shop, reads)
     first = pays(sandbox, details(recurring_type="first"), amount=700)
     token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
@@ -124,8 +122,8 @@ def charges_a_stored_card_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def subscribed(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
-    """A charge of the card of a customer who has subscribed; it succeeds at once."""
+def stored_card_charge(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
+    """Return a charge of a subscriber's stored card."""
     handling(sandbox, shop, reads)
     first = pays(sandbox, details(recurring_type="first"), amount=700)
     token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
@@ -133,8 +131,8 @@ def subscribed(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
 
 
 def charges_after_a_decline(sandbox: Sandbox, shop: Shop, *, again: bool = True) -> None:
-    """The next month."""
-    charge = subscribed(sandbox, shop)
+    """Charge a series again after a declined payment."""
+    charge = stored_card_charge(sandbox, shop)
     sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
     for _ in range(1 + again):
         sandbox.place(charge, amount=700)
@@ -143,7 +141,7 @@ def charges_after_a_decline(sandbox: Sandbox, shop: Shop, *, again: bool = True)
 
 
 def refunds_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
-    """Without a look at the order."""
+    """Refund again without reading the order."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
     lose(sandbox, f"/v1/orders/{order['id']}/refunds/")
@@ -153,7 +151,7 @@ def refunds_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def refunds_at_a_double_click(sandbox: Sandbox, shop: Shop) -> None:
-    """Two requests of one clerk at the same moment."""
+    """Send two refunds at the same moment."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
     sandbox.put("/control/faults/", {"faults": [{"when": {"method": "POST"}, "then": {"latency": 0.3}}]})
@@ -172,7 +170,7 @@ def refunds_at_a_double_click(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_four_times(sandbox: Sandbox, shop: Shop) -> None:
-    """By hand."""
+    """Capture in full four times."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     for _ in range(4):
@@ -180,7 +178,7 @@ def captures_four_times(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def refunds_everything_twice(sandbox: Sandbox, shop: Shop) -> None:
-    """The second refund is refused."""
+    """Refund in full twice; the second refund is refused."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
     for _ in range(2):
@@ -189,7 +187,7 @@ def refunds_everything_twice(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_a_part_at_the_wrong_call(sandbox: Sandbox, shop: Shop) -> None:
-    """It takes everything."""
+    """Send a partial amount to the full capture."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     attempt = sandbox.read(order)["transactions"][0]["id"]
@@ -197,7 +195,7 @@ def captures_a_part_at_the_wrong_call(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def forgets_its_first_order(sandbox: Sandbox, shop: Shop) -> None:
-    """Its twin expires later, when nobody looks any more."""
+    """Create a second order, and let the first one expire."""
     handling(sandbox, shop, reads)
     sandbox.place(card(), merchant_order_id="S-1001", amount=2450)
     pays(sandbox, merchant_order_id="S-1001", amount=2450)
@@ -205,7 +203,7 @@ def forgets_its_first_order(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def creates_it_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
-    """Without a number of its own."""
+    """Create the order again, without a merchant_order_id."""
     handling(sandbox, shop, reads)
     lose(sandbox, "/v1/orders/")
     sandbox.create(card(), amount=2450)
@@ -213,21 +211,21 @@ def creates_it_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None
 
 
 def gives_up_at_a_refused_cancellation(sandbox: Sandbox, shop: Shop) -> None:
-    """The customer was faster, has paid, and the shop has not heard of it."""
+    """Cancel an order that was paid in the meantime, and ignore the refusal."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     order = pays(sandbox, amount=2450)
     sandbox.delete(f"/v1/orders/{order['id']}/")
 
 
 def never_asks(sandbox: Sandbox, shop: Shop) -> None:
-    """All webhooks are lost, and days go by."""
+    """Miss all webhooks, and read nothing for days."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     pays(sandbox, amount=2450)
     sandbox.advance("P2D")
 
 
 def keeps_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
-    """A customer transferred too much."""
+    """Keep the excess of a transfer."""
     handling(sandbox, shop, reads)
     order = sandbox.place(by("bank-transfer"), amount=1000)
     sandbox.acted(order, "bank credit", amount=1500)
@@ -236,12 +234,12 @@ def keeps_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def trusts_webhooks(sandbox: Sandbox, shop: Shop) -> None:
-    """Answers, and reads nothing."""
+    """Answer webhooks without reading the order."""
     pays(sandbox, amount=2450)
 
 
 def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
-    """No webhook comes, and the customer is back."""
+    """Take the customer's return for a payment."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     order = sandbox.place(by("wallet-web"), amount=2450, return_url="http://shop.example/thanks")
     payer = Payer(sandbox)
@@ -249,7 +247,7 @@ def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def fails_at_every_webhook(sandbox: Sandbox, shop: Shop) -> None:
-    """Until the service gives up."""
+    """Answer each webhook with 500 until the service gives up."""
 
     def answer(received: Received) -> int:
         sandbox.read(received.body["order_id"])
@@ -261,14 +259,14 @@ def fails_at_every_webhook(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def lets_the_authorization_expire(sandbox: Sandbox, shop: Shop) -> None:
-    """Captures nothing."""
+    """Let the authorization expire without a capture."""
     handling(sandbox, shop, reads)
     pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     sandbox.advance("P8D")
 
 
 def captures_too_late(sandbox: Sandbox, shop: Shop) -> None:
-    """A day after the authorization expired."""
+    """Capture a day after the authorization expired."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     sandbox.advance("P8D")
@@ -340,17 +338,17 @@ WRONG: list[tuple[Story, str, int, str]] = [
 ]
 
 
-# Shops that do it right
+# Correct shops
 
 
 def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
-    """And refunds once, however often it is told."""
-    done: set[str] = set()
+    """Refund once, however many webhooks arrive."""
+    refunded: set[str] = set()
 
     def refunds_once(own: Sandbox, order_id: str) -> None:
         order = own.read(order_id)
-        if order["status"] == "completed" and "is-refund" not in order["flags"] and not done:
-            done.add(order_id)
+        if order["status"] == "completed" and "is-refund" not in order["flags"] and not refunded:
+            refunded.add(order_id)
             own.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
 
     sandbox.put("/control/faults/", TWICE)
@@ -359,7 +357,7 @@ def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def refunds_two_parts(sandbox: Sandbox, shop: Shop) -> None:
-    """Two equal pairs of socks come back, one after the other."""
+    """Refund two equal parts, one after the other."""
     sandbox.put("/control/faults/", TWICE)
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
@@ -369,7 +367,7 @@ def refunds_two_parts(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_two_equal_parcels(sandbox: Sandbox, shop: Shop) -> None:
-    """As they leave."""
+    """Capture two equal parcels, one after the other."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
     for _ in range(2):
@@ -378,7 +376,7 @@ def captures_two_equal_parcels(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def looks_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
-    """And refunds the second pair, which is as expensive as the first."""
+    """Read the order after a lost response, then refund an equal second part."""
     handling(sandbox, shop, reads)
     order = pays(sandbox, amount=2450)
     lose(sandbox, f"/v1/orders/{order['id']}/refunds/")
@@ -389,7 +387,7 @@ def looks_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def tries_again_after_the_first_has_expired(sandbox: Sandbox, shop: Shop) -> None:
-    """With the number of the basket."""
+    """Create a second order with the number of an expired one."""
     handling(sandbox, shop, reads)
     sandbox.place(card(expiration_period="PT10M"), merchant_order_id="S-1001")
     sandbox.advance("PT11M")
@@ -398,7 +396,7 @@ def tries_again_after_the_first_has_expired(sandbox: Sandbox, shop: Shop) -> Non
 
 
 def tries_again_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
-    """The customer takes another card."""
+    """Create a second order after a declined card."""
     handling(sandbox, shop, reads)
     sandbox.acted(sandbox.place(card(), merchant_order_id="S-1001"), "customer fail")
     sandbox.settle()
@@ -406,7 +404,7 @@ def tries_again_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
-    """The customer was faster."""
+    """Refund an order whose cancellation is refused."""
     handling(sandbox, shop, reads)
     order = pays(sandbox)
     sandbox.delete(f"/v1/orders/{order['id']}/")
@@ -416,14 +414,14 @@ def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def keeps_a_sale_that_was_paid(sandbox: Sandbox, shop: Shop) -> None:
-    """Its clean-up comes too late, which it knows: the goods leave the shop."""
+    """Accept the refused cancellation of an order that is known to be paid."""
     handling(sandbox, shop, reads)
     order = pays(sandbox)
     sandbox.delete(f"/v1/orders/{order['id']}/")
 
 
 def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
-    """Since webhooks get lost."""
+    """Read open orders once a day, because webhooks can get lost."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     order = pays(sandbox)
     sandbox.advance("P1D")
@@ -432,7 +430,7 @@ def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def returns_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
-    """On the next day."""
+    """Refund the excess of a transfer."""
     handling(sandbox, shop, reads)
     order = sandbox.place(by("bank-transfer"), amount=1000)
     sandbox.acted(order, "bank credit", amount=1500)
@@ -442,14 +440,14 @@ def returns_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.advance("P2D")
 
 
-def is_kept_from_hearing(sandbox: Sandbox, shop: Shop) -> None:
-    """The sandbox drops its webhooks, and it looks when the customer is back."""
+def misses_dropped_webhooks(sandbox: Sandbox, shop: Shop) -> None:
+    """Read the order on the customer's return, since its webhooks are dropped."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     sandbox.read(pays(sandbox))
 
 
 def sends_two_subscribers_the_same(sandbox: Sandbox, shop: Shop) -> None:
-    """Two cards, one price, one job."""
+    """Charge two stored cards with the same amount."""
     handling(sandbox, shop, reads)
     for _ in range(2):
         first = pays(sandbox, details(recurring_type="first"), amount=700)
@@ -458,8 +456,8 @@ def sends_two_subscribers_the_same(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.settle()
 
 
-def captures_once_though_told_at_once(sandbox: Sandbox, shop: Shop) -> None:
-    """Two copies at the same moment."""
+def captures_once_for_simultaneous_copies(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture once for two simultaneous copies."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2, "at_once": True}}]})
     handling(sandbox, shop, reads)
     order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
@@ -467,7 +465,7 @@ def captures_once_though_told_at_once(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def captures_again_after_a_refusal_that_was_lost(sandbox: Sandbox, shop: Shop) -> None:
-    """The first capture comes too early, and its refusal does not reach the shop."""
+    """Capture again after a refusal that was lost."""
     handling(sandbox, shop, reads)
     order = sandbox.place(card(capture_mode="manual", expiration_period="P7D"), amount=2000)
     captures_path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
@@ -494,14 +492,14 @@ RIGHT: list[Story] = [
     keeps_a_sale_that_was_paid,
     asks_once_a_day,
     returns_a_surplus,
-    is_kept_from_hearing,
+    misses_dropped_webhooks,
     sends_two_subscribers_the_same,
-    captures_once_though_told_at_once,
+    captures_once_for_simultaneous_copies,
 ]
 
 
 def mistakes(sandbox: Sandbox) -> list[Finding]:
-    """The mistakes that nothing has put right."""
+    """Return the open findings."""
     return [each for each in review(SandboxClient(sandbox.url, sandbox.key)) if each.is_open]
 
 
@@ -518,27 +516,27 @@ def told(sandbox: Sandbox, shop: Shop) -> Sandbox:
 def test_a_mistake_is_named(
     told: Sandbox, shop: Shop, story: Story, problem: str, amount: int, advice: str
 ) -> None:
-    """With what the shop did, what it should do, and what that costs."""
+    """The finding names the mistake, the remedy and the amount at risk."""
     story(told, shop)
     by_cost = sorted(mistakes(told), key=lambda each: -each.amount)
     assert by_cost, told.get("/control/timeline/").text
-    named = [each for each in by_cost if each.problem.startswith(problem)]
-    assert len(named) == 1, by_cost
-    assert named[0].amount == amount
-    assert advice in named[0].advice
-    assert named[0].page
-    assert not amount or named[0].risk.startswith(euros(amount))
+    matching = [each for each in by_cost if each.problem.startswith(problem)]
+    assert len(matching) == 1, by_cost
+    assert matching[0].amount == amount
+    assert advice in matching[0].advice
+    assert matching[0].page
+    assert not amount or matching[0].risk.startswith(euros(amount))
 
 
 @pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
-def test_nothing_is_said_of_the_right_ones(told: Sandbox, shop: Shop, story: Story) -> None:
-    """However much it looks like a mistake."""
+def test_a_correct_shop_has_no_finding(told: Sandbox, shop: Shop, story: Story) -> None:
+    """A correct shop has no finding, though it resembles a wrong one."""
     story(told, shop)
     assert mistakes(told) == []
 
 
-def test_a_retry_heals(told: Sandbox, shop: Shop) -> None:
-    """The finding stays, and says so."""
+def test_a_successful_retry_closes_the_finding(told: Sandbox, shop: Shop) -> None:
+    """The finding remains and is marked as healed."""
     shop.answer = lambda received: (
         200 if told.read(received.body["order_id"]) and len(shop.received) > 1 else 503
     )

@@ -1,4 +1,4 @@
-"""The review names what an integration does wrong, and nothing of one that does it right."""
+"""The review reports mistakes of an integration, and nothing for a correct one."""
 
 from collections.abc import Callable
 
@@ -14,80 +14,80 @@ RETURN = "http://shop.example/thanks"
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
-    """What the review says of a project's merchant, few of whom have an address for webhooks here."""
-    found = review(SandboxClient(sandbox.url, sandbox.key))
-    return [finding for finding in found if finding.rule != "HOOK-03"]
+    """Return the findings, except that of a missing address for webhooks."""
+    all_findings = review(SandboxClient(sandbox.url, sandbox.key))
+    return [finding for finding in all_findings if finding.rule != "HOOK-03"]
 
 
-def unread(sandbox: Sandbox, shop: Shop) -> None:
-    """Answered the webhook and looked at nothing."""
+def never_reads(sandbox: Sandbox, shop: Shop) -> None:
+    """Answer the webhook without reading the order."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.pay(sandbox.place(card()))
     sandbox.settle()
 
 
 def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
-    """Has no webhook and takes the visit for a payment."""
+    """Take the customer's return for a payment."""
     payer = Payer(sandbox)
     payer.press(payer.open(payment_page(sandbox.place(by("wallet-web"), return_url=RETURN))), "cancel")
 
 
 def answers_500(sandbox: Sandbox, shop: Shop) -> None:
-    """Read the order, and fell over."""
+    """Read the order and answer 500."""
 
-    def fall_over(received: Received) -> int:
+    def fail(received: Received) -> int:
         sandbox.read(received.body["order_id"])
         return 500
 
-    shop.answer = fall_over
+    shop.answer = fail
     sandbox.settings(webhook_url=shop.url)
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
 
 
 def creates_twice(sandbox: Sandbox, shop: Shop) -> None:
-    """One basket, two orders."""
+    """Create two orders for one basket."""
     for _ in range(2):
         sandbox.place(card(), merchant_order_id="basket-7")
 
 
 def captures_late(sandbox: Sandbox, shop: Shop) -> None:
-    """After eight days of seven."""
+    """Capture after the expiry of the authorization."""
     order = sandbox.authorized(expiration_period="P7D")
     sandbox.advance("P8D")
     sandbox.take(order, "captures")
 
 
-def lose_an_answer(sandbox: Sandbox) -> None:
-    """The first POST is done, and answered with an error."""
+def lose_a_response(sandbox: Sandbox) -> None:
+    """Replace the response to the first POST with an error, after the call is executed."""
     fault = {"when": {"method": "POST", "nth": 1}, "then": {"status": 504, "phase": "after"}}
     sandbox.put("/control/faults/", {"faults": [fault]})
 
 
 def retries_blindly(sandbox: Sandbox, shop: Shop) -> None:
-    """The answer was lost, the order was there."""
-    lose_an_answer(sandbox)
+    """Create the order again after a lost response."""
+    lose_a_response(sandbox)
     for _ in range(2):
         sandbox.create(card())
 
 
-def retries_after_another(sandbox: Sandbox, shop: Shop) -> None:
-    """The same, with another customer's order in between."""
-    lose_an_answer(sandbox)
+def retries_after_another_order(sandbox: Sandbox, shop: Shop) -> None:
+    """Create the order again after another customer's order."""
+    lose_a_response(sandbox)
     for amount in (5, 6, 5):
         sandbox.create(card(), amount=amount)
 
 
-def trusts_the_return_of_what_never_came(sandbox: Sandbox, shop: Shop) -> None:
-    """Has a webhook that a scenario drops, and does not read the order."""
+def trusts_the_return_without_a_webhook(sandbox: Sandbox, shop: Shop) -> None:
+    """Take the return for a payment although the webhook was dropped."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.scenario(webhooks=[{"then": {"drop": True}}])
     trusts_the_return(sandbox, shop)
     sandbox.settle()
 
 
-def says_scenario(sandbox: Sandbox, shop: Shop) -> None:
-    """Fell over a word that the sandbox uses, too."""
+def uses_a_word_of_the_sandbox(sandbox: Sandbox, shop: Shop) -> None:
+    """Use an address with a word of the sandbox, at which no server listens."""
     sandbox.settings(webhook_url="http://127.0.0.1:9/scenario")
     order = sandbox.place(card())
     sandbox.acted(order, "customer visit")
@@ -96,32 +96,32 @@ def says_scenario(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def polls(sandbox: Sandbox, shop: Shop) -> None:
-    """Are we there yet?"""
+    """Read the order repeatedly."""
     order = sandbox.place(card())
     for _ in range(6):
         sandbox.read(order)
 
 
 WRONG = [
-    (unread, "HOOK-08"),
+    (never_reads, "HOOK-08"),
     (trusts_the_return, "FLOW-15"),
     (answers_500, "HOOK-09"),
     (creates_twice, "ORD-07"),
     (captures_late, "CAP-04"),
     (retries_blindly, "CTL-23"),
-    (retries_after_another, "CTL-23"),
-    (trusts_the_return_of_what_never_came, "FLOW-15"),
-    (says_scenario, "HOOK-09"),
+    (retries_after_another_order, "CTL-23"),
+    (trusts_the_return_without_a_webhook, "FLOW-15"),
+    (uses_a_word_of_the_sandbox, "HOOK-09"),
     (polls, "HOOK-02"),
 ]
 
 
-@pytest.mark.parametrize(("does", "rule"), WRONG)
-def test_what_is_done_wrong_is_named(
-    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None], rule: str
+@pytest.mark.parametrize(("story", "rule"), WRONG)
+def test_a_mistake_is_named(
+    sandbox: Sandbox, shop: Shop, story: Callable[[Sandbox, Shop], None], rule: str
 ) -> None:
-    """By its rule, with the requests that show it and what to do instead."""
-    does(sandbox, shop)
+    """The finding has its rule, the requests and the advice."""
+    story(sandbox, shop)
     (finding,) = findings(sandbox)
     assert finding.rule == rule
     assert finding.requests
@@ -129,15 +129,15 @@ def test_what_is_done_wrong_is_named(
 
 
 def cancels_by_itself(sandbox: Sandbox, shop: Shop) -> None:
-    """The answer to its own call has told it what the webhook is about."""
+    """Cancel an order, and learn its status from the response."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.delete(f"/v1/orders/{sandbox.place(card())['id']}/")
     sandbox.settle()
 
 
-def looks_and_tries_again(sandbox: Sandbox, shop: Shop) -> None:
-    """After a lost answer it found the order, gave it up and made another."""
-    lose_an_answer(sandbox)
+def reads_before_it_retries(sandbox: Sandbox, shop: Shop) -> None:
+    """Read and cancel the lost order, then create another one."""
+    lose_a_response(sandbox)
     sandbox.create(card())
     (lost,) = {entry["order_id"] for entry in sandbox.get("/control/journal/").json()["items"]}
     sandbox.read({"id": lost})
@@ -146,14 +146,14 @@ def looks_and_tries_again(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def sells_the_same_twice(sandbox: Sandbox, shop: Shop) -> None:
-    """To two customers, while answers take their time."""
+    """Create equal orders for two customers while responses are slow."""
     sandbox.put("/control/faults/", {"faults": [{"then": {"latency": 0.01}}]})
     for _ in range(2):
         sandbox.place(card())
 
 
-def is_kept_from_reading(sandbox: Sandbox, shop: Shop) -> None:
-    """By a limit of the sandbox: it tried."""
+def is_refused_reading(sandbox: Sandbox, shop: Shop) -> None:
+    """Try to read the order, and get 429 from a fault."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"status": 429}}]})
     shop.answer = lambda received: (
@@ -164,7 +164,7 @@ def is_kept_from_reading(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def reads_after_every_copy(sandbox: Sandbox, shop: Shop) -> None:
-    """Six copies, six reads."""
+    """Read the order for each of six copies."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.scenario(webhooks=[{"then": {"duplicate": 6}}])
     shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
@@ -173,7 +173,7 @@ def reads_after_every_copy(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
-    """For a transfer that takes its time."""
+    """Read a pending transfer once a day."""
     order = sandbox.place(by("bank-transfer"))
     for _ in range(6):
         sandbox.advance("P1D")
@@ -181,26 +181,26 @@ def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "does",
+    "story",
     [
         cancels_by_itself,
-        looks_and_tries_again,
+        reads_before_it_retries,
         sells_the_same_twice,
         looks_every_day,
-        is_kept_from_reading,
+        is_refused_reading,
         reads_after_every_copy,
     ],
 )
-def test_what_is_done_right_is_not_named(
-    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None]
+def test_a_correct_shop_has_no_finding(
+    sandbox: Sandbox, shop: Shop, story: Callable[[Sandbox, Shop], None]
 ) -> None:
-    """Though it looks like what is done wrong."""
-    does(sandbox, shop)
+    """A correct shop has no finding, though it resembles a wrong one."""
+    story(sandbox, shop)
     assert findings(sandbox) == []
 
 
 def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> None:
-    """It waits for the webhook, reads the order, answers 2xx, and captures in time."""
+    """Waiting for webhooks, reading orders, answering 2xx and capturing in time give no finding."""
     sandbox.settings(webhook_url=shop.url)
     shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
     order = sandbox.place(card(capture_mode="manual"), merchant_order_id="basket-8", return_url=RETURN)
@@ -210,15 +210,15 @@ def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> N
     sandbox.take(order, "captures")
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
     sandbox.advance("PT1M")
-    given_up = sandbox.place(card(), merchant_order_id="basket-9")
-    sandbox.delete(f"/v1/orders/{given_up['id']}/")
+    cancelled = sandbox.place(card(), merchant_order_id="basket-9")
+    sandbox.delete(f"/v1/orders/{cancelled['id']}/")
     sandbox.place(card(), merchant_order_id="basket-9")
     sandbox.settle()
     assert findings(sandbox) == []
 
 
-def test_what_a_scenario_does_is_not_the_merchant_s_fault(watched: Sandbox, shop: Shop) -> None:
-    """A webhook that it drops, times out or answers itself."""
+def test_effects_of_a_scenario_are_no_findings(watched: Sandbox, shop: Shop) -> None:
+    """A webhook that a scenario answers gives no finding."""
     watched.scenario(webhooks=[{"when": {"attempt": 1}, "then": {"answer": 503}}])
     shop.answer = lambda received: 200 if watched.read(received.body["order_id"]) else 500
     watched.acted(watched.place(card()), "customer visit")
@@ -227,42 +227,42 @@ def test_what_a_scenario_does_is_not_the_merchant_s_fault(watched: Sandbox, shop
 
 
 def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -> None:
-    """An answer of more than it keeps is no object there."""
+    """Responses longer than the journal's limit are reviewed."""
     lines = [{"name": "x" * 200, "amount": 1, "quantity": 1} for _ in range(120)]
     order = watched.place(by("wallet-web"), amount=120, order_lines=lines)
     for _ in range(7):
         assert len(watched.get(f"/v1/orders/{order['id']}/").content) > 16_384
-    found = review(SandboxClient(watched.url, watched.key))
-    assert [finding.rule for finding in found] == ["HOOK-02"]
+    reported = review(SandboxClient(watched.url, watched.key))
+    assert [finding.rule for finding in reported] == ["HOOK-02"]
 
 
 @pytest.mark.parametrize(
-    ("status", "how", "advice"),
+    ("status", "kind", "advice"),
     [
         (500, "an error", "Your handler failed"),
         (404, "a refusal", "Your shop refused it"),
         (302, "a redirect", "is this your return page?"),
     ],
 )
-def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, how: str, advice: str) -> None:
-    """Slow work has nothing to do with it, and one attempt is one."""
+def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, kind: str, advice: str) -> None:
+    """The advice depends on the status of the answer."""
     shop.answer = lambda received: status if sandbox.read(received.body["order_id"]) else 200
     sandbox.settings(webhook_url=shop.url)
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
     (finding,) = findings(sandbox)
-    assert finding.problem == f"Your shop answered the webhook with {how} ({status})"
+    assert finding.problem == f"Your shop answered the webhook with {kind} ({status})"
     assert advice in finding.advice
 
 
 def lets_an_authorization_run_out(sandbox: Sandbox, shop: Shop) -> None:
-    """Authorized for seven days, and forgotten."""
+    """Let an authorization of seven days expire."""
     sandbox.authorized(expiration_period="P7D")
     sandbox.advance("P8D")
 
 
 def series_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
-    """The card was declined, and charged again a month later."""
+    """Charge a series again after a declined payment."""
     first = sandbox.pay(sandbox.place(details(recurring_type="first"), amount=700))
     token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
     sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
@@ -272,27 +272,27 @@ def series_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "rule"), [(lets_an_authorization_run_out, "CAP-03"), (series_after_a_decline, "FLOW-09")]
+    ("story", "rule"), [(lets_an_authorization_run_out, "CAP-03"), (series_after_a_decline, "FLOW-09")]
 )
 def test_mistakes_with_money_are_named(
-    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None], rule: str
+    sandbox: Sandbox, shop: Shop, story: Callable[[Sandbox, Shop], None], rule: str
 ) -> None:
-    """What the customer agreed to pay was not taken, or what they did not agree to any more was tried."""
-    does(sandbox, shop)
+    """A lost payment and an unwanted charge are mistakes."""
+    story(sandbox, shop)
     (finding,) = findings(sandbox)
     assert (finding.rule, finding.kind) == (rule, "mistake")
 
 
 def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
-    """Each kind once: a test may want them, a shop in production does not."""
+    """Each kind of refused call is one hint, since tests may send it on purpose."""
     order = sandbox.place(card())
     for _ in range(2):
         sandbox.create(card(), amount=12.5)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
     sandbox.get("/v1/orders/unknown/")
-    found = {finding.problem: finding for finding in findings(sandbox)}
+    by_problem = {finding.problem: finding for finding in findings(sandbox)}
     problems = sorted(finding.problem for finding in findings(sandbox))
-    assert {finding.kind for finding in found.values()} == {"hint"}
+    assert {finding.kind for finding in by_problem.values()} == {"hint"}
     assert [problem.split(":")[0] for problem in problems] == [
         "The service refused 2 calls",
         "The service refused a call",
@@ -309,7 +309,7 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
     ],
 )
 def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], words: str) -> None:
-    """A reader could take "not both" for one of two."""
+    """The finding says whether one or both webhooks were unanswered."""
     sandbox.settings(webhook_url="http://127.0.0.1:9/webhook")
     order = sandbox.place(card())
     for step in steps:
@@ -320,7 +320,7 @@ def test_unanswered_webhooks_are_counted(sandbox: Sandbox, steps: list[str], wor
 
 
 def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: Shop) -> None:
-    """Nothing ships for a refund; a failed one goes unnoticed."""
+    """An unread webhook of a refund has a finding of its own."""
     sandbox.settings(webhook_url=shop.url)
     order = sandbox.place(card())
     sandbox.pay(order)
@@ -339,11 +339,11 @@ def test_a_webhook_of_a_refund_is_not_one_of_a_payment(sandbox: Sandbox, shop: S
 
 @pytest.mark.parametrize("path", ["/v1/orders/", "/v1/orders/{id}/refunds/"])
 def test_a_shop_that_got_no_id_need_not_read_the_order(sandbox: Sandbox, shop: Shop, path: str) -> None:
-    """The response with the id of the order, or of the refund, was lost."""
+    """If the response with the id was lost, an unread webhook is no finding."""
     order = sandbox.place(card())
     sandbox.pay(order)
     sandbox.settings(webhook_url=shop.url)
-    lose_an_answer(sandbox)
+    lose_a_response(sandbox)
     if "refunds" in path:
         sandbox.post(path.format(**order), {"amount": 500})
     else:

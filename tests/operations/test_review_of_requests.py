@@ -1,4 +1,4 @@
-"""A review finds what is wrong with requests, addresses and scenarios."""
+"""Findings of the review about requests, addresses and scenarios."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ from tests.support.in_process import ORDER, place, shop_that
 
 
 def create(sandbox: PaymentSandbox, **more: Any) -> str:
-    """An order."""
+    """Create an order; return its id."""
     answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
     assert answer.status_code == 201, answer.text
     order_id: str = answer.json()["id"]
@@ -21,8 +21,8 @@ def create(sandbox: PaymentSandbox, **more: Any) -> str:
 
 
 @pytest.fixture
-def told(payment_sandbox: PaymentSandbox) -> PaymentSandbox:
-    """A project whose webhooks arrive, and are read."""
+def shop_sandbox(payment_sandbox: PaymentSandbox) -> PaymentSandbox:
+    """A project whose shop reads the order for each webhook."""
 
     def read(order_id: str) -> None:
         payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
@@ -31,46 +31,55 @@ def told(payment_sandbox: PaymentSandbox) -> PaymentSandbox:
     return payment_sandbox
 
 
-def only(sandbox: PaymentSandbox) -> Finding:
-    """The only finding."""
+def only_finding(sandbox: PaymentSandbox) -> Finding:
+    """Return the only finding."""
     (finding,) = sandbox.review()
     return finding
 
 
-def test_keys_that_nobody_reads(told: PaymentSandbox) -> None:
-    """Once per key, with the one that was meant."""
-    create(told, custommer={"first_name": "Jan"})
-    create(told, custommer={"first_name": "Jan"})
-    create(told, customer={"first_nam": "Jan"}, zzz=1)
-    problems = {finding.problem: finding for finding in told.review()}
+def test_unknown_keys_are_findings(shop_sandbox: PaymentSandbox) -> None:
+    """Each unknown key is one finding that suggests the nearest known key."""
+    create(shop_sandbox, custommer={"first_name": "Jan"})
+    create(shop_sandbox, custommer={"first_name": "Jan"})
+    create(shop_sandbox, customer={"first_nam": "Jan"}, zzz=1)
+    problems = {finding.problem: finding for finding in shop_sandbox.review()}
     assert set(problems) == {
         "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?",
         "The service does not know the key 'customer.first_nam' and ignored it; did you mean 'first_name'?",
         "The service does not know the key 'zzz' and ignored it",
     }
-    twice = problems["The service does not know the key 'custommer' and ignored it; did you mean 'customer'?"]
-    assert (twice.rule, twice.advice, len(twice.requests)) == ("SET-12", "Send 'customer' instead.", 2)
+    misspelled = problems[
+        "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?"
+    ]
+    assert (misspelled.rule, misspelled.advice, len(misspelled.requests)) == (
+        "SET-12",
+        "Send 'customer' instead.",
+        2,
+    )
 
 
-def test_an_order_that_is_written_back_as_read_is_no_mistake(told: PaymentSandbox) -> None:
-    """Its read-only keys are known."""
-    order_id = create(told)
-    url = f"{told.base_url}/v1/orders/{order_id}/"
-    order = told.session.get(url).json()
-    assert told.session.put(url, json={**order, "status": "paid", "description": "Socks"}).status_code == 200
-    assert told.review() == []
+def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: PaymentSandbox) -> None:
+    """Read-only keys of an order are not reported as unknown."""
+    order_id = create(shop_sandbox)
+    url = f"{shop_sandbox.base_url}/v1/orders/{order_id}/"
+    order = shop_sandbox.session.get(url).json()
+    assert (
+        shop_sandbox.session.put(url, json={**order, "status": "paid", "description": "Socks"}).status_code
+        == 200
+    )
+    assert shop_sandbox.review() == []
 
 
-def test_sums_that_do_not_add_up(told: PaymentSandbox) -> None:
-    """As the response's header says."""
-    create(told, order_lines=LINES)
-    finding = only(told)
+def test_sums_that_do_not_add_up(shop_sandbox: PaymentSandbox) -> None:
+    """Lines that do not add up to the amount are a finding."""
+    create(shop_sandbox, order_lines=LINES)
+    finding = only_finding(shop_sandbox)
     assert finding.rule == "SET-31"
     assert "order_lines" in finding.problem
 
 
-def test_nobody_to_tell(payment_sandbox: PaymentSandbox) -> None:
-    """Until an order or the project has an address."""
+def test_status_changes_without_a_webhook_address(payment_sandbox: PaymentSandbox) -> None:
+    """Status changes without an address for webhooks are one finding, until there is an address."""
     create(payment_sandbox)
     assert payment_sandbox.review() == []
     payment_sandbox.act(place(payment_sandbox))
@@ -92,14 +101,16 @@ def test_nobody_to_tell(payment_sandbox: PaymentSandbox) -> None:
         ("https://www.shop.example/thanks", "http://internal.example/hook", False),
     ],
 )
-def test_schemes_that_differ(told: PaymentSandbox, return_url: str, webhook_url: str, is_mixed: bool) -> None:
-    """Of addresses with the same host."""
-    create(told, return_url=return_url, webhook_url=webhook_url)
-    assert [finding.rule for finding in told.review()] == (["HOOK-04"] if is_mixed else [])
+def test_schemes_that_differ(
+    shop_sandbox: PaymentSandbox, return_url: str, webhook_url: str, is_mixed: bool
+) -> None:
+    """Two schemes for one host are a finding."""
+    create(shop_sandbox, return_url=return_url, webhook_url=webhook_url)
+    assert [finding.rule for finding in shop_sandbox.review()] == (["HOOK-04"] if is_mixed else [])
 
 
 def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
-    """And no error of the review."""
+    """A refused address is only a hint, and does not make the review fail."""
     answer = payment_sandbox.session.post(
         f"{payment_sandbox.base_url}/v1/orders/", json={**ORDER, "webhook_url": "http://[bad"}
     )
@@ -108,14 +119,14 @@ def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandb
 
 
 def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
-    """Where its address says https."""
+    """A shop that serves plain http at an https address is a finding."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
-            accepted, _ = listening.accept()
-            with accepted:
-                accepted.recv(4096)
-                accepted.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 
         threading.Thread(target=serve, daemon=True).start()
         port = listening.getsockname()[1]
@@ -128,8 +139,8 @@ def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
     ]
 
 
-def test_a_refused_connection_is_told_as_one(payment_sandbox: PaymentSandbox) -> None:
-    """With the address, and without a library's objects."""
+def test_a_refused_connection_is_reported_as_such(payment_sandbox: PaymentSandbox) -> None:
+    """The error names the address and contains no objects of a library."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
@@ -137,12 +148,12 @@ def test_a_refused_connection_is_told_as_one(payment_sandbox: PaymentSandbox) ->
     error = f"connection refused: no server listens on 127.0.0.1:{port}"
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
     assert error in payment_sandbox.timeline()
-    assert error in str(only(payment_sandbox))
+    assert error in str(only_finding(payment_sandbox))
 
 
-def test_rules_that_never_matched(told: PaymentSandbox) -> None:
-    """A hint about the test, which does not count as a mistake of the shop."""
-    told.scenario(
+def test_rules_that_never_matched(shop_sandbox: PaymentSandbox) -> None:
+    """An unmatched rule is a hint about the test, not a mistake of the shop."""
+    shop_sandbox.scenario(
         {
             "name": "two",
             "rules": [
@@ -151,29 +162,29 @@ def test_rules_that_never_matched(told: PaymentSandbox) -> None:
             ],
         }
     )
-    assert told.review() == []
-    create(told)
-    finding = only(told)
+    assert shop_sandbox.review() == []
+    create(shop_sandbox)
+    finding = only_finding(shop_sandbox)
     assert (finding.rule, finding.kind) == ("SCN-02", "hint")
     assert finding.problem == "A rule of the scenario 'two' never matched"
     assert finding.requests == ('rule 2: when {"amount": 7}',)
-    told.review().assert_clean()
+    shop_sandbox.review().assert_clean()
 
 
-def test_a_clean_review_and_one_that_is_not(told: PaymentSandbox) -> None:
-    """Its failure has all findings in full."""
-    told.review().assert_clean()
+def test_a_clean_review_and_one_that_is_not(shop_sandbox: PaymentSandbox) -> None:
+    """``assert_clean`` fails with all findings in full."""
+    shop_sandbox.review().assert_clean()
     for number in range(30):
-        create(told, **{f"unknown_{number}": 1})
+        create(shop_sandbox, **{f"unknown_{number}": 1})
     with pytest.raises(AssertionError) as failed:
-        told.review().assert_clean()
+        shop_sandbox.review().assert_clean()
     assert str(failed.value).startswith("the review found 30 mistakes in the integration:")
     assert all(f"unknown_{number}'" in str(failed.value) for number in range(30))
-    told.review().assert_clean(ignore={"SET-12"})
+    shop_sandbox.review().assert_clean(ignore={"SET-12"})
 
 
 def test_a_long_error_of_a_library_is_cut(payment_sandbox: PaymentSandbox) -> None:
-    """Its first line says enough; the timeline has the rest."""
+    """The finding has only the beginning of the error."""
 
     def fail(order_id: str) -> None:
         raise ConnectionError("\n".join(["x" * 300, *["a line of a library"] * 20]))

@@ -1,4 +1,4 @@
-"""A rule that never matches gives a warning, with line and column."""
+"""A rule that never matches gives a warning with line and column."""
 
 from pathlib import Path
 
@@ -40,8 +40,8 @@ NEVER_MATCHING = [
         "5:3",
         "rules[0]",
     ),
-    ("- when: {payment_method: bank-transfer}\n  then: {customer: pays}", LIVE, "5:3", "wait for credit"),
-    ("- when: {refund: true}\n  then: {customer: pays}", "", "4:3", "wait for processor"),
+    ("- when: {payment_method: bank-transfer}\n  then: {customer: pays}", LIVE, "5:3", "depend on credit"),
+    ("- when: {refund: true}\n  then: {customer: pays}", "", "4:3", "depend on processor"),
     (f"- when: {{payment_method: wallet-apple}}\n  {PAYS}", "", "3:10", "test mode"),
     (f"- when: {{payment_method: [credit-card, bank-redirect-be]}}\n  {PAYS}", "", "3:10", "with bank-r"),
     ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),
@@ -83,8 +83,8 @@ FINE = [
 ]
 
 
-def checked(tmp_path: Path, rules: str, settings: str = "") -> list[str]:
-    """The warnings of a scenario of these rules, each with its place."""
+def check_rules(tmp_path: Path, rules: str, settings: str = "") -> list[str]:
+    """Check a scenario with these rules; return its warnings with their places."""
     file = tmp_path / "x.yaml"
     file.write_text(f"name: x\n{settings}rules:\n{rules}\n")
     _, warnings = check_file(file)
@@ -92,24 +92,24 @@ def checked(tmp_path: Path, rules: str, settings: str = "") -> list[str]:
     return [f"{warning.line}:{warning.column} {warning.message}" for warning in warnings]
 
 
-@pytest.mark.parametrize(("rules", "settings", "place", "says"), NEVER_MATCHING)
+@pytest.mark.parametrize(("rules", "settings", "place", "words"), NEVER_MATCHING)
 def test_a_rule_that_never_matches_is_named(
-    tmp_path: Path, rules: str, settings: str, place: str, says: str
+    tmp_path: Path, rules: str, settings: str, place: str, words: str
 ) -> None:
-    """One that can never match, and one that asks test mode for what it cannot do."""
-    (warning,) = checked(tmp_path, rules, settings)
+    """Rules that can never match, or are impossible in test mode, are reported."""
+    (warning,) = check_rules(tmp_path, rules, settings)
     assert warning.startswith(f"{place} ")
-    assert says in warning
+    assert words in warning
 
 
 @pytest.mark.parametrize("rules", FINE)
 def test_a_rule_that_can_match_is_not_named(tmp_path: Path, rules: str) -> None:
-    """One that is spent, or wider, or about something else leaves room for the next."""
-    assert checked(tmp_path, rules) == []
+    """A rule after one that is limited, narrower or unrelated is not reported."""
+    assert check_rules(tmp_path, rules) == []
 
 
 def test_a_webhook_rule_in_vain_is_named(tmp_path: Path) -> None:
-    """As one for attempts is."""
+    """Rules for webhooks that never match are reported."""
     file = tmp_path / "x.yaml"
     file.write_text(
         "name: x\nwebhooks:\n  - then: {drop: true}\n  - when: {attempt: 1}\n    then: {answer: 500}"
@@ -118,23 +118,23 @@ def test_a_webhook_rule_in_vain_is_named(tmp_path: Path) -> None:
     assert (warning.line, warning.path) == (4, "webhooks[1]")
 
 
-def test_live_mode_can_do_it_all(tmp_path: Path) -> None:
-    """What test mode cannot."""
+def test_live_mode_accepts_all_rules(tmp_path: Path) -> None:
+    """Rules that are impossible in test mode are accepted in live mode."""
     rules = "- when: {payment_method: wallet-apple}\n  then: {customer: pays}\n- then: {credit: {after: P2D}}"
-    assert checked(tmp_path, rules, LIVE) == []
+    assert check_rules(tmp_path, rules, LIVE) == []
 
 
 def test_an_alias_of_the_scenario_is_a_method(tmp_path: Path) -> None:
-    """And covered by its method, but not the other way round."""
+    """A rule for a method includes its aliases, but not the reverse."""
     aliases = "settings: {aliases: {my-card: credit-card}}\n"
-    mine = "when: {payment_method: my-card}"
-    narrow = f"- {mine}\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}"
-    assert checked(tmp_path, narrow, aliases) == []
-    (warning,) = checked(tmp_path, f"- when: {{{CARD}}}\n  {PAYS}\n- {mine}\n  {PAYS}", aliases)
+    alias = "when: {payment_method: my-card}"
+    alias_first = f"- {alias}\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}"
+    assert check_rules(tmp_path, alias_first, aliases) == []
+    (warning,) = check_rules(tmp_path, f"- when: {{{CARD}}}\n  {PAYS}\n- {alias}\n  {PAYS}", aliases)
     assert "rules[0] always matches first" in warning
 
 
-def test_no_ready_scenario_says_anything_in_vain() -> None:
-    """Each can be used as it is."""
+def test_no_scenario_of_the_package_has_a_warning() -> None:
+    """The scenarios of the package have no warnings."""
     for path in scenario_files(ready_folder()):
         assert check_file(path)[1] == []

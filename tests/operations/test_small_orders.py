@@ -1,4 +1,4 @@
-"""What orders have in common is in memory once."""
+"""Values that orders share are stored in memory once."""
 
 from typing import Any
 
@@ -10,19 +10,21 @@ CUSTOMER = {"email_address": "jan@example.com", "country": "NL", "locale": "nl"}
 LINE = {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}
 
 
-def stored(sandbox: Sandbox, **fields: Any) -> Order:
-    """A new order as the server has it."""
-    made = sandbox.place(card(), customer=CUSTOMER, order_lines=[LINE], amount=1295, **fields)
+def create_record(sandbox: Sandbox, **fields: Any) -> Order:
+    """Create an order; return the server's record."""
+    created = sandbox.place(card(), customer=CUSTOMER, order_lines=[LINE], amount=1295, **fields)
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
-    order = project.epoch.store.order(made["id"])
+    order = project.epoch.store.order(created["id"])
     assert order is not None
     return order
 
 
-def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox) -> None:
-    """Neither those that the merchant sends with each order, nor the names of their fields."""
-    first, second = (stored(sandbox, description="Socks", merchant_order_id=f"shop-{n}") for n in range(2))
+def test_orders_share_their_texts(sandbox: Sandbox) -> None:
+    """Two orders share their texts and the names of their fields."""
+    first, second = (
+        create_record(sandbox, description="Socks", merchant_order_id=f"shop-{n}") for n in range(2)
+    )
     assert first.client is second.client
     assert first.sent["customer"] is second.sent["customer"]
     assert first.sent["description"] is second.sent["description"]
@@ -36,10 +38,10 @@ def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox)
     assert first.sent["merchant_order_id"] != second.sent["merchant_order_id"]
 
 
-def test_what_has_been_shared_ends_with_the_epoch(sandbox: Sandbox) -> None:
-    """A reset begins without what the orders before had in common."""
-    before = stored(sandbox, description="Socks")
+def test_shared_values_end_with_the_epoch(sandbox: Sandbox) -> None:
+    """After a reset, orders do not share values with earlier ones."""
+    before = create_record(sandbox, description="Socks")
     sandbox.post("/control/reset/")
-    after = stored(sandbox, description="Socks")
+    after = create_record(sandbox, description="Socks")
     assert before.client == after.client
     assert before.client is not after.client

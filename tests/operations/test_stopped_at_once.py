@@ -1,4 +1,4 @@
-"""An advance that somebody stops at another server as soon as that one sees it."""
+"""An advance that another server stops immediately."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,22 +15,22 @@ from payment_sandbox.storage.memory import MemoryStorage
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 
 
-class StoppedAtOnce(MemoryStorage):
-    """Storage whose clock is held as others want it back already."""
+class StoppingStorage(MemoryStorage):
+    """Storage in which another server requests a stop when the clock is acquired."""
 
     def hold_clock(self, project: Any) -> bool:
-        """True; the wish to stop comes before anything else happens here."""
+        """Acquire the clock, and request the stop."""
         project.epoch.is_stopping = True
         return True
 
 
 def test_a_stop_that_comes_before_the_first_event_is_not_lost() -> None:
-    """The advance ends before anything that is due has happened."""
+    """The advance stops before its first event."""
     identity = Identity("p", "m", "key", ClockStart("frozen", NOON))
-    project = Project(identity, Settings(), NoServices(REAL_TIME), StoppedAtOnce())
+    project = Project(identity, Settings(), NoServices(REAL_TIME), StoppingStorage())
     project.begin()
     create_order(project, {"currency": "EUR", "amount": 1295, "client": {"user_agent": "shop"}})
-    ended = advance(project, lambda now: now + timedelta(days=60))
-    assert ended.stopped
-    assert ended.by_hand
-    assert ended.events == []
+    advanced = advance(project, lambda now: now + timedelta(days=60))
+    assert advanced.stopped
+    assert advanced.by_hand
+    assert advanced.events == []

@@ -1,4 +1,4 @@
-"""A webhook that waits for the next one to go first is never lost."""
+"""A webhook that is held for a swap is never lost."""
 
 import pytest
 
@@ -9,8 +9,8 @@ SWAP_FIRST = [{"when": {"status": "processing"}, "then": {"swap": True}}]
 
 
 @pytest.mark.parametrize("timing", ["after_response", "before_response"])
-def test_it_comes_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
-    """Whenever webhooks leave."""
+def test_a_held_webhook_is_sent_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
+    """A held webhook is sent after the next one, with either timing."""
     watched.scenario(webhooks=SWAP_FIRST, settings={"webhook_timing": timing})
     first = watched.place(by("bank-transfer"))
     watched.settle()
@@ -21,22 +21,22 @@ def test_it_comes_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) 
     assert [webhook["state"] for webhook in watched.webhooks()] == ["delivered", "delivered"]
 
 
-def test_it_comes_after_another_one_that_is_sent_again(watched: Sandbox, shop: Shop) -> None:
-    """A redelivery is a next webhook, too."""
-    known = watched.place_with_lines("invoice-later-b")
+def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
+    """A resend releases a held webhook, too."""
+    sent_before = watched.place_with_lines("invoice-later-b")
     watched.settle()
     watched.scenario(webhooks=SWAP_FIRST)
-    waiting = watched.place(by("bank-transfer"))
+    held = watched.place(by("bank-transfer"))
     watched.settle()
     (delivery, _) = watched.webhooks()
     assert watched.post(f"/control/webhooks/{delivery['id']}/redeliver/").status_code == 200
     answer = watched.get("/control/wait/?idle=1&timeout=5")
     assert answer.status_code == 200, answer.text
-    assert shop.orders() == [known["id"], known["id"], waiting["id"]]
+    assert shop.orders() == [sent_before["id"], sent_before["id"], held["id"]]
 
 
-def test_until_idle_it_waits_for_nobody(watched: Sandbox, shop: Shop) -> None:
-    """Where no other webhook comes, it is sent at the end."""
+def test_an_advance_until_idle_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
+    """Without another webhook, an advance until idle sends it."""
     watched.scenario(webhooks=SWAP_FIRST)
     order = watched.place(by("bank-transfer"))
     watched.settle()
@@ -46,18 +46,18 @@ def test_until_idle_it_waits_for_nobody(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
-    """Though nobody is told of that event; before, it was lost until another webhook came."""
+    """The next event releases a held webhook, even if the event sends none."""
     watched.scenario(webhooks=SWAP_FIRST)
-    waiting = watched.place(by("bank-transfer"))
+    held = watched.place(by("bank-transfer"))
     watched.place(card(expiration_period="PT5M"))
     watched.settle()
     assert shop.received == []
     watched.advance("PT4M")
-    assert shop.orders() == [waiting["id"]], "the end of an advance is an event, too"
+    assert shop.orders() == [held["id"]], "the end of an advance is an event, too"
 
 
-def test_who_waits_for_idle_is_woken(watched: Sandbox, shop: Shop) -> None:
-    """Also where webhooks are sent before the response, and no carrier ever runs."""
+def test_waiting_for_idle_returns(watched: Sandbox, shop: Shop) -> None:
+    """Waiting for idle returns, also with webhooks before the response."""
     watched.settings(webhook_timing="before_response")
     watched.acted(watched.place(card()), "customer visit")
     assert watched.get("/control/wait/?idle=1&timeout=5").status_code == 200

@@ -1,4 +1,4 @@
-"""Operations on a project without a server, a courier or a clock that runs."""
+"""Operations on a project without a server, a courier or a running clock."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,31 +29,31 @@ def project() -> Project:
 
 
 def place(project: Project, period: str = "PT30M", **more: Any) -> str:
-    """A new order by card, whose attempt expires after a period."""
+    """Create a card order whose attempt expires after a period."""
     attempt = {"payment_method": "credit-card", "expiration_period": period}
     body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt], **more}
     return create_order(project, body).id
 
 
 def test_ties_run_in_the_order_in_which_they_were_put_down(project: Project) -> None:
-    """Whatever was put down between them."""
+    """Ties run in the order of scheduling, whatever was scheduled between them."""
     orders = [place(project, period) for period in ("PT20M", "PT10M", "PT20M", "PT20M")]
-    done = advance(project, HOUR)
-    assert [event["order_id"] for event in done.events] == [orders[n] for n in (1, 0, 2, 3)]
+    advanced = advance(project, HOUR)
+    assert [event["order_id"] for event in advanced.events] == [orders[n] for n in (1, 0, 2, 3)]
     assert [project.find_order(order_id).status for order_id in orders] == ["expired"] * 4
 
 
 def test_next_runs_all_ties_and_nothing_later(project: Project) -> None:
-    """And stays at their time."""
+    """The clock stops at the time of the ties."""
     for period in ("PT10M", "PT10M", "PT20M"):
         place(project, period)
-    done = advance(project, None, next_only=True)
-    assert (len(done.events), done.ended) == (2, START + timedelta(minutes=10))
+    advanced = advance(project, None, next_only=True)
+    assert (len(advanced.events), advanced.ended) == (2, START + timedelta(minutes=10))
     assert len(agenda(project.epoch)) == 1
 
 
-def test_an_advance_stops_after_so_many_events(project: Project) -> None:
-    """At the time of the last one; the next advance goes on from there."""
+def test_an_advance_stops_at_the_event_limit(project: Project) -> None:
+    """It stops at the time of the last event, and the next advance continues from there."""
     for minutes in (10, 11, 12):
         place(project, f"PT{minutes}M")
     stopped = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
@@ -63,29 +63,29 @@ def test_an_advance_stops_after_so_many_events(project: Project) -> None:
 
 
 def test_as_many_events_as_are_allowed_are_not_too_many(project: Project) -> None:
-    """It stops for what is left, and nothing is."""
+    """An advance stops only if more events than allowed are due."""
     for minutes in (10, 11):
         place(project, f"PT{minutes}M")
-    done = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
-    assert (done.stopped, done.ended) == (False, START + timedelta(hours=1))
+    advanced = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
+    assert (advanced.stopped, advanced.ended) == (False, START + timedelta(hours=1))
 
 
 def test_an_advance_without_time_does_nothing(project: Project) -> None:
-    """And says that it was stopped, as something is due."""
+    """With a timeout of zero, the advance is stopped before its first event."""
     place(project)
-    done = advance(project, HOUR, limits=AdvanceLimits(timeout_seconds=0.0))
-    assert (done.stopped, done.events, done.ended) == (True, [], START)
+    advanced = advance(project, HOUR, limits=AdvanceLimits(timeout_seconds=0.0))
+    assert (advanced.stopped, advanced.events, advanced.ended) == (True, [], START)
 
 
 def test_one_advance_at_a_time(project: Project) -> None:
-    """Another one is refused, and holds nothing."""
+    """A concurrent advance is refused and does not block later ones."""
     with project.epoch.advance_lock, pytest.raises(ClockBusy):
         advance(project, HOUR)
     assert advance(project, HOUR).ended == START + timedelta(hours=1)
 
 
 def test_time_only_moves_forward(project: Project) -> None:
-    """By no call."""
+    """No call can set the clock back."""
     early = START - timedelta(seconds=1)
     with pytest.raises(Invalid):
         advance_clock(project, {"to": early})
@@ -94,8 +94,8 @@ def test_time_only_moves_forward(project: Project) -> None:
     assert advance_clock(project, {"to": START}).ended == START
 
 
-def test_what_is_refused_changes_nothing(project: Project) -> None:
-    """A refund of an order that was never paid."""
+def test_a_refused_call_changes_nothing(project: Project) -> None:
+    """A refused refund leaves the order unchanged."""
     order_id = place(project)
     before = project.find_order(order_id)
     with pytest.raises(Refusal):
@@ -104,7 +104,7 @@ def test_what_is_refused_changes_nothing(project: Project) -> None:
 
 
 def test_a_paid_order_can_be_refunded_once_in_full(project: Project) -> None:
-    """And not by a cent more."""
+    """After a refund in full, a further cent is refused."""
     order_id = place(project)
     act(project, order_id, Action("customer", "pay"))
     refund(project, order_id, {"amount": 1000}, None)
@@ -113,5 +113,5 @@ def test_a_paid_order_can_be_refunded_once_in_full(project: Project) -> None:
 
 
 def test_a_review_of_nothing_finds_nothing(project: Project) -> None:
-    """It looks at what was asked of the sandbox."""
+    """Without requests, the review has no findings."""
     assert review(project.epoch) == []

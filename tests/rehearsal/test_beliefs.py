@@ -45,7 +45,9 @@ def test_a_stale_response_does_not_undo_a_payment(tmp_path: Path) -> None:
     (finding,) = report["findings"]
     assert code == 1
     assert "got a stale response: " in finding["sentence"], output
-    assert "the shop marked it as paid and later as unpaid, although it kept €12.95" in finding["sentence"]
+    assert (
+        "the shop marked it as paid and later as unpaid, although the shop kept €12.95" in finding["sentence"]
+    )
     assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
     assert rehearse_suite(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, {**report, "findings": []})
 

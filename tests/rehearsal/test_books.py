@@ -136,7 +136,7 @@ def reversals(before: dict[str, Any], after: dict[str, Any], **known: Any) -> li
 def test_books_must_not_go_back() -> None:
     """A paid purchase must stay paid unless its money is returned, and shipped goods stay shipped."""
     assert reversals({}, {"paid": 0}) == [
-        "S-1: the shop marked it as paid and later as unpaid, although it kept €10.00"
+        "S-1: the shop marked it as paid and later as unpaid, although the shop kept €10.00"
     ]
     decrease = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
     assert reversals({"shipped": 1000}, {"shipped": 400}) == [decrease]

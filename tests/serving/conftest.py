@@ -1,4 +1,4 @@
-"""Servers with TLS keep their authority in a folder of the test's own."""
+"""Servers with TLS keep their certificate authority in a temporary folder."""
 
 from pathlib import Path
 
@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's state folder of the test's own; returns the folder of the authority."""
+    """Set a temporary state folder; return the folder of the authority in it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state" / "payment-sandbox"

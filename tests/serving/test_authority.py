@@ -1,4 +1,4 @@
-"""The own authority is made once, and its key is for its user only."""
+"""The sandbox creates its certificate authority once, and only its user can read the key."""
 
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +17,7 @@ from tests.support.servers import make_server
 
 
 def test_the_authority_is_made_once(state: Path) -> None:
-    """Trusting it once is enough; its key is for its user only."""
+    """A second context uses the existing authority; only its user can read the key."""
     create_own_context([])
     before = (state / "ca.pem").read_bytes()
     create_own_context(["other.test"])
@@ -26,7 +26,7 @@ def test_the_authority_is_made_once(state: Path) -> None:
 
 
 def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
-    """It is not replaced silently: somebody trusts it."""
+    """A damaged authority is not replaced silently, because browsers may trust it."""
     create_own_context([])
     (state / "ca-key.pem").write_text("damaged")
     with pytest.raises(CertificateRefused, match="delete it, and trust the new"):
@@ -34,18 +34,18 @@ def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
 
 
 def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
-    """Whoever is first; certificate and key belong together."""
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as starting:
-        list(starting.map(own_context_in, [str(state.parent)] * 8))
+    """Concurrent starts share one authority, and its certificate matches its key."""
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as processes:
+        list(processes.map(create_context_in, [str(state.parent)] * 8))
     with make_server(security=Security(create_own_context([]), authority=tls.authority_file())) as server:
         assert requests.get(f"{server.url}/health/", timeout=5, verify=str(state / "ca.pem")).ok
     assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
 
 
 def test_a_volume_without_hard_links_is_enough(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As memory sticks and shared folders are."""
+    """Volumes without hard links, such as memory sticks, are supported."""
 
-    def link(*given: Any, **options: Any) -> None:
+    def link(*args: Any, **options: Any) -> None:
         raise PermissionError(EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
@@ -54,12 +54,10 @@ def test_a_volume_without_hard_links_is_enough(state: Path, monkeypatch: pytest.
     assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_is_left_of_a_key_that_cannot_be_put_in_place(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whichever way the system refuses."""
+def test_a_key_that_cannot_be_stored_leaves_no_file(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If link, rename and replace all fail, no file is left over."""
 
-    def refuse(*given: Any, **options: Any) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
         raise OSError(ENOTSUP, "Operation not supported")
 
     for name in ("link", "rename", "replace"):
@@ -72,14 +70,14 @@ def test_nothing_is_left_of_a_key_that_cannot_be_put_in_place(
 def test_a_volume_that_shows_the_key_to_others_gets_none(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even for a moment."""
+    """No key is written where other users could read it."""
     open_file = os.open
 
     def open_for_all(path: Any, flags: int, mode: int = 0o777) -> int:
-        opened = open_file(path, flags, mode)
+        descriptor = open_file(path, flags, mode)
         if flags & os.O_CREAT:
-            os.fchmod(opened, 0o777)
-        return opened
+            os.fchmod(descriptor, 0o777)
+        return descriptor
 
     monkeypatch.setattr(os, "open", open_for_all)
     with pytest.raises(CertificateRefused, match="would let others read the key"):
@@ -87,8 +85,8 @@ def test_a_volume_that_shows_the_key_to_others_gets_none(
     assert list(state.iterdir()) == []
 
 
-def test_a_left_part_of_a_killed_server_does_not_show_the_key(state: Path) -> None:
-    """A new key is never written into a file that is there."""
+def test_a_temporary_file_of_a_killed_server_does_not_expose_the_key(state: Path) -> None:
+    """A new key is never written into an existing file."""
     state.mkdir(parents=True)
     part = state / f".ca-key.pem.{os.getpid()}"
     part.write_text("")
@@ -97,7 +95,7 @@ def test_a_left_part_of_a_killed_server_does_not_show_the_key(state: Path) -> No
     assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
 
 
-def own_context_in(state_home: str) -> None:
-    """Make a certificate in a process of its own."""
+def create_context_in(state_home: str) -> None:
+    """Create a certificate in a separate process."""
     os.environ["XDG_STATE_HOME"] = state_home
     create_own_context([])

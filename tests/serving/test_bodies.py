@@ -1,4 +1,4 @@
-"""What is kept of the bodies that clients send."""
+"""Limits of request bodies."""
 
 import socket
 from http.client import HTTPResponse
@@ -17,42 +17,46 @@ HEAD = (
 ).encode()
 
 
-def begun(server: Server) -> socket.socket:
-    """A connection that has sent half of a snapshot."""
-    opened = socket.create_connection(("127.0.0.1", server.port), timeout=10)
-    opened.sendall(HEAD + PIECE)
-    return opened
+def begin_snapshot(server: Server) -> socket.socket:
+    """Open a connection and send the first half of a snapshot."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    connection.sendall(HEAD + PIECE)
+    return connection
 
 
-def ended(opened: socket.socket) -> int:
-    """Send the other half; the status of the answer."""
-    opened.sendall(PIECE)
-    answer = HTTPResponse(opened)
+def finish_snapshot(connection: socket.socket) -> int:
+    """Send the second half; return the status of the response."""
+    connection.sendall(PIECE)
+    answer = HTTPResponse(connection)
     answer.begin()
     answer.read()
     return answer.status
 
 
 def test_snapshots_have_a_limit_together() -> None:
-    """What is being received counts until it was used, or until its client has gone."""
+    """Concurrent snapshots share a limit; each counts until it is used or its client disconnects."""
     with make_server(limits=Limits(snapshots_bytes=3 * len(PIECE))) as server:
-        with begun(server) as first:
-            assert ended(first) == 400, "it is no snapshot, but it was kept whole"
-            with begun(server), begun(server), begun(server) as late:  # and they go
-                assert ended(late) in (400, 503)
+        with begin_snapshot(server) as first:
+            assert finish_snapshot(first) == 400, "the whole body was read, but is not a snapshot"
+            with (
+                begin_snapshot(server),
+                begin_snapshot(server),
+                begin_snapshot(server) as last,
+            ):  # and all disconnect
+                assert finish_snapshot(last) in (400, 503)
         for _ in range(3):
-            with begun(server) as kept:
-                assert ended(kept) == 400, "those before are not counted any more"
+            with begin_snapshot(server) as later:
+                assert finish_snapshot(later) == 400, "the earlier bodies no longer count"
 
 
 def test_a_snapshot_beyond_the_limit_is_refused_for_now() -> None:
-    """With a reason, when it was read to its end."""
-    with make_server(limits=Limits(snapshots_bytes=len(PIECE))) as server, begun(server) as one:
-        assert ended(one) == 503
+    """A snapshot beyond the limit is read to its end and answered with 503."""
+    with make_server(limits=Limits(snapshots_bytes=len(PIECE))) as server, begin_snapshot(server) as one:
+        assert finish_snapshot(one) == 503
 
 
 def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
-    """Although the body is dropped, it is read to its end; the connection can be used again."""
+    """An oversized body is read to its end and dropped; the connection stays usable."""
     with requests.Session() as http:
         http.auth = (sandbox.key, "")
         for body in (b"[" * (8 << 20), iter([b"[" * (1 << 20)] * 8)):
@@ -63,7 +67,7 @@ def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
 
 
 def test_a_large_snapshot_is_restored_with_and_without_the_last_slash(sandbox: Sandbox) -> None:
-    """Larger than any other body may be."""
+    """Snapshots may be larger than other bodies."""
     for _ in range(3):
         sandbox.create(extra={"note": "x" * 900_000})
     snapshot = sandbox.get("/control/state/").content

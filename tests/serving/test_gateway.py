@@ -1,4 +1,4 @@
-"""What runs on the event loop, what on threads, and what a server says for an application that fails."""
+"""Work of the event loop and of threads, and responses for applications that fail."""
 
 import logging
 import select
@@ -25,29 +25,29 @@ WAITING = 2
 
 
 class App:
-    """An application that says where it runs, and waits at some paths until it is let go."""
+    """An application that returns the name of its thread, and blocks at some paths until it is released."""
 
     def __init__(self) -> None:
-        self.let_go = threading.Event()
-        self.client: socket.socket | None = None  # that asks for what has an end
-        self.was_sent: list[bool] = []  # when a response has ended: whether the client had it
-        self.ended = threading.Semaphore(0)
+        self.released = threading.Event()
+        self.client: socket.socket | None = None  # the client that waits for the end of a response
+        self.was_sent: list[bool] = []  # for each ended response: whether the client had received it
+        self.response_ended = threading.Semaphore(0)
         self.waiting = threading.Semaphore(0)
 
     def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
-        """By path, and by project."""
+        """Decide by path and project where a call runs."""
         site: Any = None
         call = Call(site, Request(environ), line)
-        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
-        call.on_thread = takes_long or length > EVENT_LOOP_BYTES_MAX
+        is_blocking = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
+        call.on_thread = is_blocking or length > EVENT_LOOP_BYTES_MAX
         call.share = environ.get("HTTP_PROJECT", "")
         return call
 
     def _end(self) -> None:
-        assert self.client is not None, "somebody has asked"
+        assert self.client is not None, "a client has sent a request"
         readable, _, _ = select.select([self.client], [], [], 0)
         self.was_sent.append(bool(readable))
-        self.ended.release()
+        self.response_ended.release()
 
     def answer(self, call: Call, start_response: Start) -> Iterable[bytes]:
         """Answer by path."""
@@ -62,9 +62,9 @@ class App:
                     start_response("503 Service Unavailable", [("Content-Length", "0")])
                     return []
                 self.waiting.release()
-                self.let_go.wait(10)
+                self.released.wait(10)
         if path == "/crash":
-            raise ValueError("nobody expected this")
+            raise ValueError("an unexpected error")
         if path == "/header":
             start_response("200 OK", [("Content-Length", "0"), ("X", "a\nb")])
             return []
@@ -78,29 +78,29 @@ class App:
 
 @pytest.fixture
 def app() -> App:
-    """A fresh one."""
+    """A fresh application."""
     return App()
 
 
 @pytest.fixture
 def url(app: App) -> Iterator[str]:
-    """A server with room for few calls that wait."""
+    """A server that allows few blocking calls."""
     server = HttpServer(bind("127.0.0.1", 0), limits=Limits(waiting=2 * WAITING))
     server.start(app)
     yield server.url
-    app.let_go.set()
+    app.released.set()
     server.stop()
 
 
-def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> None:
-    """And a large body, which takes long to read, on a thread, too."""
+def test_blocking_calls_run_on_threads(url: str) -> None:
+    """Blocking calls and large bodies run on threads, other calls on the event loop."""
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
     assert requests.post(f"{url}/", data=b"x" * (EVENT_LOOP_BYTES_MAX + 1), timeout=5).text == "request"
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:
-    """And those that do not wait are answered all the same."""
+    """Each project has a share of blocking calls; other calls are unaffected."""
     calls = [threading.Thread(target=requests.get, args=(f"{url}/wait",)) for _ in range(WAITING)]
     for call in calls:
         call.start()
@@ -111,7 +111,7 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     assert app.waiting.acquire(timeout=5), "each project has its share"
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
-    app.let_go.set()
+    app.released.set()
     for call in (*calls, other):
         call.join(5)
     assert requests.get(f"{url}/thread", timeout=5).status_code == 200
@@ -119,73 +119,73 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
 
 @pytest.mark.rule("SET-59")
 @pytest.mark.parametrize("path", ["/end", "/thread/end"])
-def test_what_waits_for_a_response_happens_once_it_was_sent(app: App, url: str, path: str) -> None:
-    """The client has it by then: webhooks are held back until the response is sent."""
+def test_webhooks_wait_until_the_response_is_sent(app: App, url: str, path: str) -> None:
+    """Webhooks are held until the client has the response."""
     host, _, port = url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=5) as app.client:
         for count in range(1, 6):
             app.client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            assert app.ended.acquire(timeout=5)
+            assert app.response_ended.acquire(timeout=5)
             assert app.was_sent == [True] * count
             assert app.client.recv(4096).endswith(b"end")
 
 
-def test_a_connection_goes_on_after_a_stream(url: str) -> None:
-    """Whose end was marked; a client that sends its next request at once is answered."""
+def test_a_connection_is_reusable_after_a_stream(url: str) -> None:
+    """A connection can be reused at once after a chunked response."""
     connection = HTTPConnection(url.partition("://")[2], timeout=5)
     connection.connect()
-    kept = connection.sock
+    socket_before = connection.sock
     for _ in range(20):
         connection.request("GET", "/stream")
         assert connection.getresponse().read() == b"one two three"
         connection.request("GET", "/")
         assert connection.getresponse().read() == b"server"
-        assert connection.sock is kept
+        assert connection.sock is socket_before
     connection.close()
 
 
 def test_an_application_that_fails_is_a_500_in_the_usual_shape(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the reason in the log."""
+    """The response has the usual error body, and the log has the reason."""
     answer = requests.get(f"{url}/crash", timeout=5)
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
-    assert "nobody expected this" in caplog.text
+    assert "an unexpected error" in caplog.text
 
 
 def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The client gets an error, and the server goes on."""
+    """The client gets a 500, and the server keeps working."""
     assert requests.get(f"{url}/header", timeout=5).json()["error"]["status"] == 500
     assert "Forbidden control character" in caplog.text
     assert requests.get(f"{url}/", timeout=5).status_code == 200
 
 
-class Telling(logging.Handler):
-    """Tells a test that something was logged."""
+class LogNotifier(logging.Handler):
+    """Releases a semaphore for each log record."""
 
-    def __init__(self, told: threading.Semaphore) -> None:
+    def __init__(self, logged: threading.Semaphore) -> None:
         super().__init__()
-        self._told = told
+        self._logged = logged
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._told.release()
+        self._logged.release()
 
 
-def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever was raised."""
-    threads, done, told = Threads("worker"), threading.Event(), threading.Semaphore(0)
-    listening = Telling(told)
-    logging.getLogger().addHandler(listening)  # after the one of caplog
+def test_a_thread_survives_a_failed_job(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker thread survives any exception of a job."""
+    threads, finished, logged = Threads("worker"), threading.Event(), threading.Semaphore(0)
+    notifier = LogNotifier(logged)
+    logging.getLogger().addHandler(notifier)  # after the one of caplog
     for failure in (ValueError("no"), SystemExit(3)):
 
         def fail(failure: BaseException = failure) -> None:
             raise failure
 
         assert threads.run(fail)
-    assert threads.run(done.set)
-    assert done.wait(5)
-    assert told.acquire(timeout=5)
-    assert told.acquire(timeout=5)
-    logging.getLogger().removeHandler(listening)
+    assert threads.run(finished.set)
+    assert finished.wait(5)
+    assert logged.acquire(timeout=5)
+    assert logged.acquire(timeout=5)
+    logging.getLogger().removeHandler(notifier)
     assert caplog.text.count("a job on a worker thread failed") == 2
     threads.stop()

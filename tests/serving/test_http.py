@@ -1,4 +1,4 @@
-"""HTTP as clients of all ages speak it."""
+"""HTTP/1.0 and HTTP/1.1 at the level of bytes."""
 
 import json
 import re
@@ -33,24 +33,24 @@ CREATION = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server of its own, with a frozen clock."""
+    """A server with a frozen clock."""
     with make_server(clock="frozen") as started:
         yield started
 
 
-class Raw(socket.socket):
-    """A connection whose answers are read one after the other from one buffer."""
+class RawConnection(socket.socket):
+    """A connection whose responses are read from one buffer."""
 
     _file: IO[bytes] | None = None
 
     def close(self) -> None:
-        """Close it with its buffer."""
+        """Close the connection and its buffer."""
         if self._file is not None:
             self._file.close()
         super().close()
 
     def answer(self, method: str = "GET") -> "Answer":
-        """The next answer."""
+        """Read the next response."""
         if self._file is None:
             self._file = self.makefile("rb")
         status = int(self._file.readline().split()[1])
@@ -60,7 +60,7 @@ class Raw(socket.socket):
 
 
 class Answer(NamedTuple):
-    """An answer as it came."""
+    """A response."""
 
     status: int
     headers: Message
@@ -68,28 +68,28 @@ class Answer(NamedTuple):
 
 
 @contextmanager
-def connected(server: Server) -> Iterator[Raw]:
-    """A raw connection."""
-    with Raw() as opened:
-        opened.settimeout(5)
-        opened.connect(("127.0.0.1", server.port))
-        yield opened
+def connect(server: Server) -> Iterator[RawConnection]:
+    """Open a raw connection."""
+    with RawConnection() as raw:
+        raw.settimeout(5)
+        raw.connect(("127.0.0.1", server.port))
+        yield raw
 
 
 def head(line: str, *headers: bytes) -> bytes:
-    """A request line with headers, and the end of both."""
+    """Return a request line with headers and the empty line after them."""
     return b"\r\n".join([line.encode(), b"Host: 127.0.0.1", *headers, b"", b""])
 
 
 def orders(server: Server) -> int:
-    """How many orders the first project has."""
+    """Return the number of orders in the first project."""
     url = f"{server.url}/control/state/"
     return len(requests.get(url, auth=(FIRST_API_KEY, ""), timeout=10).json()["orders"])
 
 
 def test_an_http_1_0_client_gets_its_answer_and_the_end(server: Server) -> None:
-    """No chunks, and the connection is closed."""
-    with connected(server) as connection:
+    """The response has no chunks, and the connection is closed."""
+    with connect(server) as connection:
         connection.sendall(b"GET /health/ HTTP/1.0\r\n\r\n")
         sent = b"".join(iter(lambda: connection.recv(65536), b""))
     assert b" 200 " in sent.splitlines()[0]
@@ -98,8 +98,8 @@ def test_an_http_1_0_client_gets_its_answer_and_the_end(server: Server) -> None:
 
 
 def test_a_stream_for_http_1_0_has_no_chunks(server: Server) -> None:
-    """Proxies speak HTTP/1.0 by default: the lines of the events come as they are."""
-    with connected(server) as connection:
+    """A stream for HTTP/1.0, which proxies use by default, is not chunked."""
+    with connect(server) as connection:
         connection.sendall(b"GET /control/events/ HTTP/1.0\r\nHost: 127.0.0.1\r\n" + AUTH + b"\r\n")
         sent = b""
         while b"watching" not in sent:
@@ -112,7 +112,7 @@ def test_a_stream_for_http_1_0_has_no_chunks(server: Server) -> None:
 
 
 def test_a_stream_for_http_1_1_is_chunked(server: Server) -> None:
-    """And the connection stays usable for as long as it lasts."""
+    """A stream for HTTP/1.1 is chunked."""
     url = f"{server.url}/control/events/"
     with requests.get(url, auth=(FIRST_API_KEY, ""), stream=True, timeout=5) as answer:
         assert answer.headers["Transfer-Encoding"] == "chunked"
@@ -120,19 +120,19 @@ def test_a_stream_for_http_1_1_is_chunked(server: Server) -> None:
 
 
 def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
-    """And two requests behind it on the same connection are answered in order."""
+    """Two pipelined requests after a chunked body are answered in order."""
     chunked = b"".join(b"%x\r\n%s\r\n" % (1, bytes([byte])) for byte in ORDER) + b"0\r\n\r\n"
     created = head("POST /v1/orders/ HTTP/1.1", AUTH.strip(), b"Content-Type: application/json",
                    b"Transfer-Encoding: chunked")  # fmt: skip
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(created + chunked + head("GET /health/ HTTP/1.1") + head("GET /nowhere HTTP/1.1"))
         statuses = [connection.answer().status for _ in range(3)]
     assert statuses == [201, 200, 404]
 
 
 @pytest.mark.parametrize("size", [len(ORDER), EVENT_LOOP_BYTES_MAX + 1])
-def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -> None:
-    """With Expect: 100-continue, before it sends its body."""
+def test_expect_100_continue_is_answered(server: Server, size: int) -> None:
+    """With ``Expect: 100-continue``, the client gets 100 before it sends its body."""
     body = ORDER.ljust(size)
     request = head(
         "POST /v1/orders/ HTTP/1.1",
@@ -141,7 +141,7 @@ def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -
         b"Expect: 100-continue",
         b"Content-Length: %d" % size,
     )
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(request)
         assert connection.recv(1000).startswith(b"HTTP/1.1 100 Continue\r\n")
         connection.sendall(body)
@@ -149,22 +149,22 @@ def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -
 
 
 def test_a_head_answer_has_no_body(server: Server) -> None:
-    """But the length that the body would have."""
-    with connected(server) as connection:
+    """The response to HEAD has the Content-Length of the GET response."""
+    with connect(server) as connection:
         connection.sendall(head("HEAD /health/ HTTP/1.1") + head("GET /health/ HTTP/1.1"))
         first, second = connection.answer("HEAD"), connection.answer()
     assert second.status == 200
     assert int(first.headers["Content-Length"]) == len(second.body)
 
 
-def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
-    """Java's client offers HTTP/2 with its first request, bodies included; the connection ends with the answer."""
+def test_an_upgrade_to_another_protocol_is_ignored(server: Server) -> None:
+    """An HTTP/2 upgrade offer (Java's client sends it) is ignored; the response closes the connection."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
              b"Content-Type: application/json"]  # fmt: skip
     length = b"Content-Length: %d" % len(ORDER)
     created = head("POST /v1/orders/ HTTP/1.1", *offer, length) + ORDER
     for request, status in ((created, 201), (head("GET /health/ HTTP/1.1", *offer), 200)):
-        with connected(server) as connection:
+        with connect(server) as connection:
             connection.sendall(request)
             answer = connection.answer()
             assert (answer.status, answer.headers["Connection"]) == (status, "close")
@@ -172,8 +172,8 @@ def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
 
 
 def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> None:
-    """Content_Length is no Content-Length, and two cookies are one header."""
-    with connected(server) as connection:
+    """``Content_Length`` is ignored, and repeated cookies are joined."""
+    with connect(server) as connection:
         connection.sendall(
             head("POST /v1/orders/ HTTP/1.1", AUTH.strip(), b"Content-Type: application/json",
                  b"Content_Length: 5", b"Cookie: a=1", b"Cookie: b=2", b"Content-Length: %d" % len(ORDER)) + ORDER
@@ -182,14 +182,14 @@ def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> Non
 
 
 def test_every_answer_is_dated(server: Server) -> None:
-    """By real time, as HTTP has it."""
+    """The Date header has the real time in the format of HTTP."""
     answer = requests.get(f"{server.url}/health/", timeout=5)
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
     assert answer.headers["Server"] == "payment-sandbox"
 
 
 def test_headers_have_a_limit_in_all(server: Server) -> None:
-    """One long one, many short ones, a long path; what is just below is read."""
+    """Headers and path share a limit; a head just below the limit is accepted."""
     long = b"X: " + b"y" * (HEAD_BYTES_MAX - 200)
     many = [b"X-%d: y" % number for number in range(HEAD_BYTES_MAX // 4)]
     cases: list[tuple[int, bytes]] = [
@@ -199,7 +199,7 @@ def test_headers_have_a_limit_in_all(server: Server) -> None:
         (431, head(f"GET /{'x' * HEAD_BYTES_MAX} HTTP/1.1")),
     ]
     for status, request in cases:
-        with connected(server) as connection:
+        with connect(server) as connection:
             connection.sendall(request)
             answer = connection.answer()
         assert answer.status == status
@@ -207,8 +207,8 @@ def test_headers_have_a_limit_in_all(server: Server) -> None:
 
 
 def test_a_head_that_never_ends_is_refused_before_it_fills_the_memory(server: Server) -> None:
-    """In small pieces, too."""
-    with connected(server) as connection:
+    """An endless head in small pieces is refused."""
+    with connect(server) as connection:
         connection.sendall(b"GET /health/ HTTP/1.1\r\nX: ")
         for _ in range(HEAD_BYTES_MAX // 1000 + 2):
             connection.sendall(b"y" * 1000)
@@ -216,18 +216,18 @@ def test_a_head_that_never_ends_is_refused_before_it_fills_the_memory(server: Se
 
 
 def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
-    """However they are cut into segments; a head that a segment cuts in two is not taken for a long one."""
+    """Pipelined requests are answered in order, however they are segmented."""
     ahead = 600
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(b"".join(head(f"GET /control/{number} HTTP/1.1") for number in range(ahead)))
         connection.sendall(head("GET /health/ HTTP/1.1")[:-3])
         connection.sendall(head("GET /health/ HTTP/1.1")[-3:])
         assert [connection.answer().status for _ in range(ahead + 1)] == [404] * ahead + [200]
 
 
-def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
-    """Then comes the refusal, and nothing after it is read."""
-    with connected(server) as connection:
+def test_requests_before_invalid_bytes_are_answered(server: Server) -> None:
+    """Requests before invalid bytes are answered, requests after them are not read."""
+    with connect(server) as connection:
         connection.sendall(CREATION)
         assert connection.answer().status == 201
         connection.sendall(b"nonsense\r\n\r\n" + CREATION)
@@ -235,11 +235,11 @@ def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
         assert connection.recv(1) == b""
 
 
-def test_nothing_is_done_that_is_not_answered(server: Server) -> None:
-    """Of a segment with nonsense in it, and for a client that closes its sending side at once."""
+def test_every_created_order_has_a_response(server: Server) -> None:
+    """Every order that is created has a response, also with invalid bytes or a half-closed connection."""
     for segment in (CREATION + b"nonsense\r\n\r\n" + CREATION, 20 * CREATION):
         before = orders(server)
-        with connected(server) as connection:
+        with connect(server) as connection:
             connection.sendall(segment)
             connection.shutdown(socket.SHUT_WR)
             sent = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -249,10 +249,10 @@ def test_nothing_is_done_that_is_not_answered(server: Server) -> None:
 
 
 def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Server) -> None:
-    """And nothing is done; neither its head nor its body has come whole."""
+    """An incomplete request has no effect."""
     before = orders(server)
     for cut in (10, len(CREATION) - 1):
-        with connected(server) as connection:
+        with connect(server) as connection:
             connection.sendall(CREATION[:cut])
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
@@ -260,9 +260,9 @@ def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Se
 
 
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
-    """By the parser, in the usual shape; one that HTTP knows is not allowed, also with a body (SET-05)."""
+    """Unknown methods get 400; known ones that a path does not allow get 405 (SET-05)."""
     length = b"Content-Length: %d" % len(ORDER)
-    with connected(server) as connection:
+    with connect(server) as connection:
         for method in ("TRACE", "M-SEARCH"):
             connection.sendall(head(f"{method} /v1/orders/ HTTP/1.1", AUTH.strip(), length) + ORDER)
             answer = connection.answer()
@@ -272,7 +272,7 @@ def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
     for method in ("FROB", "get", "M-SEARCH-ALL"):
         for cut in (0, 2):
             request = head(f"{method} /v1/orders/ HTTP/1.1", AUTH.strip(), length) + ORDER
-            with connected(server) as connection:
+            with connect(server) as connection:
                 connection.sendall(request[:cut])
                 connection.sendall(request[cut:])
                 answer = connection.answer()
@@ -280,8 +280,8 @@ def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
 
 
 def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
-    """As a proxy sends it."""
-    with connected(server) as connection:
+    """The absolute form of a target, as proxies send it, is accepted."""
+    with connect(server) as connection:
         for target in ("/health/", "http://127.0.0.1/health/", "http://elsewhere.test/health/?x=1"):
             connection.sendall(head(f"GET {target} HTTP/1.1"))
             assert connection.answer().status == 200
@@ -289,33 +289,33 @@ def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
         assert connection.answer().status == 404
 
 
-def test_a_trailer_signs_nobody_in(server: Server) -> None:
-    """Nor does an endless number of them take long."""
+def test_a_trailer_does_not_authenticate(server: Server) -> None:
+    """Trailers do not authenticate, and many of them do not block the server."""
     chunked = head("GET /v1/orders/x/ HTTP/1.1", b"Transfer-Encoding: chunked") + b"0\r\n"
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(chunked + AUTH + b"\r\n")
         assert connection.answer().status == 401
-        begun = perf_counter()
-        with suppress(OSError):  # it is refused before it has come
+        started_at = perf_counter()
+        with suppress(OSError):  # the server refuses it before the last byte
             connection.sendall(chunked + b"X: y\r\n" * 1_000_000 + b"\r\n")
         assert connection.answer().status in (400, 401, 431)
-    assert perf_counter() - begun < 2
+    assert perf_counter() - started_at < 2
 
 
 @pytest.mark.parametrize(
-    ("version", "length", "is_asked"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
+    ("version", "length", "is_continued"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
 )
-def test_nobody_is_asked_for_what_will_be_refused(
-    server: Server, version: str, length: int, is_asked: bool
+def test_no_100_continue_before_a_refusal(
+    server: Server, version: str, length: int, is_continued: bool
 ) -> None:
-    """A client of HTTP/1.0 knows no interim response, and a body over the limit need not be sent."""
-    with connected(server) as connection:
+    """No 100 is sent to HTTP/1.0 clients or for a body over the limit."""
+    with connect(server) as connection:
         lines = (AUTH.strip(), b"Expect: 100-continue", b"Content-Length: %d" % length)
         connection.sendall(head(f"POST /v1/orders/ HTTP/{version}", *lines))
         if version == "1.0":
             connection.sendall(ORDER.ljust(length))
         status = int(connection.recv(1000).split()[1])
-    assert (status == 100) == is_asked
+    assert (status == 100) == is_continued
     assert status in (100, 413, 415)
 
 
@@ -326,39 +326,39 @@ def test_nobody_is_asked_for_what_will_be_refused(
 def test_other_versions_and_a_missing_host_are_refused(
     server: Server, request_line: str, status: int
 ) -> None:
-    """HTTP/1.1 asks for a Host."""
-    with connected(server) as connection:
+    """Other versions get 505; HTTP/1.1 without a Host gets 400."""
+    with connect(server) as connection:
         connection.sendall(f"{request_line}\r\n\r\n".encode())
         assert connection.answer().status == status
 
 
-def test_slow_half_open_connections_hurt_nobody(server: Server) -> None:
-    """Two hundred that have sent a part of a request; others are answered at once."""
-    with ExitStack() as kept:
+def test_incomplete_requests_do_not_slow_other_clients(server: Server) -> None:
+    """Two hundred incomplete requests do not slow other clients."""
+    with ExitStack() as stack:
         for number in range(200):
-            half = kept.enter_context(connected(server))
+            half = stack.enter_context(connect(server))
             half.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 100\r\n\r\n"[: 10 + number % 50])
-        begun = perf_counter()
+        started_at = perf_counter()
         for _ in range(20):
             assert requests.get(f"{server.url}/health/", timeout=5).status_code == 200
-        assert perf_counter() - begun < 2
+        assert perf_counter() - started_at < 2
 
 
 def test_a_connection_that_is_reset_by_its_client_is_forgotten(server: Server) -> None:
-    """In the middle of a request or of an answer, without a word in the log."""
+    """A reset in the middle of a request or response is not logged."""
     for part in (
         b"GET ",
         head("GET /openapi.json HTTP/1.1"),
         head("GET /control/events/ HTTP/1.1", AUTH.strip()),
     ):
-        with connected(server) as connection:
+        with connect(server) as connection:
             connection.sendall(part)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert requests.get(f"{server.url}/health/", timeout=5).status_code == 200
 
 
 def test_waiting_calls_leave_room_for_others() -> None:
-    """A thousand orders are read while calls wait; and stopping ends them."""
+    """A hundred blocking calls do not slow reads; stopping the server ends them."""
     threads = threading.active_count()
     with make_server(clock="frozen") as server:
         waiting = [HTTPConnection("127.0.0.1", server.port, timeout=10) for _ in range(100)]
@@ -376,26 +376,26 @@ def test_waiting_calls_leave_room_for_others() -> None:
             session.auth = (FIRST_API_KEY, "")
             for _ in range(300):
                 assert session.get(f"{server.url}/v1/orders/{order['id']}/", timeout=2).status_code == 200
-        begun = perf_counter()
-    assert perf_counter() - begun < 2
+        started_at = perf_counter()
+    assert perf_counter() - started_at < 2
     for connection in waiting:
         connection.close()
-    assert threading.active_count() - threads < 100, "the calls that waited have ended"
+    assert threading.active_count() - threads < 100, "the blocking calls have ended"
 
 
 def test_a_stalled_loop_loses_nothing(server: Server) -> None:
-    """Whatever holds up the loop between two requests of a client that has closed its sending side."""
-    loop = getattr(server.listener, "_loop")  # noqa: B009 - of the HTTP server, not of every listener
+    """Requests of a half-closed connection are answered although the event loop stalls between them."""
+    loop = getattr(server.listener, "_loop")  # noqa: B009 - only the HTTP server has a loop
     is_over = threading.Event()
 
-    def hold_up() -> None:
+    def stall() -> None:
         threading.Event().wait(0.06)
         if not is_over.is_set():
-            loop.call_soon(hold_up)
+            loop.call_soon(stall)
 
     before = orders(server)
-    with connected(server) as connection:
-        loop.call_soon_threadsafe(hold_up)
+    with connect(server) as connection:
+        loop.call_soon_threadsafe(stall)
         connection.sendall(5 * CREATION)
         connection.shutdown(socket.SHUT_WR)
         sent = b"".join(iter(lambda: connection.recv(65536), b""))

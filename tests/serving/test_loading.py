@@ -1,4 +1,4 @@
-"""What is loaded late is loaded whole, whoever needs it first."""
+"""Modules that are imported late are complete for every thread that needs them."""
 
 import subprocess
 import sys
@@ -35,15 +35,15 @@ second.join()
 @pytest.mark.parametrize("first", ["warm-up", "session"])
 @pytest.mark.parametrize("module", ["requests", "urllib3", "urllib3.connectionpool", "requests.adapters"])
 def test_two_threads_may_need_the_network_at_once(module: str, first: str) -> None:
-    """A webhook while the server warms up: none of them gets half of a library, which ended the server."""
-    ran = subprocess.run(
+    """A webhook during the warm-up of the server gets completely loaded modules."""
+    result = subprocess.run(
         [sys.executable, "-c", LOADING, module, first], capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_the_first_project_has_one_id_for_ever() -> None:
-    """So that bookmarks last; the others of two servers differ."""
+    """The first project has a constant id for bookmarks; other projects have different ids."""
     ids = []
     for _ in range(2):
         with make_server(clock="frozen") as server:

@@ -1,4 +1,4 @@
-"""The figures of a server, and what it says if the package that writes them is missing."""
+"""The metrics of a server, and the error if their package is missing."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from tests.support.servers import make_server
 
 
 def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
-    """In the text format of Prometheus, without a key."""
+    """Metrics are in the text format of Prometheus and need no key."""
     sandbox.place(card())
     answer = requests.get(f"{server.url}/metrics", timeout=9)
     assert answer.status_code == 200
@@ -22,7 +22,7 @@ def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
 
 
 def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And both are described."""
+    """Without the package, the error names the command that installs it."""
     monkeypatch.delitem(sys.modules, "payment_sandbox_company.metrics", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)  # as if it were not installed
     with make_server() as server:
@@ -32,12 +32,12 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (answer.status_code, error["type"]) == (501, "NotImplemented")
     assert "prometheus_client" in error["value"]
     assert "pip install 'payment-sandbox-company'" in error["value"]
-    responses = description_of("/metrics", "get")
+    responses = described_statuses("/metrics", "get")
     assert {"200", "501"} <= responses
 
 
-def description_of(path: str, method: str) -> set[str]:
-    """The statuses that a call is described with."""
+def described_statuses(path: str, method: str) -> set[str]:
+    """Return the statuses in the description of an operation."""
     return set(json.loads(openapi_description())["paths"][path][method]["responses"])
 
 
@@ -46,7 +46,7 @@ def description_of(path: str, method: str) -> set[str]:
     [("/v1/orders/", "post"), ("/control/state/", "put"), ("/control/project/", "patch")],
 )
 def test_quotas_are_described(path: str, method: str) -> None:
-    """Wherever a project may keep more; a project too many has a status of its own."""
-    assert "507" in description_of(path, method)
-    assert "507" not in description_of("/control/journal/", "get")
-    assert "429" in description_of("/control/projects/", "post")
+    """Calls that store data describe 507, and the creation of projects describes 429."""
+    assert "507" in described_statuses(path, method)
+    assert "507" not in described_statuses("/control/journal/", "get")
+    assert "429" in described_statuses("/control/projects/", "post")

@@ -1,4 +1,4 @@
-"""Where a request runs is decided once, so it leaves no traces of a second time."""
+"""Each request is placed on the event loop or a thread exactly once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,7 +29,7 @@ def server() -> Iterator[Server]:
 
 
 def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: Server) -> None:
-    """Every webhook is sent, and the project comes to rest."""
+    """Every webhook is sent, and the project becomes idle."""
     client = SandboxClient(server.url, FIRST_API_KEY)
     client.faults([LATE])
     for _ in range(20):
@@ -60,7 +60,7 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server, fault
 
 
 def share(server: Server, method: str, path: str, api_key: str | None) -> str:
-    """Whose share of the server a request uses."""
+    """Return the project or group whose share of the server a request uses."""
     auth = None if api_key is None else (api_key, "")
     return server.app.place(
         EnvironBuilder(path, method=method, auth=auth).get_environ(), 0, ClientConnection()
@@ -68,7 +68,7 @@ def share(server: Server, method: str, path: str, api_key: str | None) -> str:
 
 
 def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:
-    """Whatever key a browser sends along with a page of another project."""
+    """A page uses the share of its project, whatever key the browser sends."""
     (shop,) = server.registry.all()
     other, api_key = server.registry.create({})
     assert share(server, "GET", f"/dashboard/{shop.project_id}/", api_key) == shop.project_id
@@ -76,7 +76,7 @@ def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> N
 
 
 def test_keys_of_no_project_have_one_share_together(server: Server) -> None:
-    """Also with requests that send none, and pages of projects that there are not."""
+    """Unknown keys, missing keys and pages of unknown projects use one common share."""
     orders = {share(server, "GET", "/v1/orders/x/", f"made-up-{number}") for number in range(60)}
     pages = {share(server, "GET", f"/dashboard/made-up-{number}/", None) for number in range(60)}
     waits = {share(server, "GET", "/control/events/", f"made-up-{number}") for number in range(60)}
@@ -84,7 +84,7 @@ def test_keys_of_no_project_have_one_share_together(server: Server) -> None:
 
 
 def test_a_project_has_a_share_of_its_own_while_it_is_loaded(server: Server) -> None:
-    """Until then, and after it was deleted, it has the common one."""
+    """An unloaded or deleted project uses the common share."""
     common = share(server, "GET", "/v1/orders/x/", None)
     project, api_key = server.registry.create({})
     assert share(server, "GET", "/v1/orders/x/", api_key) == project.project_id
@@ -97,11 +97,11 @@ def test_a_project_has_a_share_of_its_own_while_it_is_loaded(server: Server) -> 
 
 
 READS = 100
-BEFORE_A_READ_MAX = 25  # each of the sixty would be before each read if they had shares of their own
+BEFORE_A_READ_MAX = 25  # with separate shares, each of the sixty clients would come before each read
 
 
-def test_a_crowd_with_keys_of_no_project_takes_turns_with_a_project() -> None:
-    """However many keys it makes up."""
+def test_unknown_keys_do_not_starve_a_project() -> None:
+    """Many made-up keys do not starve a project."""
     with served("--quiet") as shared, shared.project(clock="frozen") as project:
         path = f"/v1/orders/{project.order(by('bank-transfer'))['id']}/"
         with crowding(shared.url) as refused:

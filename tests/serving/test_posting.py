@@ -11,13 +11,13 @@ from payment_sandbox.serving.posting import Posting
 
 
 def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that comes when the time is over is a missing answer, whatever the library calls it."""
+    """A library's error after the timeout is reported as a missing response."""
 
-    def time_out(request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
+    def time_out(request: WebhookRequest, on_answer: Callable[[int], None]) -> ReceiverAnswer:
         raise OSError("read timeout=5.0")
 
     readings = chain([0.0, TIMEOUT_SECONDS], repeat(0.0))
     monkeypatch.setattr(posting, "monotonic_seconds", readings.__next__)
-    sent = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out)
-    sent.run()
-    assert sent.wait().error == "no answer within 5 seconds"
+    delivery = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out)
+    delivery.run()
+    assert delivery.wait().error == "no answer within 5 seconds"

@@ -1,4 +1,4 @@
-"""A server's quotas: 429 for a project too many, 507 for what would be kept beyond them (SET-08)."""
+"""Quotas of a server: 429 for one project too many, 507 for data beyond a quota (SET-08)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -17,36 +17,36 @@ FULL: Final = 507
 
 
 @pytest.fixture
-def small() -> Iterator[Server]:
-    """A server on which a project may keep little."""
+def small_server() -> Iterator[Server]:
+    """A server on which a project may store little."""
     with make_server(quotas=Quotas(orders=60, bytes=LIMIT)) as server:
         yield server
 
 
-def refused(answer: requests.Response) -> str:
-    """What a refusal says about the quota; it says what to do, too."""
+def refusal_message(answer: requests.Response) -> str:
+    """Assert a refusal by a quota; return its message."""
     error = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (FULL, "InsufficientStorage")
     assert "reset or delete a project" in error["value"]
     return str(error["value"])
 
 
-def filled(sandbox: Sandbox, length: int = 2000) -> None:
-    """Create orders, ever smaller ones, until nothing fits any more."""
+def fill(sandbox: Sandbox, length: int = 2000) -> None:
+    """Create smaller and smaller orders until nothing fits any more."""
     while length:
         if sandbox.create(card(), description="x" * length).status_code == FULL:
             length //= 2
-    assert "(--max-megabytes)" in refused(sandbox.create(card()))
+    assert "(--max-megabytes)" in refusal_message(sandbox.create(card()))
 
 
 def test_quotas() -> None:
-    """A project too many is 429, an order too many 507; what there is goes on, and a reset makes room."""
+    """Existing projects and orders still work, and a reset makes room."""
     with make_server(quotas=Quotas(projects=2, orders=1)) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
-        assert "this one has 1, and this change would add 1" in refused(sandbox.create(card()))
+        assert "this one has 1, and this change would add 1" in refusal_message(sandbox.create(card()))
         assert sandbox.pay(order)["status"] == "completed"
-        refused(sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}))
+        refusal_message(sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}))
         project = requests.post(f"{server.url}/control/projects/", timeout=9)
         assert project.status_code == 429
         assert "--max-projects" in project.json()["error"]["value"]
@@ -57,33 +57,35 @@ def test_quotas() -> None:
 
 
 def test_quotas_of_a_server() -> None:
-    """The projects share it; a new project is refused, too, and one that is deleted makes room."""
+    """Projects share the quota; new projects are refused, too, and a deletion makes room."""
     with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
         first, second = Sandbox(server), Sandbox(server)
         while first.create(card(), description="x" * 5000).status_code == 201:
             pass
-        wanted = {"description": "x" * 20_000}
-        assert "(--max-megabytes-in-all)" in refused(second.create(card(), **wanted))
+        large = {"description": "x" * 20_000}
+        assert "(--max-megabytes-in-all)" in refusal_message(second.create(card(), **large))
         url = f"{server.url}/control/projects/"
-        refused(requests.post(url, json={"aliases": MANY}, timeout=9))
+        refusal_message(requests.post(url, json={"aliases": MANY}, timeout=9))
         first.delete("/control/project/")
-        assert second.create(card(), **wanted).status_code == 201
+        assert second.create(card(), **large).status_code == 201
 
 
 @pytest.mark.parametrize(
-    ("quotas", "named"),
+    ("quotas", "option"),
     [(Quotas(orders=5), "--max-orders"), (Quotas(bytes=MEGABYTE), "--max-megabytes")],
     ids=["orders", "bytes"],
 )
-def test_a_snapshot_beyond_a_quota_is_refused_whole(sandbox: Sandbox, quotas: Quotas, named: str) -> None:
-    """It changes nothing; one that fits is restored."""
+def test_a_snapshot_beyond_a_quota_is_refused_whole(sandbox: Sandbox, quotas: Quotas, option: str) -> None:
+    """A snapshot beyond a quota changes nothing; one that fits is restored."""
     for _ in range(40):
         sandbox.place(card(), description="x" * 50_000)
     with make_server(quotas=quotas) as server:
         receiver = Sandbox(server)
         receiver.place(card())
         before = receiver.get("/control/state/").json()
-        assert f"({named})" in refused(receiver.put("/control/state/", sandbox.get("/control/state/").json()))
+        assert f"({option})" in refusal_message(
+            receiver.put("/control/state/", sandbox.get("/control/state/").json())
+        )
         assert receiver.get("/control/state/").json() == before
         assert receiver.put("/control/state/", before).status_code == 200
 
@@ -93,8 +95,8 @@ BIG: Final = {
     "name": "big",
     "rules": [{"when": {"merchant_order_id": "x" * 900}, "then": {"customer": "pays"}}] * 90,
 }
-Ask = Callable[[Sandbox, dict[str, Any]], requests.Response]
-KEEPING: Final[dict[str, Ask]] = {
+Call = Callable[[Sandbox, dict[str, Any]], requests.Response]
+STORING_CALLS: Final[dict[str, Call]] = {
     "an order": lambda sandbox, order: sandbox.create(card(), description="x" * LIMIT),
     "an update": lambda sandbox, order: sandbox.put(
         f"/v1/orders/{order['id']}/", {"description": "x" * LIMIT}
@@ -114,21 +116,21 @@ KEEPING: Final[dict[str, Ask]] = {
 }
 
 
-@pytest.mark.parametrize("ask", KEEPING.values(), ids=KEEPING)
-def test_whatever_is_kept_counts(small: Server, ask: Ask) -> None:
-    """Each is refused alone, before anything has changed."""
-    sandbox = Sandbox(small)
+@pytest.mark.parametrize("call", STORING_CALLS.values(), ids=STORING_CALLS)
+def test_all_stored_data_counts(small_server: Server, call: Call) -> None:
+    """Each call that stores data is refused before it changes anything."""
+    sandbox = Sandbox(small_server)
     order = sandbox.place(by("pay-later-a"), amount=LINES_TOTAL, order_lines=LINES)
-    if ask is KEEPING["a capture"]:
+    if call is STORING_CALLS["a capture"]:
         order = sandbox.pay(order)
     before = sandbox.get("/control/state/").json()
-    refused(ask(sandbox, order))
+    refusal_message(call(sandbox, order))
     assert sandbox.get("/control/state/").json() == before
 
 
-def test_webhooks_that_are_sent_again_count(small: Server, shop: Shop) -> None:
-    """No more is sent than may be kept; what is kept stays within the quota."""
-    sandbox = Sandbox(small, webhook_url=shop.url)
+def test_resent_webhooks_count(small_server: Server, shop: Shop) -> None:
+    """A resend beyond the quota is refused, and the stored data stays within the quota."""
+    sandbox = Sandbox(small_server, webhook_url=shop.url)
     shop.says = b"x" * 4000
     for _ in range(3):
         sandbox.place(by("bank-transfer"))
@@ -140,20 +142,20 @@ def test_webhooks_that_are_sent_again_count(small: Server, shop: Shop) -> None:
     assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000  # with spaces, scenario and counters
 
 
-def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> None:
-    """Expiries, and webhooks with all their attempts; old finished webhooks make room for them."""
-    sandbox = Sandbox(small)
+def test_due_entries_run_in_a_full_project(small_server: Server, shop: Shop) -> None:
+    """Expiries and webhooks run in a full project; old finished webhooks are dropped for them."""
+    sandbox = Sandbox(small_server)
     first = [sandbox.place(by("bank-transfer"), webhook_url=shop.url) for _ in range(5)]
     sandbox.settle()
-    filled(sandbox)
+    fill(sandbox)
     shop.says, shop.answer = b"y" * 4000, lambda received: 500
     orders = [each["id"] for each in sandbox.get("/control/orders/?limit=100").json()["items"]]
     advanced = sandbox.post("/control/clock/advance/", {"by": "P31D"}).json()
     assert not advanced.get("stopped")
     assert not [event for event in advanced["events"] if event.get("failed")]
     assert {sandbox.read(order)["status"] for order in orders} == {"expired"}
-    told = [call.body["order_id"] for call in shop.received]
-    assert [told.count(order["id"]) for order in first] == [11] * 5  # one was answered, ten were not
+    order_ids = [received.body["order_id"] for received in shop.received]
+    assert [order_ids.count(order["id"]) for order in first] == [11] * 5  # one was answered, ten were not
     listed = sandbox.get("/control/webhooks/").json()
     assert listed["dropped"] + len(listed["items"]) == 10
     assert listed["dropped"] >= 5
@@ -161,8 +163,8 @@ def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> Non
     assert len(sandbox.get("/control/state/").content) < LIMIT + 60_000
 
 
-def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
-    """Finished webhooks make room for later ones, as for the quota of a project."""
+def test_due_entries_stay_within_the_quota_of_the_server(shop: Shop) -> None:
+    """Finished webhooks are dropped for later ones within the quota of the server, too."""
     shop.says = b"y" * 4000
     with make_server(quotas=Quotas(total_bytes=LIMIT)) as server:
         sandbox = Sandbox(server, webhook_url=shop.url)
@@ -175,12 +177,12 @@ def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
         assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000
 
 
-def test_what_shrinks_is_never_refused(small: Server) -> None:
-    """In a full project, faults can be deleted, the scenario put back, and the state of before restored."""
-    sandbox = Sandbox(small)
+def test_shrinking_changes_are_never_refused(small_server: Server) -> None:
+    """In a full project, faults and scenario can be deleted and an earlier state restored."""
+    sandbox = Sandbox(small_server)
     state = sandbox.get("/control/state/").json()
     sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 20})
-    filled(sandbox)
+    fill(sandbox)
     assert sandbox.delete("/control/faults/").status_code == 200
     assert sandbox.create(card()).status_code == 201
     assert sandbox.delete("/control/scenario/").status_code == 200

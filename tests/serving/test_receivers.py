@@ -1,4 +1,4 @@
-"""A server that delivers webhooks only to the hosts that it is told."""
+"""A server that delivers webhooks only to allowed hosts."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 
-def told(hosts: tuple[str, ...], url: str) -> tuple[str | None, list[str]]:
-    """What the record of a webhook to this address says, and what the review advises."""
+def error_and_advice(hosts: tuple[str, ...], url: str) -> tuple[str | None, list[str]]:
+    """Deliver a webhook to this address; return its recorded error and the advice of the review."""
     with make_server(deliver_to=hosts, clock="frozen") as server:
         sandbox = Sandbox(server, webhook_url=url)
         order = sandbox.place(card())
@@ -25,8 +25,8 @@ def told(hosts: tuple[str, ...], url: str) -> tuple[str | None, list[str]]:
 
 
 def test_another_host_gets_no_webhook(shop: Shop) -> None:
-    """The record, the history and the review say which hosts do, and how to name this one."""
-    error, advice = told(("shop.example", "127.0.0.2"), shop.url)
+    """The record, the history and the review name the allowed hosts and the option that allows this one."""
+    error, advice = error_and_advice(("shop.example", "127.0.0.2"), shop.url)
     host = shop.url.split("/")[2].partition(":")[0]
     assert error == (
         "not sent: this server delivers webhooks only to shop.example, 127.0.0.2; "
@@ -40,8 +40,8 @@ def test_another_host_gets_no_webhook(shop: Shop) -> None:
 
 @pytest.mark.parametrize("write", [str, str.upper, "{}.".format])
 def test_a_host_that_is_named_gets_them(shop: Shop, write: type[str]) -> None:
-    """However its name is written; and all do if none is named."""
+    """A host is allowed in any spelling, and every host if none is named."""
     url = shop.url.replace("127.0.0.1", "localhost")
     for hosts in ((write("localhost"), "shop.example"), ()):
-        assert told(hosts, url) == (None, [])
+        assert error_and_advice(hosts, url) == (None, [])
     assert len(shop.received) > 1

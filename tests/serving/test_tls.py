@@ -1,4 +1,4 @@
-"""https: the own authority, given certificates, both schemes on one port, and whom webhooks trust."""
+"""https: the sandbox's authority, given certificates, both schemes on one port, and trusted receivers."""
 
 import socket
 import ssl
@@ -29,90 +29,94 @@ from tests.support.shop import Shop
 
 
 @pytest.fixture
-def secure(state: Path) -> Iterator[Server]:
-    """A server with a certificate of the own authority."""
+def secure_server(state: Path) -> Iterator[Server]:
+    """A server with a certificate of the sandbox's authority."""
     security = Security(create_own_context(["shop.test"]), authority=tls.authority_file())
     with make_server(security=security) as server:
         yield server
 
 
-def trusting() -> requests.Session:
-    """A session that trusts the own authority."""
+def trusting_session() -> requests.Session:
+    """Return a session that trusts the sandbox's authority."""
     session = requests.Session()
     session.trust_env, session.verify = False, str(tls.authority_file())
     return session
 
 
-def test_both_schemes_are_served_on_the_same_port(secure: Server, state: Path) -> None:
-    """With a certificate that is trusted once the authority is."""
-    assert secure.url.startswith("https://127.0.0.1:")
-    for url in (secure.url, secure.local_url, secure.url.replace("127.0.0.1", "localhost")):
+def test_both_schemes_are_served_on_the_same_port(secure_server: Server, state: Path) -> None:
+    """The certificate is valid for clients that trust the authority, and refused by others."""
+    assert secure_server.url.startswith("https://127.0.0.1:")
+    for url in (
+        secure_server.url,
+        secure_server.local_url,
+        secure_server.url.replace("127.0.0.1", "localhost"),
+    ):
         answer = requests.get(f"{url}/health/", timeout=5, verify=str(state / "ca.pem"))
         assert answer.json()["status"] == "ok"
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure.url}/health/", timeout=5)
+        requests.get(f"{secure_server.url}/health/", timeout=5)
 
 
-def test_the_certificate_is_for_every_name(secure: Server, state: Path) -> None:
-    """Also for those that others use."""
+def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -> None:
+    """The certificate includes additional host names."""
     context = ssl.create_default_context(cafile=str(state / "ca.pem"))
     for name in ("localhost", "shop.test"):
         with (
-            socket.create_connection(("127.0.0.1", secure.port), timeout=5) as plain,
+            socket.create_connection(("127.0.0.1", secure_server.port), timeout=5) as plain,
             context.wrap_socket(plain, server_hostname=name) as wrapped,
         ):
             assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
 
 
-def test_addresses_say_https_where_they_have_a_scheme(secure: Server) -> None:
-    """Pages, too, and their cookies are only for https."""
-    sandbox = Sandbox(secure, trusting(), absolute_urls=True)
+def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> None:
+    """Addresses of pages use https; cookies are secure only over https."""
+    sandbox = Sandbox(secure_server, trusting_session(), absolute_urls=True)
     order = sandbox.place(card())
     page = order["transactions"][0]["payment_url"]
-    assert page.startswith(secure.url)
+    assert page.startswith(secure_server.url)
     shown = requests.get(f"{page}?language=de", timeout=5, verify=str(tls.authority_file()))
     assert "Secure" in shown.headers["Set-Cookie"]
     plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=5)
     assert "Secure" not in plain.headers["Set-Cookie"]
 
 
-def test_refusals_and_streams_work_over_tls(secure: Server) -> None:
-    """Connections that TLS cannot half-close."""
+def test_refusals_and_streams_work_over_tls(secure_server: Server) -> None:
+    """Refused bodies and streams work although TLS connections cannot be half-closed."""
     context = ssl.create_default_context(cafile=str(tls.authority_file()))
-    with closing(HTTPSConnection("localhost", secure.port, timeout=5, context=context)) as connection:
+    with closing(HTTPSConnection("localhost", secure_server.port, timeout=5, context=context)) as connection:
         connection.request("POST", "/v1/orders/", b"", {"Content-Length": str(1 << 40)})
         assert connection.getresponse().status == 413
-    sandbox = Sandbox(secure, trusting())
-    url = f"{secure.url}/control/events/?after=0"
+    sandbox = Sandbox(secure_server, trusting_session())
+    url = f"{secure_server.url}/control/events/?after=0"
     with requests.get(
         url, auth=(sandbox.key, ""), stream=True, timeout=5, verify=str(tls.authority_file())
     ) as stream:
         assert next(stream.iter_lines()) == b": watching"
 
 
-def test_a_client_that_breaks_off_its_handshake_disturbs_nobody(secure: Server) -> None:
-    """Nor one that says nothing, or something that is neither."""
-    silent = socket.create_connection(("127.0.0.1", secure.port), timeout=5)
-    for begun in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
-        with socket.create_connection(("127.0.0.1", secure.port), timeout=5) as broken:
-            broken.sendall(begun)
-    assert requests.get(f"{secure.local_url}/health/", timeout=5).status_code == 200
+def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server) -> None:
+    """Silent clients and broken handshakes do not affect other clients."""
+    silent = socket.create_connection(("127.0.0.1", secure_server.port), timeout=5)
+    for first_bytes in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
+        with socket.create_connection(("127.0.0.1", secure_server.port), timeout=5) as broken:
+            broken.sendall(first_bytes)
+    assert requests.get(f"{secure_server.local_url}/health/", timeout=5).status_code == 200
     silent.close()
 
 
 def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path, Path]:
-    """Files of a certificate, of its key, and of the authority that made it."""
+    """Write a certificate, its key and its issuer's certificate; return the files."""
     authority = trustme.CA()
-    made = authority.issue_cert(name)
+    issued = authority.issue_cert(name)
     certificate, key, issuer = folder / "cert.pem", folder / "key.pem", folder / "issuer.pem"
-    certificate.write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
-    key.write_bytes(made.private_key_pem.bytes())
+    certificate.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    key.write_bytes(issued.private_key_pem.bytes())
     issuer.write_bytes(authority.cert_pem.bytes())
     return certificate, key, issuer
 
 
 def test_a_given_certificate_is_used(tmp_path: Path) -> None:
-    """With its key, or with both in one file."""
+    """Certificate and key may be in two files or in one."""
     certificate, key, issuer = certificate_files(tmp_path)
     both = tmp_path / "both.pem"
     both.write_bytes(certificate.read_bytes() + key.read_bytes())
@@ -123,7 +127,7 @@ def test_a_given_certificate_is_used(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
-    """In a sentence that names the file."""
+    """Each error names the file and the problem."""
     certificate, key, issuer = certificate_files(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -137,10 +141,10 @@ def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
         (certificate, None): "contains no key; pass the key with --tls-key",
         (text, key): "is not in PEM format",
     }
-    for (given, its_key), words in refused.items():
-        with pytest.raises(CertificateRefused) as found:
-            context_from_files(given, its_key)
-        assert words in str(found.value)
+    for (certificate_file, key_file), words in refused.items():
+        with pytest.raises(CertificateRefused) as refusal:
+            context_from_files(certificate_file, key_file)
+        assert words in str(refusal.value)
     encrypted = tmp_path / "encrypted.pem"
     protect = ["openssl", "ec", "-aes256", "-passout", "pass:x", "-in", str(key), "-out", str(encrypted)]
     subprocess.run(protect, check=True, capture_output=True, timeout=30)
@@ -152,7 +156,7 @@ def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
 
 
 class SecureShop(Shop):
-    """A shop behind a certificate of its own authority."""
+    """A shop with a certificate of another authority."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -165,25 +169,25 @@ class SecureShop(Shop):
 
 @pytest.fixture
 def secure_shop(tmp_path: Path) -> Iterator[SecureShop]:
-    """A shop that speaks only https."""
+    """A shop that serves only https."""
     shop = SecureShop(tmp_path)
     yield shop
     shop.close()
 
 
 def outcome(security: Security, url: str) -> str | int:
-    """How a webhook to this address ends."""
+    """Deliver a webhook to this address; return its error or status."""
     with make_server(security=security, clock="frozen") as server:
         sandbox = Sandbox(server, webhook_url=url)
         sandbox.pay(sandbox.place(card()))
         sandbox.settle()
         attempt = sandbox.webhooks()[0]["attempts"][0]
-        found: str | int = attempt["error"] or attempt["response"]["status"]
-        return found
+        result: str | int = attempt["error"] or attempt["response"]["status"]
+        return result
 
 
 def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: SecureShop, shop: Shop) -> None:
-    """If it is trusted, or if nothing is checked; http works as before."""
+    """The certificate must be trusted, unless checks are disabled; http still works."""
     refused = str(outcome(Security(), secure_shop.url))
     assert "is not trusted" in refused
     assert refused.endswith("; serve --webhook-ca FILE trusts the certificates in a file")
@@ -193,7 +197,7 @@ def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: Secure
 
 
 def test_another_certificate_is_still_refused(secure_shop: SecureShop, tmp_path: Path) -> None:
-    """Trusting one authority trusts no other."""
+    """Trust in one authority does not extend to another."""
     other = tmp_path / "other"
     other.mkdir()
     trusted = Trust.of(certificate_files(other)[2])
@@ -201,19 +205,19 @@ def test_another_certificate_is_still_refused(secure_shop: SecureShop, tmp_path:
 
 
 def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> None:
-    """Whoever checks it: the system's library, or an older urllib3."""
+    """A mismatch of names is refused, by the system's library or by an older urllib3."""
     shop = SecureShop(tmp_path)
     try:
         url = shop.url.replace("localhost", "127.0.0.1")
-        found = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
-        assert "127.0.0.1" in found
-        assert "match" in found
+        error = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
+        assert "127.0.0.1" in error
+        assert "match" in error
     finally:
         shop.close()
 
 
 def test_every_address_is_in_the_certificate() -> None:
-    """Of a server that listens everywhere, those of this machine."""
+    """A server that listens everywhere includes the addresses of this machine."""
     assert list(certificate_names("127.0.0.1", "pay.test", ["sandbox"])) == [
         "127.0.0.1",
         "pay.test",
@@ -224,28 +228,28 @@ def test_every_address_is_in_the_certificate() -> None:
 
 @pytest.mark.parametrize("name", ["my_shop", "-x", "a" * 70, "[::1]"])
 def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) -> None:
-    """Instead of a certificate without it."""
+    """An invalid name is refused instead of being omitted from the certificate."""
     with pytest.raises(CertificateRefused, match="a certificate cannot name"):
         create_own_context([name])
 
 
 def test_silent_clients_make_room_for_others(state: Path) -> None:
-    """Those that have not even said whether they speak TLS."""
+    """Connections that send no bytes are closed in favour of new ones."""
     security = Security(create_own_context([]))
-    with make_server(security=security, limits=Limits(connections=20)) as server, ExitStack() as kept:
+    with make_server(security=security, limits=Limits(connections=20)) as server, ExitStack() as stack:
         for _ in range(60):
-            kept.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
         assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200
 
 
-def test_the_log_says_what_clients_do_not(secure: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """A client that does not trust the certificate, and one that speaks https to a plain server."""
+def test_the_log_explains_failed_handshakes(secure_server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """The log explains aborted handshakes, and https requests to a plain server."""
     log_once.cache_clear()
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure.url}/health/", timeout=5)
+        requests.get(f"{secure_server.url}/health/", timeout=5)
     with make_server() as plain, pytest.raises(requests.exceptions.SSLError):
         requests.get(plain.url.replace("http", "https"), timeout=5)
-    requests.get(f"{secure.local_url}/health/", timeout=5)
+    requests.get(f"{secure_server.local_url}/health/", timeout=5)
     assert (
         "a client aborted the TLS handshake (TLSV1_ALERT_UNKNOWN_CA): the client may not trust the certificate"
         in caplog.text

@@ -1,4 +1,4 @@
-"""How much of an answer to a webhook is taken, with and without TLS."""
+"""Limits of a receiver's response to a webhook, with and without TLS."""
 
 import socket
 import ssl
@@ -14,7 +14,7 @@ from payment_sandbox.serving.sessions import Trust
 from tests.serving.test_tls import certificate_files
 
 PIECE = 1 << 14
-ON_THE_WAY_BYTES_MAX = 1 << 20  # what the operating system's buffers take beyond what is read
+BUFFERED_BYTES_MAX = 1 << 20  # what the operating system's buffers take beyond what is read
 ENOUGH_BYTES = 1 << 23
 OK = b"HTTP/1.1 200 OK\r\n"
 CUT = f"exceeds {ANSWER_BYTES_MAX} bytes|size line exceeded"  # a newer urllib3 has a limit of its own
@@ -25,51 +25,51 @@ ENDLESS = {
 }
 
 
-class Flooding:
-    """A receiver whose answer is far too long; it counts what it gets rid of."""
+class FloodingReceiver:
+    """A receiver that sends an endless response and counts the bytes that it could send."""
 
-    def __init__(self, begun: bytes, piece: bytes, tls: ssl.SSLContext | None) -> None:
-        self._answer = (begun, piece)
+    def __init__(self, beginning: bytes, piece: bytes, tls: ssl.SSLContext | None) -> None:
+        self._answer = (beginning, piece)
         self._tls = tls
         self.sent_bytes = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PIECE)
-        self.port = self._listening.getsockname()[1]
-        self._thread = Thread(target=self._talk)
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PIECE)
+        self.port = self._socket.getsockname()[1]
+        self._thread = Thread(target=self._respond)
         self._thread.start()
 
-    def _talk(self) -> None:
-        opened, _ = self._listening.accept()
+    def _respond(self) -> None:
+        connection, _ = self._socket.accept()
         if self._tls is not None:
-            opened = self._tls.wrap_socket(opened, server_side=True)
-        begun, piece = self._answer
-        with closing(opened), suppress(OSError):
-            opened.recv(PIECE)
-            opened.sendall(begun)
+            connection = self._tls.wrap_socket(connection, server_side=True)
+        beginning, piece = self._answer
+        with closing(connection), suppress(OSError):
+            connection.recv(PIECE)
+            connection.sendall(beginning)
             while self.sent_bytes < ENOUGH_BYTES:
-                opened.sendall(piece)
+                connection.sendall(piece)
                 self.sent_bytes += len(piece)
 
     def close(self) -> None:
-        """Return when the sender has hung up."""
+        """Wait until the sender has closed the connection."""
         self._thread.join()
-        self._listening.close()
+        self._socket.close()
 
 
 @pytest.fixture(params=["http", "https"])
 def scheme(request: pytest.FixtureRequest) -> str:
-    """With and without TLS."""
+    """A scheme with or without TLS."""
     return str(request.param)
 
 
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_an_answer_without_end_is_cut(kind: str, scheme: str, tmp_path: Path) -> None:
-    """Whichever part of it goes on, and whether it is encrypted or not."""
+    """An endless response is cut in any of its parts, encrypted or not."""
     certificate, key, issuer = certificate_files(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
-    flooding = Flooding(*ENDLESS[kind], tls if scheme == "https" else None)
-    request = WebhookRequest(f"{scheme}://localhost:{flooding.port}/", {}, b"{}")
-    with closing(flooding), pytest.raises(Undelivered, match=CUT):
+    receiver = FloodingReceiver(*ENDLESS[kind], tls if scheme == "https" else None)
+    request = WebhookRequest(f"{scheme}://localhost:{receiver.port}/", {}, b"{}")
+    with closing(receiver), pytest.raises(Undelivered, match=CUT):
         post_over_network(request, lambda status: None, Trust.of(issuer))
-    assert flooding.sent_bytes < ANSWER_BYTES_MAX + ON_THE_WAY_BYTES_MAX
+    assert receiver.sent_bytes < ANSWER_BYTES_MAX + BUFFERED_BYTES_MAX

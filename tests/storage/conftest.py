@@ -1,4 +1,4 @@
-"""Every kind of store, for the tests of what all of them have to do."""
+"""Storage backends for the tests of behaviour that all backends share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,31 +18,31 @@ from tests.support.postgres import Postgres, needs_postgres
 
 
 @dataclass
-class Kept:
-    """A place where projects are stored."""
+class Backend:
+    """A storage backend under test."""
 
     name: str
     storages: Storages
-    stored: Callable[[], Sequence[StoredProject]] | None  # None: nothing outlives the process
-    refusing: Callable[[], AbstractContextManager[Any]] | None
-    """While inside, the place refuses every commit."""
+    stored: Callable[[], Sequence[StoredProject]] | None  # None: the backend is not persistent
+    refuse_commits: Callable[[], AbstractContextManager[Any]] | None
+    """A context in which the backend refuses every commit."""
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=needs_postgres)])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
-    """A store of each kind."""
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """Each storage backend in turn."""
     if request.param == "memory":
-        yield Kept(request.param, MemoryStorage(), None, None)
+        yield Backend(request.param, MemoryStorage(), None, None)
     elif request.param == "sqlite":
         file = StateFile(tmp_path / "state.db")
-        yield Kept(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
+        yield Backend(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
         file.close()
     else:
         yield from _in_postgresql(request.getfixturevalue("postgresql"))
 
 
-def _in_postgresql(server: Postgres) -> Iterator[Kept]:
-    from payment_sandbox_company.postgresql import Database  # here: not everybody has its driver
+def _in_postgresql(server: Postgres) -> Iterator[Backend]:
+    from payment_sandbox_company.postgresql import Database  # imported late: the driver is optional
 
     address = server.new_database()
     database = Database(address, "this-server", REAL_TIME)
@@ -66,12 +66,12 @@ def _in_postgresql(server: Postgres) -> Iterator[Kept]:
         ]
 
     @contextmanager
-    def refusing() -> Iterator[None]:
+    def refuse_commits() -> Iterator[None]:
         server.execute(
             "ALTER TABLE sandbox_record ADD CONSTRAINT refusing CHECK (length(body) = 0) NOT VALID", name
         )
         yield
         server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
 
-    yield Kept("postgresql", database, stored, refusing)
+    yield Backend("postgresql", database, stored, refuse_commits)
     database.close()

@@ -1,4 +1,4 @@
-"""Calls of many threads go to the database together, and each gets its own result."""
+"""Calls from several threads are sent to the database in batches; each caller gets its own result."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,64 +9,64 @@ import pytest
 from payment_sandbox_company.batches import BATCH_MAX, Batches
 
 
-class Slow:
-    """Work on batches that goes on when the test says so."""
+class BlockingWork:
+    """A batch function that blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
-        self.begun, self.may_end = Event(), Event()
+        self.started, self.may_finish = Event(), Event()
 
     def __call__(self, items: Sequence[int]) -> list[int]:
-        """Double them; ten is refused."""
+        """Return the doubled items; raise ``ValueError`` if one is 10."""
         self.batches.append(list(items))
-        self.begun.set()
-        assert self.may_end.wait(10)
+        self.started.set()
+        assert self.may_finish.wait(10)
         if 10 in items:
             raise ValueError("ten")
         return [2 * item for item in items]
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
     for _ in range(1000):
-        if is_so():
+        if condition():
             return
         Event().wait(0.01)
-    raise AssertionError("it never was so")
+    raise AssertionError("the condition never held")
 
 
-def calls(pool: ThreadPoolExecutor, batches: Batches[int, int], *items: int) -> list["Future[int]"]:
-    """Calls of as many threads, in this order."""
-    made: list[Future[int]] = []
+def submit_calls(pool: ThreadPoolExecutor, batches: Batches[int, int], *items: int) -> list["Future[int]"]:
+    """Submit one call per item, each from its own thread, in this order."""
+    futures: list[Future[int]] = []
     for item in items:
         waiting = len(batches._waiting)
-        made.append(pool.submit(batches.call, item))
-        until(lambda count=waiting: len(batches._waiting) > count)  # type: ignore[misc]
-    return made
+        futures.append(pool.submit(batches.call, item))
+        wait_until(lambda count=waiting: len(batches._waiting) > count)  # type: ignore[misc]
+    return futures
 
 
-def test_what_comes_meanwhile_goes_together() -> None:
-    """The first call is alone; those that come while it is under way are the second batch."""
-    slow = Slow()
-    batches: Batches[int, int] = Batches(slow)
+def test_calls_during_a_batch_form_the_next_one() -> None:
+    """Calls that arrive while a batch is in flight form the next batch."""
+    work = BlockingWork()
+    batches: Batches[int, int] = Batches(work)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batches.call, 1)
-        assert slow.begun.wait(10)
-        others = calls(pool, batches, 2, 3, 4)
-        slow.may_end.set()
+        assert work.started.wait(10)
+        others = submit_calls(pool, batches, 2, 3, 4)
+        work.may_finish.set()
         assert [each.result(10) for each in (first, *others)] == [2, 4, 6, 8]
-    assert slow.batches == [[1], [2, 3, 4]]
+    assert work.batches == [[1], [2, 3, 4]]
 
 
-def test_a_refusal_reaches_all_of_a_batch_and_nobody_else() -> None:
-    """What the work raises, all callers of that batch get; the next batch is made all the same."""
-    slow = Slow()
-    batches: Batches[int, int] = Batches(slow)
+def test_an_error_reaches_only_the_callers_of_its_batch() -> None:
+    """An error reaches every caller of its batch; the next batch is unaffected."""
+    work = BlockingWork()
+    batches: Batches[int, int] = Batches(work)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batches.call, 1)
-        assert slow.begun.wait(10)
-        refused = calls(pool, batches, 10, 3)
-        slow.may_end.set()
+        assert work.started.wait(10)
+        refused = submit_calls(pool, batches, 10, 3)
+        work.may_finish.set()
         assert first.result(10) == 2
         for each in refused:
             with pytest.raises(ValueError, match="ten"):
@@ -75,7 +75,7 @@ def test_a_refusal_reaches_all_of_a_batch_and_nobody_else() -> None:
 
 
 def test_many_threads_get_their_own_results() -> None:
-    """Whatever goes together, each caller gets its own; no batch is too long."""
+    """Each caller gets its own result, and no batch exceeds the maximum size."""
     sizes: list[int] = []
 
     def double(items: Sequence[int]) -> list[int]:

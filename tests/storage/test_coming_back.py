@@ -1,4 +1,4 @@
-"""A server with a state file comes back as it was."""
+"""A server that is restarted with a state file restores everything."""
 
 import os
 import sqlite3
@@ -22,32 +22,32 @@ from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import NOON, again, check_file, comparable, with_server
+from tests.support.state_files import NOON, check_file, comparable, reconnect, with_server
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.mark.prove
 def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
-    """What hundreds of tests leave behind in memory is in the file, to the last counter."""
+    """After the tests of the journeys, the state file equals the memory, including all counters."""
     root = Path(__file__).parent.parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     places = [root / name for name in ("journeys", "web/control/test_state.py", "web/control/test_faults.py")]
-    ran = subprocess.run(
+    result = subprocess.run(
         [*command, *places],
         env={**os.environ, "SANDBOX_TEST_STATE": str(tmp_path / "state.db")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
-def test_a_server_comes_back_with_everything(tmp_path: Path, shop: Shop) -> None:
-    """Orders, cards, codes, agenda, webhooks, faults, scenario, clock and random state."""
+def test_a_restarted_server_restores_everything(tmp_path: Path, shop: Shop) -> None:
+    """Orders, cards, QR codes, agenda, webhooks, faults, scenario, clock and random state are restored."""
     state = tmp_path / "state.db"
 
-    def live(server: Server) -> tuple[Sandbox, dict[str, Any], str]:
+    def use_server(server: Server) -> tuple[Sandbox, dict[str, Any], str]:
         sandbox = Sandbox(server, webhook_url=shop.url, seed=5)
         order = sandbox.place(details(recurring_type="first"), amount=700)
         sandbox.pay(order)
@@ -60,32 +60,33 @@ def test_a_server_comes_back_with_everything(tmp_path: Path, shop: Shop) -> None
         sandbox.advance("PT1M")
         return sandbox, sandbox.get("/control/state/").json(), order["id"]
 
-    sandbox, before, order_id = with_server(state, live)
+    sandbox, before, order_id = with_server(state, use_server)
 
-    def come_back(server: Server) -> None:
-        there = again(sandbox, server)
-        after = there.get("/control/state/").json()
+    def check_restored(server: Server) -> None:
+        restarted = reconnect(sandbox, server)
+        after = restarted.get("/control/state/").json()
         assert comparable(after) == comparable(before)
-        assert there.read(order_id)["flags"] == ["is-test", "has-refunds"]
-        labels = [event["label"] for event in there.advance("PT20M")]
+        assert restarted.read(order_id)["flags"] == ["is-test", "has-refunds"]
+        labels = [event["label"] for event in restarted.advance("PT20M")]
         assert any(label.startswith("customer pay") for label in labels)
 
-    with_server(state, come_back)
+    with_server(state, check_restored)
 
 
-def test_keys_are_known_and_not_told(tmp_path: Path) -> None:
-    """A project's key opens it after a restart, and stands nowhere in the file."""
+def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:
+    """A project's key is valid after a restart, and the files do not contain it."""
     state = tmp_path / "state.db"
     sandbox = with_server(state, Sandbox)
     assert (
-        with_server(state, lambda server: again(sandbox, server).get("/control/project/").status_code) == 200
+        with_server(state, lambda server: reconnect(sandbox, server).get("/control/project/").status_code)
+        == 200
     )
     assert sandbox.key.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert state.stat().st_mode & 0o077 == 0
 
 
-def test_a_webhook_that_waits_for_another_still_waits(tmp_path: Path, shop: Shop) -> None:
-    """And goes with the next one, in the swapped order."""
+def test_a_swapped_webhook_is_held_across_a_restart(tmp_path: Path, shop: Shop) -> None:
+    """A webhook that is held for a swap is sent after a restart, behind the next webhook."""
     state = tmp_path / "state.db"
 
     def swap(server: Server) -> tuple[Sandbox, str]:
@@ -99,46 +100,46 @@ def test_a_webhook_that_waits_for_another_still_waits(tmp_path: Path, shop: Shop
 
     sandbox, first = with_server(state, swap)
 
-    def go_on(server: Server) -> str:
-        there = again(sandbox, server)
-        order = there.place(card())
-        there.acted(order, "customer visit")
-        there.settle()
+    def place_second(server: Server) -> str:
+        restarted = reconnect(sandbox, server)
+        order = restarted.place(card())
+        restarted.acted(order, "customer visit")
+        restarted.settle()
         second: str = order["id"]
         return second
 
-    second = with_server(state, go_on)
+    second = with_server(state, place_second)
     assert shop.orders() == [second, first]
 
 
-def test_a_webhook_on_its_way_goes_out_again(tmp_path: Path, shop: Shop) -> None:
-    """The receiver did not answer before the end; nobody can know whether it got it."""
+def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
+    """A webhook that was unanswered when the server stopped is sent again: it may not have arrived."""
     state = tmp_path / "state.db"
-    arrived, ended = Event(), Event()
+    arrived, stopped = Event(), Event()
 
-    def hang(received: object) -> int:
+    def block(received: object) -> int:
         arrived.set()
-        ended.wait(10)
+        stopped.wait(10)
         return 500
 
-    def leave(server: Server) -> None:
+    def place_first(server: Server) -> None:
         sandbox = Sandbox(server, webhook_url=shop.url)
         sandbox.acted(sandbox.place(card()), "customer visit")
         assert arrived.wait(10)
 
-    shop.answer = hang
+    shop.answer = block
     with make_server(state=state) as server:
-        leave(server)
-    ended.set()
-    came = Event()
-    shop.tell(came)
+        place_first(server)
+    stopped.set()
+    resent = Event()
+    shop.tell(resent)
     with make_server(state=state):
-        assert came.wait(10)
+        assert resent.wait(10)
     assert len(set(shop.orders())) == 1
 
 
-def test_a_running_clock_went_on_while_nobody_served(tmp_path: Path) -> None:
-    """As the world's did; what came due is done when the next request looks."""
+def test_a_running_clock_includes_the_time_without_a_server(tmp_path: Path) -> None:
+    """A running clock includes the time during which the server was stopped; it never goes backward."""
     state = tmp_path / "state.db"
     at = NOON
     file = StateFile(state)
@@ -147,44 +148,44 @@ def test_a_running_clock_went_on_while_nobody_served(tmp_path: Path) -> None:
     file.close()
     at += HOUR
     file = StateFile(state)
-    found = stored_registry(file, at).find(key)
-    assert found is not None
-    assert found.now() - before == HOUR
+    restored = stored_registry(file, at).find(key)
+    assert restored is not None
+    assert restored.now() - before == HOUR
     at -= 2 * HOUR
     file.close()
     file = StateFile(state)
-    found = stored_registry(file, at).find(key)
-    assert found is not None
-    assert found.now() == before  # a wall clock that was put back takes nothing back
+    restored = stored_registry(file, at).find(key)
+    assert restored is not None
+    assert restored.now() == before  # a wall clock that was set back does not set this one back
     file.close()
 
 
 def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
-    """Neither their orders nor themselves."""
+    """The records of deleted and of reset projects are removed from the file."""
     state = tmp_path / "state.db"
 
-    def live(server: Server) -> tuple[Sandbox, Sandbox]:
-        gone, fresh = Sandbox(server), Sandbox(server)
-        for sandbox in (gone, fresh):
+    def use_server(server: Server) -> tuple[Sandbox, Sandbox]:
+        deleted_sandbox, reset_sandbox = Sandbox(server), Sandbox(server)
+        for sandbox in (deleted_sandbox, reset_sandbox):
             sandbox.place(card())
-        gone.delete("/control/project/")
-        fresh.post("/control/reset/")
-        return gone, fresh
+        deleted_sandbox.delete("/control/project/")
+        reset_sandbox.post("/control/reset/")
+        return deleted_sandbox, reset_sandbox
 
-    gone, fresh = with_server(state, live)
+    deleted_sandbox, reset_sandbox = with_server(state, use_server)
     with sqlite3.connect(state) as database:
         assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
     database.close()
 
-    def look(server: Server) -> tuple[int, int]:
-        deleted = requests.get(f"{server.url}/control/project/", auth=(gone.key, ""), timeout=5)
-        return deleted.status_code, len(again(fresh, server).agenda())
+    def read_both(server: Server) -> tuple[int, int]:
+        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""), timeout=5)
+        return deleted.status_code, len(reconnect(reset_sandbox, server).agenda())
 
-    assert with_server(state, look) == (401, 0)
+    assert with_server(state, read_both) == (401, 0)
 
 
 def test_new_projects_after_a_restart_are_new(tmp_path: Path) -> None:
-    """A seeded server does not make the same project twice."""
+    """A restarted server with a seed creates projects with new ids."""
     state = tmp_path / "state.db"
     first = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
     second = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
@@ -192,7 +193,7 @@ def test_new_projects_after_a_restart_are_new(tmp_path: Path) -> None:
 
 
 def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
-    """The command line's is for a project that begins."""
+    """The scenario of the command line applies only to a new project."""
     state = tmp_path / "state.db"
 
     def named(server: Server) -> Any:
@@ -204,16 +205,16 @@ def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
 
 
 def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
-    """When memory makes room."""
+    """Webhooks that are dropped from memory are dropped from the file."""
     file = StateFile(tmp_path / "state.db")
     registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen", "webhook_url": "http://127.0.0.1:9/"})
-    owed = tuple(
+    deliveries = tuple(
         Delivery(f"{number:032}", "order", "http://127.0.0.1:9/", "completed", NOON)
         for number in range(DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE + 1)
     )
-    project.epoch.store.commit(ChangeSet(deliveries=owed))
-    project.epoch.store.commit(ChangeSet(deliveries=(owed[-1]._replace(id="one more"),)))
+    project.epoch.store.commit(ChangeSet(deliveries=deliveries))
+    project.epoch.store.commit(ChangeSet(deliveries=(deliveries[-1]._replace(id="one more"),)))
     assert project.epoch.store.deliveries_dropped == DELIVERIES_DROPPED_AT_ONCE
     project.change_settings({"name": "shop"})
     check_file(file, registry)
@@ -221,7 +222,7 @@ def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
 
 
 def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
-    """Though a file declares it, or it is the first."""
+    """A deleted project is not created again, whether it was declared in a file or is the first project."""
     state, declared = tmp_path / "state.db", tmp_path / "projects.yaml"
     declared.write_text("api_key: shop-key")
 
@@ -237,8 +238,8 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
         assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]
 
 
-def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None:
-    """Nobody can choose them again, so nothing has to remember them."""
+def test_generated_keys_of_deleted_projects_are_not_stored(tmp_path: Path) -> None:
+    """The digests of generated keys are not stored after deletion: they cannot be chosen again."""
     state = tmp_path / "state.db"
     with make_server(state=state) as server:
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Every store counts the bytes of all that it keeps, and gives them back (SET-08)."""
+"""Every store counts the bytes of its records, and releases them (SET-08)."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore, take_checkpoint, undo_move
-from tests.storage.conftest import Kept
+from tests.storage.conftest import Backend
 from tests.support.state_files import snapshot_of
 
 GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
@@ -26,8 +26,8 @@ NOON: Final = "frozen@2027-01-01T12:00:00Z"
 RECORDS: Final = ("orders", "credentials", "qr_requests", "deliveries")
 
 
-class Counting(NoServices):
-    """Without a server; all projects together may keep a megabyte."""
+class CountingServices(NoServices):
+    """Services without a server; all projects together may store a megabyte."""
 
     def __init__(self) -> None:
         super().__init__(REAL_TIME)
@@ -35,35 +35,35 @@ class Counting(NoServices):
         self.meter: Meter | None = Meter(self.quotas)
 
     @property
-    def counted(self) -> int:
+    def total_bytes(self) -> int:
         """The bytes of all projects."""
         assert self.meter is not None
         return self.meter.total_bytes
 
 
 @pytest.fixture
-def services() -> Counting:
-    """Services that count."""
-    return Counting()
+def services() -> CountingServices:
+    """Services with a meter."""
+    return CountingServices()
 
 
 @pytest.fixture
-def registry(kept: Kept, services: Counting) -> Registry:
-    """An empty registry whose projects are stored there."""
+def registry(backend: Backend, services: CountingServices) -> Registry:
+    """An empty registry that stores its projects in the backend."""
     catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
-    return Registry(services, kept.storages, catalogue, clock=NOON)
+    return Registry(services, backend.storages, catalogue, clock=NOON)
 
 
 @pytest.fixture
 def project(registry: Registry) -> Project:
     """A project with every kind of record."""
-    made, _ = registry.create({"name": "Sock shop", "seed": 5})
-    restore(made, GOLDEN)
-    return made
+    created, _ = registry.create({"name": "Sock shop", "seed": 5})
+    restore(created, GOLDEN)
+    return created
 
 
 def usage_of(project: Project) -> Usage:
-    """What a project keeps, counted anew."""
+    """Recount the usage of a project."""
     snapshot: dict[str, Any] = snapshot_of(project)
     records = [record for kind in RECORDS for record in snapshot[kind]]
     records += [tuple(due.values()) for due in snapshot["agenda"]]
@@ -71,11 +71,11 @@ def usage_of(project: Project) -> Usage:
     return Usage(len(snapshot["orders"]), sum(len(json.dumps(record)) for record in records))
 
 
-def expect_counted(services: Counting, *projects: Project) -> None:
-    """The accounts say what is kept."""
+def expect_counted(services: CountingServices, *projects: Project) -> None:
+    """Assert that the accounts equal the recounted usage."""
     usages = [project.account.usage for project in projects if project.account is not None]
     assert usages == [usage_of(project) for project in projects]
-    assert services.counted == sum(usage.bytes for usage in usages)
+    assert services.total_bytes == sum(usage.bytes for usage in usages)
 
 
 def describe(project: Project, text: str) -> None:
@@ -85,8 +85,8 @@ def describe(project: Project, text: str) -> None:
         order.sent = {**order.sent, "description": text}
 
 
-def test_everything_is_counted(services: Counting, registry: Registry, project: Project) -> None:
-    """Records that are added, changed and removed, the agenda, and what a project chose."""
+def test_everything_is_counted(services: CountingServices, registry: Registry, project: Project) -> None:
+    """Added, changed and removed records, the agenda and the chosen settings are counted."""
     expect_counted(services, project)
     describe(project, "x" * 3000)
     project.change_settings({"aliases": {"my-button": "credit-card"}})
@@ -105,38 +105,44 @@ def test_everything_is_counted(services: Counting, registry: Registry, project: 
     expect_counted(services, other)
 
 
-def test_a_project_that_comes_back_counts_the_same(
-    kept: Kept, services: Counting, registry: Registry, project: Project
+def test_a_resumed_project_counts_the_same(
+    backend: Backend, services: CountingServices, registry: Registry, project: Project
 ) -> None:
-    """Once it is opened: a copy of another server's project counts nothing."""
-    if kept.stored is None:
-        pytest.skip("nothing outlives the process")
-    usage, counted = usage_of(project), services.counted
-    (stored,) = kept.stored()
+    """A resumed project counts when it is opened; a copy of another server's project counts nothing."""
+    if backend.stored is None:
+        pytest.skip("the backend is not persistent")
+    usage, total_bytes = usage_of(project), services.total_bytes
+    (stored,) = backend.stored()
     identity = read_identity(stored.identity)
-    again = resume_project(identity, stored, services, kept.storages.storage(identity, REAL_TIME), "test")
-    assert again.account is not None
-    assert (again.account.usage, services.counted) == (usage, counted)
-    again.account.open()
-    assert services.counted == counted + usage.bytes
-    again.end()
-    again.end()
-    assert services.counted == counted
+    resumed = resume_project(
+        identity, stored, services, backend.storages.storage(identity, REAL_TIME), "test"
+    )
+    assert resumed.account is not None
+    assert (resumed.account.usage, services.total_bytes) == (usage, total_bytes)
+    resumed.account.open()
+    assert services.total_bytes == total_bytes + usage.bytes
+    resumed.end()
+    resumed.end()
+    assert services.total_bytes == total_bytes
 
 
-def test_a_refused_change_changes_nothing(kept: Kept, services: Counting, project: Project) -> None:
-    """In memory, in the store, and in what is counted."""
-    before = (snapshot_of(project), kept.stored and kept.stored())
+def test_a_refused_change_changes_nothing(
+    backend: Backend, services: CountingServices, project: Project
+) -> None:
+    """A refused change leaves memory, store and usage unchanged."""
+    before = (snapshot_of(project), backend.stored and backend.stored())
     with pytest.raises(QuotaReached, match="max-megabytes-in-all"):
         describe(project, "x" * 1_000_000)
-    assert (snapshot_of(project), kept.stored and kept.stored()) == before
+    assert (snapshot_of(project), backend.stored and backend.stored()) == before
     expect_counted(services, project)
 
 
-def test_a_commit_that_fails_counts_nothing(kept: Kept, services: Counting, project: Project) -> None:
-    """It is as if nobody had tried."""
-    if kept.refusing is None:
-        pytest.skip("memory refuses nothing")
-    with kept.refusing(), pytest.raises(NotStored):
+def test_a_commit_that_fails_counts_nothing(
+    backend: Backend, services: CountingServices, project: Project
+) -> None:
+    """A failed commit leaves the usage unchanged."""
+    if backend.refuse_commits is None:
+        pytest.skip("the backend cannot refuse commits")
+    with backend.refuse_commits(), pytest.raises(NotStored):
         describe(project, "x" * 100_000)
     expect_counted(services, project)

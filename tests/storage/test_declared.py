@@ -1,4 +1,4 @@
-"""Projects with fixed keys come from a file; a wrong file is named by line and column."""
+"""Projects with fixed keys are declared in a file; errors name the line and the column."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -35,16 +35,16 @@ WRONG = [
 ]
 
 
-def written(tmp_path: Path, text: str) -> Path:
-    """A file of this text."""
+def write_file(tmp_path: Path, text: str) -> Path:
+    """Write the text to a file."""
     file = tmp_path / "projects.yaml"
     file.write_text(dedent(text))
     return file
 
 
 def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
-    """Each with its key, settings, clock and scenario, beside the one that always is."""
-    with make_server(project_files=[written(tmp_path, SEVERAL)]) as server:
+    """Each declared project has its key, settings, clock and scenario; the first project exists as well."""
+    with make_server(project_files=[write_file(tmp_path, SEVERAL)]) as server:
         shop, other, first = (
             requests.get(f"{server.url}/control/project/", auth=(key, ""), timeout=5).json()
             for key in ("shop-key", "other-key", "sandbox-key")
@@ -56,16 +56,16 @@ def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
 
 
 def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
-    """And it may be about the first one."""
-    with make_server(project_files=[written(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
+    """A single project needs no list, and may be the first project."""
+    with make_server(project_files=[write_file(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
         first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", ""), timeout=5).json()
         assert first["settings"]["mode"] == "live"
         assert len(server.registry.all()) == 1
 
 
-def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> None:
-    """The file of projects is for those that begin."""
-    declared, state = written(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
+def test_a_project_in_the_state_file_keeps_its_settings(tmp_path: Path) -> None:
+    """For a project in the state file, the declared settings are ignored."""
+    declared, state = write_file(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
     with make_server(project_files=[declared], state=state) as server:
         requests.patch(
             f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"}, timeout=5
@@ -75,41 +75,46 @@ def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> No
     assert shop["settings"]["mode"] == "test"
 
 
-@pytest.mark.parametrize(("text", "place", "path", "says"), WRONG)
+@pytest.mark.parametrize(("text", "place", "path", "words"), WRONG)
 def test_a_wrong_file_is_named_by_line_and_column(
-    tmp_path: Path, text: str, place: str, path: str, says: str
+    tmp_path: Path, text: str, place: str, path: str, words: str
 ) -> None:
-    """With the path, what was expected and the nearest known word; no server is made."""
-    file = written(tmp_path, text)
+    """An error names place, path, expectation and nearest known word; no server is created."""
+    file = write_file(tmp_path, text)
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[file])
-    (found, *_) = [one for one in refused.value.violations if one.path == path]
-    assert (found.file, f"{found.line}:{found.column}") == (str(file), place)
-    assert says in found.message
+    (violation, *_) = [each for each in refused.value.violations if each.path == path]
+    assert (violation.file, f"{violation.line}:{violation.column}") == (str(file), place)
+    assert words in violation.message
 
 
-def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
-    """Whatever kind they are of."""
-    file = written(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
+def test_all_mistakes_in_one_project_are_reported_together(tmp_path: Path) -> None:
+    """All mistakes in one project are reported together."""
+    file = write_file(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[file])
-    assert {found.path for found in refused.value.violations} == {"clock", "mode", "scenario", "bogus"}
+    assert {violation.path for violation in refused.value.violations} == {
+        "clock",
+        "mode",
+        "scenario",
+        "bogus",
+    }
 
 
 def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
-    """The second is named by its file."""
+    """A key that two files declare is refused; the error names the second file."""
     first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
     for file in (first, second):
         file.write_text("api_key: k")
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[first, second])
-    (found,) = refused.value.violations
-    assert (found.file, found.path) == (str(second), "api_key")
+    (violation,) = refused.value.violations
+    assert (violation.file, violation.path) == (str(second), "api_key")
 
 
 def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
-    """As with scenarios."""
-    wrong = written(tmp_path, "mod: live")
+    """The mistakes in all files are reported together."""
+    wrong = write_file(tmp_path, "mod: live")
     with pytest.raises(Invalid) as refused:
         make_server(project_files=[wrong, tmp_path / "nowhere.yaml"])
     assert len(refused.value.violations) == 3

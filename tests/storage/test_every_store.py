@@ -1,4 +1,4 @@
-"""What every store does alike: in memory, in an SQLite file and in PostgreSQL."""
+"""Behaviour that all stores share: in memory, in an SQLite file and in PostgreSQL."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.history import RECORDS_MAX, store_history
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
-from tests.storage.conftest import Kept
+from tests.storage.conftest import Backend
 from tests.support.state_files import snapshot_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
@@ -45,42 +45,42 @@ NOON = "frozen@2027-01-01T12:00:00Z"
 
 
 def catalogue() -> Catalogue:
-    """The scenarios of an empty registry."""
+    """Return the scenarios of an empty registry."""
     return Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 
 
 @pytest.fixture
-def registry(kept: Kept) -> Registry:
-    """An empty registry whose projects are stored there."""
-    return Registry(SERVICES, kept.storages, catalogue(), clock=NOON)
+def registry(backend: Backend) -> Registry:
+    """An empty registry that stores its projects in the backend."""
+    return Registry(SERVICES, backend.storages, catalogue(), clock=NOON)
 
 
 @pytest.fixture
 def project(registry: Registry) -> Project:
     """A project with every kind of record."""
-    made, _ = registry.create({"name": "Sock shop", "seed": 5})
-    restore(made, GOLDEN)
-    return made
+    created, _ = registry.create({"name": "Sock shop", "seed": 5})
+    restore(created, GOLDEN)
+    return created
 
 
 def state(project: Project) -> dict[str, Any]:
-    """All that a project is, as plain data."""
+    """Return the project's state as plain data."""
     plain: dict[str, Any] = json.loads(json.dumps(snapshot_of(project)))
     return plain
 
 
-def name_first(project: Project, name: str) -> None:
+def rename_first_order(project: Project, name: str) -> None:
     """Change the project's first order."""
     with project.edit() as edit:
         order = edit.order(project.epoch.store.order_ids()[0])
         order.sent = {**order.sent, "merchant_order_id": name}
 
 
-def expect_stored(kept: Kept, *projects: Project) -> None:
-    """The place holds exactly what memory holds, byte for byte, and a server can go on from there."""
-    if kept.stored is None:
+def expect_stored(backend: Backend, *projects: Project) -> None:
+    """Assert that the backend stores exactly the state in memory, and that the projects can be resumed."""
+    if backend.stored is None:
         return
-    stored = kept.stored()
+    stored = backend.stored()
     assert [each.identity["project_id"] for each in stored] == [each.project_id for each in projects]
     for project, copy in zip(projects, stored, strict=True):
         expected = state(project)
@@ -88,65 +88,70 @@ def expect_stored(kept: Kept, *projects: Project) -> None:
         assert copy.state == {name: value for name, value in expected.items() if name != "format"}
         identity = read_identity(copy.identity)
         assert identity == project.identity
-        again = resume_project(identity, copy, SERVICES, kept.storages.storage(identity, REAL_TIME), "test")
-        assert state(again) == expected
+        resumed = resume_project(
+            identity, copy, SERVICES, backend.storages.storage(identity, REAL_TIME), "test"
+        )
+        assert state(resumed) == expected
 
 
-def test_reading_back_gives_what_was_written(kept: Kept, project: Project) -> None:
-    """All kinds of records, settings, scenario, faults, clock and counters."""
+def test_reading_back_gives_what_was_written(backend: Backend, project: Project) -> None:
+    """All kinds of records, settings, scenario, faults, clock and counters are read back as written."""
     before = state(project)
     assert all(before[kind] for kind in KINDS if kind != "credentials")
-    expect_stored(kept, project)
+    expect_stored(backend, project)
 
 
-def test_a_change_keeps_the_place_of_a_record(kept: Kept, project: Project) -> None:
-    """Records come back in the order in which they were made."""
+def test_a_change_keeps_the_place_of_a_record(backend: Backend, project: Project) -> None:
+    """Records are restored in their order of creation."""
     first, *_ = project.epoch.store.order_ids()
-    name_first(project, "changed")
+    rename_first_order(project, "changed")
     assert project.epoch.store.order_ids()[0] == first
-    expect_stored(kept, project)
+    expect_stored(backend, project)
 
 
-def test_what_is_finished_is_deleted(kept: Kept, project: Project) -> None:
-    """What was due, and what became obsolete by it."""
+def test_finished_entries_are_deleted(backend: Backend, project: Project) -> None:
+    """Due agenda entries, and entries that they made obsolete, are deleted."""
     assert state(project)["agenda"]
     advance_clock(project, {"by": "P40D"}, AdvanceLimits())
-    name_first(project, "later")
+    rename_first_order(project, "later")
     assert not state(project)["agenda"]
-    expect_stored(kept, project)
+    expect_stored(backend, project)
 
 
-def test_a_reset_is_one_step(kept: Kept, project: Project) -> None:
-    """Nothing of before is left."""
+def test_a_reset_is_one_step(backend: Backend, project: Project) -> None:
+    """A reset removes all records."""
     project.reset()
     assert not any(state(project)[kind] for kind in KINDS)
-    expect_stored(kept, project)
+    expect_stored(backend, project)
 
 
-def test_a_restored_snapshot_replaces_all(kept: Kept, project: Project) -> None:
-    """Also where it brings the same identifiers."""
+def test_a_restored_snapshot_replaces_all(backend: Backend, project: Project) -> None:
+    """A restored snapshot replaces all records, including those with the same ids."""
     restore(project, GOLDEN)
     assert state(project)["orders"] == GOLDEN["orders"]
-    expect_stored(kept, project)
+    expect_stored(backend, project)
 
 
-@pytest.mark.parametrize("how", ["edit", "restore"])
-def test_a_commit_that_fails_leaves_no_trace(kept: Kept, project: Project, how: str) -> None:
-    """Neither in memory nor where it is stored; and the next one works."""
-    if kept.refusing is None:
-        pytest.skip("memory refuses nothing")
+@pytest.mark.parametrize("operation", ["edit", "restore"])
+def test_a_commit_that_fails_leaves_no_trace(backend: Backend, project: Project, operation: str) -> None:
+    """A failed commit changes neither memory nor the backend; the next commit succeeds."""
+    if backend.refuse_commits is None:
+        pytest.skip("the backend cannot refuse commits")
     before = state(project)
-    change = {"edit": lambda: name_first(project, "lost" * 9000), "restore": lambda: restore(project, GOLDEN)}
-    with kept.refusing(), pytest.raises(NotStored):
-        change[how]()
+    change = {
+        "edit": lambda: rename_first_order(project, "lost" * 9000),
+        "restore": lambda: restore(project, GOLDEN),
+    }
+    with backend.refuse_commits(), pytest.raises(NotStored):
+        change[operation]()
     assert state(project) == before
-    expect_stored(kept, project)
-    name_first(project, "kept")
-    expect_stored(kept, project)
+    expect_stored(backend, project)
+    rename_first_order(project, "kept")
+    expect_stored(backend, project)
 
 
-def test_large_records_and_many_of_them(kept: Kept, project: Project) -> None:
-    """A megabyte in one order, and two thousand orders in one change."""
+def test_large_records_and_many_of_them(backend: Backend, project: Project) -> None:
+    """One order of a megabyte and two thousand orders fit in one change."""
     first = project.epoch.find_order(project.epoch.store.order_ids()[0])
     with project.edit() as edit:
         order = edit.order(first.id)
@@ -157,14 +162,14 @@ def test_large_records_and_many_of_them(kept: Kept, project: Project) -> None:
             copy.transactions = ()
             copy.refunds = ()
             edit.orders[copy.id] = copy
-    if kept.stored is not None:
-        (stored,) = kept.stored()
+    if backend.stored is not None:
+        (stored,) = backend.stored()
         assert [order["id"] for order in stored.state["orders"]] == project.epoch.store.order_ids()
         assert stored.state["orders"][0] == json.loads(json.dumps(encode(project.find_order(first.id))))
 
 
-def test_projects_at_the_same_time(kept: Kept, registry: Registry) -> None:
-    """Each commit is whole, and in no other project."""
+def test_projects_at_the_same_time(backend: Backend, registry: Registry) -> None:
+    """Concurrent commits of several projects are atomic and isolated."""
     projects = [registry.create({"name": f"shop {number}"})[0] for number in range(6)]
 
     def work(project: Project) -> None:
@@ -176,14 +181,14 @@ def test_projects_at_the_same_time(kept: Kept, registry: Registry) -> None:
     with ThreadPoolExecutor(len(projects)) as pool:
         list(pool.map(work, projects))
     assert [project.settings.name for project in projects] == [f"{one.project_id} 39" for one in projects]
-    expect_stored(kept, *projects)
+    expect_stored(backend, *projects)
 
 
 @pytest.mark.rule("A43")
-def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
-    """Requests with bodies and faults, actions, statuses, what was due, and what failed; without secrets."""
-    if kept.stored is None:
-        pytest.skip("nothing outlives the process")
+def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
+    """The journal is restored: requests, faults, actions, statuses, agenda events, failures; no secrets."""
+    if backend.stored is None:
+        pytest.skip("the backend is not persistent")
     noon, journal = project.now(), project.epoch.journal
     journal.add(
         [
@@ -214,34 +219,34 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     assert [journal.next_id("of the records above") for _ in range(4)]
     journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
     store_history(project)
-    again = reopened(kept, project)
-    assert list(again.epoch.journal.entries()) == list(journal.entries())
-    assert list(again.epoch.journal.actions()) == list(journal.actions())
-    assert again.epoch.journal.statuses == journal.statuses
-    assert again.epoch.journal.agenda_events == journal.agenda_events
-    assert again.epoch.journal.failures == journal.failures
-    if kept.name != "postgresql":  # where numbers grow with time
-        assert again.epoch.journal.next_id("request") == "request-7"
-    explanation = again.epoch.journal.explanation("t-6")
+    resumed = resume(backend, project)
+    assert list(resumed.epoch.journal.entries()) == list(journal.entries())
+    assert list(resumed.epoch.journal.actions()) == list(journal.actions())
+    assert resumed.epoch.journal.statuses == journal.statuses
+    assert resumed.epoch.journal.agenda_events == journal.agenda_events
+    assert resumed.epoch.journal.failures == journal.failures
+    if backend.name != "postgresql":  # there, numbers increase with time
+        assert resumed.epoch.journal.next_id("request") == "request-7"
+    explanation = resumed.epoch.journal.explanation("t-6")
     assert explanation == journal.explanation("t-6") == {"scenario": "default", "rule": 3}
-    assert "4111 1111" not in str(saved(project))
+    assert "4111 1111" not in str(stored_history(project))
     project.reset()
-    assert not saved(project)
+    assert not stored_history(project)
 
 
-def test_a_journal_goes_on_before_it_is_read(
-    kept: Kept, project: Project, monkeypatch: pytest.MonkeyPatch
+def test_records_can_be_added_before_the_saved_journal_is_read(
+    backend: Backend, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was saved is read when somebody asks, as often as it takes, and stands before what came since."""
-    if kept.stored is None:
-        pytest.skip("nothing outlives the process")
+    """The saved journal is read on first access, is retried after an error, and precedes new records."""
+    if backend.stored is None:
+        pytest.skip("the backend is not persistent")
     before, after = (
         ReachedStatus(f"status-{number}", "o", None, None, "open", project.now(), project.now(), None)
         for number in (1, 2)
     )
     project.epoch.journal.add([before])
     store_history(project)
-    journal, store = reopened(kept, project).epoch.journal, project.epoch.store
+    journal, store = resume(backend, project).epoch.journal, project.epoch.store
     with monkeypatch.context() as patched:
         patched.setattr(type(store), "history", _refuse)
         journal.add([after])
@@ -256,72 +261,72 @@ def _refuse(store: object, number_max: int) -> NoReturn:
     raise NotStored("the test", "not now", is_full=False)
 
 
-def saved(project: Project) -> Sequence[HistoryRow]:
-    """What is stored of the journal."""
+def stored_history(project: Project) -> Sequence[HistoryRow]:
+    """Return the stored records of the journal."""
     return project.epoch.store.history(10 * RECORDS_MAX)
 
 
-def reopened(kept: Kept, project: Project) -> Project:
-    """The project as another server would find it."""
-    assert kept.stored is not None
-    (stored,) = kept.stored()
-    storage = kept.storages.storage(project.identity, REAL_TIME)
+def resume(backend: Backend, project: Project) -> Project:
+    """Resume the project as another server would."""
+    assert backend.stored is not None
+    (stored,) = backend.stored()
+    storage = backend.storages.storage(project.identity, REAL_TIME)
     return resume_project(project.identity, stored, SERVICES, storage, "test")
 
 
-def test_a_journal_is_bounded(kept: Kept, project: Project) -> None:
-    """The oldest records leave the store, as they leave memory."""
-    if kept.stored is None:
-        pytest.skip("nothing outlives the process")
-    if kept.name == "postgresql":
-        pytest.skip("records are counted there, now and then")
+def test_a_journal_is_bounded(backend: Backend, project: Project) -> None:
+    """The oldest records are removed from the store, as from memory."""
+    if backend.stored is None:
+        pytest.skip("the backend is not persistent")
+    if backend.name == "postgresql":
+        pytest.skip("PostgreSQL counts its records only from time to time")
     store = project.epoch.store
     store.save_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
     store.save_history([HistoryRow("status", RECORDS_MAX + 2, "{}")])
-    assert [row.number for row in saved(project)] == [2, 3, RECORDS_MAX + 2]
+    assert [row.number for row in stored_history(project)] == [2, 3, RECORDS_MAX + 2]
 
 
-def test_settings_of_a_newer_server_are_kept_and_ignored(kept: Kept, project: Project) -> None:
-    """A server beside it can use the project, and removes nothing from it."""
-    if kept.stored is None:
+def test_settings_of_a_newer_server_are_kept_and_ignored(backend: Backend, project: Project) -> None:
+    """A server of an older version can use the project, and preserves unknown settings."""
+    if backend.stored is None:
         return
-    (copy,) = kept.stored()
+    (copy,) = backend.stored()
     copy.state["settings"]["made_later"] = {"a": 1}
-    again = resume_project(
-        project.identity, copy, SERVICES, kept.storages.storage(project.identity, REAL_TIME), "test"
+    resumed = resume_project(
+        project.identity, copy, SERVICES, backend.storages.storage(project.identity, REAL_TIME), "test"
     )
-    again.epoch.state = again.epoch.state.with_settings({"name": "Shoe shop"})
-    assert again.epoch.state.chosen.settings["made_later"] == {"a": 1}
-    assert again.epoch.state.chosen.settings["name"] == "Shoe shop"
-    assert "made_later" not in state(again)["settings"], "nobody could restore that here"
+    resumed.epoch.state = resumed.epoch.state.with_settings({"name": "Shoe shop"})
+    assert resumed.epoch.state.chosen.settings["made_later"] == {"a": 1}
+    assert resumed.epoch.state.chosen.settings["name"] == "Shoe shop"
+    assert "made_later" not in state(resumed)["settings"], "this version could not restore unknown settings"
 
 
-def test_nothing_that_is_stored_gives_a_key_away(kept: Kept, registry: Registry) -> None:
-    """Unless somebody has asked for the same keys each time, with a seed."""
-    with kept.storages.draw_ids(registry._ids) as ids:
+def test_nothing_that_is_stored_gives_a_key_away(backend: Backend, registry: Registry) -> None:
+    """The stored generator of ids does not reproduce keys, unless the registry has a seed."""
+    with backend.storages.draw_ids(registry._ids) as ids:
         drawn = {ids.token("key") for _ in range(9)}
     keys = {registry.create({})[1] for _ in range(3)}
     assert not keys & drawn
 
 
-def test_deleted_projects(kept: Kept, registry: Registry) -> None:
-    """Nothing of them is left but the digest of a key that a user had chosen."""
+def test_deleted_projects(backend: Backend, registry: Registry) -> None:
+    """After deletion, only the digest of a key that a user had chosen is stored."""
     chosen, _ = registry.create({}, api_key=FIRST_API_KEY)
-    given, key = registry.create({})
-    kept_one, _ = registry.create({})
+    generated, key = registry.create({})
+    remaining, _ = registry.create({})
     registry.delete(chosen)
-    registry.delete(given)
+    registry.delete(generated)
     assert registry.is_known(FIRST_API_KEY)
     assert not registry.is_known(key)
     assert registry.find_by_id(chosen.project_id) is None
-    expect_stored(kept, kept_one)
+    expect_stored(backend, remaining)
 
 
-def test_identifiers_are_drawn_once(kept: Kept, registry: Registry) -> None:
-    """Also by another registry on the same place, which comes after it or stands beside it."""
+def test_identifiers_are_drawn_once(backend: Backend, registry: Registry) -> None:
+    """Registries on the same backend, in succession or at the same time, draw different ids."""
     drawn = []
     for _ in range(2):
-        other = Registry(SERVICES, kept.storages, registry.catalogue, ids=registry._ids.copy())
+        other = Registry(SERVICES, backend.storages, registry.catalogue, ids=registry._ids.copy())
         drawn += [registry.create({})[0].project_id]
-        drawn += [other.create({})[0].project_id] if kept.name == "postgresql" else []
+        drawn += [other.create({})[0].project_id] if backend.name == "postgresql" else []
     assert len(set(drawn)) == len(drawn)

@@ -1,4 +1,4 @@
-"""A commit that fails leaves nothing behind: no agenda entry, no used rule, no identifier, no record."""
+"""A failed commit leaves nothing behind: no agenda entry, no rule use, no id, no record."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
 from tests.support.servers import make_server
-from tests.support.state_files import again, snapshot_of
+from tests.support.state_files import reconnect, snapshot_of
 
 RULES = {
     "name": "of-the-test",
@@ -40,8 +40,8 @@ WRITES: dict[str, Callable[[Sandbox, dict[str, Any]], requests.Response]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
-    """In memory all is as before, to the last counter; afterwards the same call gives what it would have given."""
+def test_a_failed_write_leaves_nothing(tmp_path: Path, write: str) -> None:
+    """After a failed write, memory is as before, including all counters; the same call then succeeds."""
     state = tmp_path / "state.db"
     with make_server(state=state, seed=7) as server:
         sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/", seed=11)
@@ -61,17 +61,17 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         assert after[1:] == before[1:]
         assert WRITES[write](sandbox, order).status_code in (200, 201)
     with make_server(state=state) as server:
-        there = again(sandbox, server)
-        assert there.get("/control/project/").status_code == 200
+        restarted = reconnect(sandbox, server)
+        assert restarted.get("/control/project/").status_code == 200
 
 
 def without_fault_counts(state: dict[str, Any]) -> dict[str, Any]:
-    """A request that was made counts for faults, whatever became of it."""
+    """Return the state without the counts of faults: a failed request counts, too."""
     return {key: value for key, value in state.items() if key not in ("scenario_faults", "fault_uses")}
 
 
-def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
-    """Nor the webhook of the payment that would have stored it."""
+def test_a_failed_payment_stores_no_card(tmp_path: Path) -> None:
+    """When a payment fails to commit, neither its card nor its webhook is stored."""
     with make_server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/")
         order = sandbox.place(details(one_click_type="first"))
@@ -85,7 +85,7 @@ def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
 
 
 def test_a_scan_is_not_counted(tmp_path: Path) -> None:
-    """A code for one payment can still be used."""
+    """When a scan fails to commit, a code for one payment can still be used."""
     with make_server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server)
         qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
@@ -96,12 +96,12 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
-    """And the next one is made whole."""
+    """When the creation of a project fails to commit, the registry is unchanged; the next one succeeds."""
     with make_server(state=tmp_path / "state.db") as server:
         assert isinstance(server.state, StateFile)
         before = len(server.registry.all())
         with full(server.state):
-            made = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
-        assert made.status_code == 507
+            refused = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
+        assert refused.status_code == 507
         assert len(server.registry.all()) == before
         Sandbox(server).place(by("bank-transfer"))

@@ -1,4 +1,4 @@
-"""What the disk does not take did not happen."""
+"""Changes that cannot be written to the disk are discarded."""
 
 import sqlite3
 from pathlib import Path
@@ -15,15 +15,15 @@ from tests.support.projects import stored_registry
 from tests.support.state_files import NOON, check_file
 
 
-def test_what_is_due_while_the_disk_is_full_is_set_aside(tmp_path: Path) -> None:
-    """It is shown as failed, blocks nothing, and is done after the next start."""
+def test_due_entries_fail_while_the_disk_is_full(tmp_path: Path) -> None:
+    """A due entry that cannot be stored is listed as failed, blocks nothing, and runs after a restart."""
     state = tmp_path / "state.db"
     file = StateFile(state)
     registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen"})
     order = create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "transactions": [card()]})
     broken = file._database
-    file._database = sqlite3.connect(":memory:", isolation_level=None)  # it knows no such table
+    file._database = sqlite3.connect(":memory:", isolation_level=None)  # it has no tables
     with pytest.raises(NotStored):
         advance_clock(project, {"by": "PT1H"})
     file._database.close()
@@ -33,8 +33,8 @@ def test_what_is_due_while_the_disk_is_full_is_set_aside(tmp_path: Path) -> None
     assert "no such table" in failed["failed"]
     assert len(project.epoch.journal.failures) == 1
     assert project.find_order(order.id).status == "new"
-    done = advance_clock(project, {"by": "PT1H"})
-    assert (done.events, done.stopped) == ([], False)
+    advanced = advance_clock(project, {"by": "PT1H"})
+    assert (advanced.events, advanced.stopped) == ([], False)
     file.close()
     file = StateFile(state)
     registry = stored_registry(file, NOON)

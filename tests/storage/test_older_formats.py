@@ -1,4 +1,4 @@
-"""State files and snapshots of earlier versions are read; ``golden/`` has one of each format."""
+"""State files and snapshots of earlier versions can be read; ``golden/`` has one of each format."""
 
 import json
 import shutil
@@ -18,15 +18,15 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_there_is_a_golden_file_of_each_older_format() -> None:
-    """Whoever changes a format adds what the version before wrote."""
+    """Each older format has a golden file: a change to the format adds the file of the version before."""
     files = {path.name for path in GOLDEN.iterdir()}
     assert files >= {f"format-{number}.db" for number in range(OLDEST_FORMAT_VERSION, FORMAT_VERSION)}
     assert f"snapshot-{FORMAT.rpartition('/')[2]}.json" in files
 
 
 @pytest.mark.parametrize("number", range(OLDEST_FORMAT_VERSION, FORMAT_VERSION))
-def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
-    """Every order is there and can be changed; then the file is one of today's."""
+def test_an_older_state_file_is_migrated(tmp_path: Path, number: int) -> None:
+    """The orders of an older state file can be read and changed; the file is migrated to today's format."""
     state = tmp_path / "state.db"
     shutil.copy(GOLDEN / f"format-{number}.db", state)
     expected = json.loads((GOLDEN / "snapshot-2.json").read_text())
@@ -46,8 +46,8 @@ def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
         assert database.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    """As where somebody has made a table of that name."""
+def test_a_failed_migration_does_not_change_the_file(tmp_path: Path) -> None:
+    """A failed migration, for instance because of an existing table, leaves the file unchanged."""
     state = tmp_path / "state.db"
     shutil.copy(GOLDEN / f"format-{OLDEST_FORMAT_VERSION}.db", state)
     with closing(sqlite3.connect(state)) as database:
@@ -59,14 +59,14 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
 
 
 def test_an_older_snapshot_is_restored(sandbox: Sandbox) -> None:
-    """With every record in it."""
+    """An older snapshot is restored with all of its records."""
     golden = json.loads((GOLDEN / "snapshot-2.json").read_text())
     assert sandbox.put("/control/state/", golden).status_code == 200
     assert sandbox.get("/control/state/").json()["orders"] == golden["orders"]
 
 
 def test_a_newer_snapshot_is_refused_by_name(sandbox: Sandbox) -> None:
-    """It says which format this version writes."""
+    """The refusal of a newer snapshot names the format that this version writes."""
     golden = json.loads((GOLDEN / "snapshot-2.json").read_text())
     refused = sandbox.put("/control/state/", {**golden, "format": "payment-orders-sandbox/99"})
     assert refused.status_code == 400

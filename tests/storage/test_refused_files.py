@@ -1,4 +1,4 @@
-"""A state file that cannot be read is refused, and not touched."""
+"""A state file that cannot be read is refused and left unchanged."""
 
 import os
 import resource
@@ -17,155 +17,157 @@ from tests.support.servers import make_server
 from tests.support.state_files import with_server
 
 
-def a_file(path: Path) -> bytes:
-    """A file with an order in it."""
+def write_state_file(path: Path) -> bytes:
+    """Write a state file with an order."""
     with_server(path, lambda server: Sandbox(server).place(card()))
     return path.read_bytes()
 
 
-def foreign(path: Path) -> None:
-    """Some text."""
+def write_plain_text(path: Path) -> None:
+    """Write some text."""
     path.write_text("orders: all of them\n" * 50)
 
 
-def anothers(path: Path) -> None:
-    """A database of another program's."""
+def write_other_database(path: Path) -> None:
+    """Write a database of another program."""
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE record (id)")
     database.close()
 
 
-def of_another_version(path: Path) -> None:
-    """A later one."""
-    a_file(path)
+def write_later_version(path: Path) -> None:
+    """Write a state file of a later version."""
+    write_state_file(path)
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 7")
     database.close()
 
 
-def cut_off(path: Path) -> None:
-    """A copy that did not come whole."""
-    whole = a_file(path)
+def truncate_file(path: Path) -> None:
+    """Write a truncated state file."""
+    whole = write_state_file(path)
     path.write_bytes(whole[: len(whole) * 2 // 3])
 
 
-def overwritten(path: Path) -> None:
-    """A page of it."""
-    whole = bytearray(a_file(path))
+def overwrite_page(path: Path) -> None:
+    """Overwrite a page of a state file."""
+    whole = bytearray(write_state_file(path))
     whole[4096:8192] = b"\xff" * 4096
     path.write_bytes(whole)
 
 
-def _changed(path: Path, statement: str) -> None:
-    a_file(path)
+def _write_changed(path: Path, statement: str) -> None:
+    write_state_file(path)
     with sqlite3.connect(path) as database:
         assert database.execute(statement).rowcount
     database.close()
 
 
-def of_no_json(path: Path) -> None:
-    """A body that is cut."""
-    _changed(path, "UPDATE record SET body = '{' WHERE kind = 'orders'")
+def truncate_body(path: Path) -> None:
+    """Truncate the body of a record."""
+    _write_changed(path, "UPDATE record SET body = '{' WHERE kind = 'orders'")
 
 
-def of_no_order(path: Path) -> None:
-    """An order without a status."""
-    _changed(path, "UPDATE record SET body = json_remove(body, '$.status', '$.id') WHERE kind = 'orders'")
+def remove_status(path: Path) -> None:
+    """Remove the status of an order."""
+    _write_changed(
+        path, "UPDATE record SET body = json_remove(body, '$.status', '$.id') WHERE kind = 'orders'"
+    )
 
 
-def of_no_kind(path: Path) -> None:
-    """Records that nobody knows."""
-    _changed(path, "UPDATE record SET kind = 'pigeons'")
+def use_unknown_kind(path: Path) -> None:
+    """Give all records an unknown kind."""
+    _write_changed(path, "UPDATE record SET kind = 'pigeons'")
 
 
-def of_no_identity(path: Path) -> None:
-    """A project without a name."""
-    _changed(path, "UPDATE project SET identity = '{}'")
+def remove_identity(path: Path) -> None:
+    """Remove the identity of a project."""
+    _write_changed(path, "UPDATE project SET identity = '{}'")
 
 
-def of_an_empty_identity(path: Path) -> None:
-    """A project with no id."""
-    _changed(path, "UPDATE project SET identity = json_set(identity, '$.project_id', '')")
+def empty_project_id(path: Path) -> None:
+    """Give a project an empty id."""
+    _write_changed(path, "UPDATE project SET identity = json_set(identity, '$.project_id', '')")
 
 
-def of_nobody(path: Path) -> None:
-    """Records of a project that is gone."""
-    _changed(path, "UPDATE record SET project = 99 WHERE kind = 'orders'")
+def orphan_records(path: Path) -> None:
+    """Assign records to a project that does not exist."""
+    _write_changed(path, "UPDATE record SET project = 99 WHERE kind = 'orders'")
 
 
-def of_no_clock(path: Path) -> None:
-    """A clock in no mode."""
-    _changed(path, "UPDATE project SET counters = json_set(counters, '$.clock_mode', 'sideways')")
+def use_unknown_clock_mode(path: Path) -> None:
+    """Give a clock an unknown mode."""
+    _write_changed(path, "UPDATE project SET counters = json_set(counters, '$.clock_mode', 'sideways')")
 
 
-def of_a_wrong_server_row(body: str) -> Callable[[Path], None]:
-    """What holds for the server as a whole."""
-    return lambda path: _changed(path, f"UPDATE server SET body = '{body}' WHERE name = 'ids'")
+def replace_ids_row(body: str) -> Callable[[Path], None]:
+    """Return a function that replaces the row of ids."""
+    return lambda path: _write_changed(path, f"UPDATE server SET body = '{body}' WHERE name = 'ids'")
 
 
-def of_an_unknown_server_row(path: Path) -> None:
-    """That no version has ever written."""
-    _changed(path, "INSERT INTO server VALUES ('pigeons', '{}')")
+def insert_unknown_row(path: Path) -> None:
+    """Insert a row that no version has ever written."""
+    _write_changed(path, "INSERT INTO server VALUES ('pigeons', '{}')")
 
 
-def of_wrong_deleted_keys(path: Path) -> None:
-    """Numbers."""
-    _changed(path, "INSERT OR REPLACE INTO server VALUES ('deleted', '[1, 2]')")
+def insert_wrong_deleted_keys(path: Path) -> None:
+    """Insert numbers as the deleted keys."""
+    _write_changed(path, "INSERT OR REPLACE INTO server VALUES ('deleted', '[1, 2]')")
 
 
-def of_a_wrong_start(path: Path) -> None:
-    """A clock that starts sideways."""
-    _changed(path, "UPDATE project SET identity = json_set(identity, '$.start.mode', 'sideways')")
+def use_unknown_start_mode(path: Path) -> None:
+    """Give a clock an unknown start mode."""
+    _write_changed(path, "UPDATE project SET identity = json_set(identity, '$.start.mode', 'sideways')")
 
 
-def of_one_key_for_two(path: Path) -> None:
-    """Two projects that the same key would find."""
+def share_key(path: Path) -> None:
+    """Give two projects the same key."""
     with_server(path, lambda server: Sandbox(server).place(card()))
-    _changed(path, "UPDATE project SET identity = json_set(identity, '$.key_digest', 'x')")
+    _write_changed(path, "UPDATE project SET identity = json_set(identity, '$.key_digest', 'x')")
 
 
 WRONG = [
     *(
-        (of_a_wrong_server_row(body), "is damaged: server.ids")
+        (replace_ids_row(body), "is damaged: server.ids")
         for body in ("5", "{}", '{"seed": "x", "counts": {}}', '{"seed": 1, "counts": {"key": []}}', "[]")
     ),
-    (of_a_wrong_server_row("{"), "is damaged"),
-    (of_an_unknown_server_row, "is damaged: server"),
-    (of_wrong_deleted_keys, "is damaged: server.deleted"),
-    (of_a_wrong_start, "is damaged: identity.start.mode"),
-    (of_one_key_for_two, "is damaged: identity"),
-    (foreign, "not a state file"),
-    (anothers, "not a state file"),
-    (of_another_version, "its format is 7, this server reads 3"),
-    (cut_off, "is damaged"),
-    (overwritten, "is damaged"),
-    (of_no_json, "is damaged"),
-    (of_no_order, "is damaged: state.orders[0]"),
-    (of_no_kind, "is damaged"),
-    (of_no_identity, "is damaged"),
-    (of_an_empty_identity, "is damaged: identity.project_id: must not be empty"),
-    (of_nobody, "is damaged: 1 records belong to no project"),
-    (of_no_clock, "is damaged: state.clock_mode"),
+    (replace_ids_row("{"), "is damaged"),
+    (insert_unknown_row, "is damaged: server"),
+    (insert_wrong_deleted_keys, "is damaged: server.deleted"),
+    (use_unknown_start_mode, "is damaged: identity.start.mode"),
+    (share_key, "is damaged: identity"),
+    (write_plain_text, "not a state file"),
+    (write_other_database, "not a state file"),
+    (write_later_version, "its format is 7, but this server reads only up to 3"),
+    (truncate_file, "is damaged"),
+    (overwrite_page, "is damaged"),
+    (truncate_body, "is damaged"),
+    (remove_status, "is damaged: state.orders[0]"),
+    (use_unknown_kind, "is damaged"),
+    (remove_identity, "is damaged"),
+    (empty_project_id, "is damaged: identity.project_id: must not be empty"),
+    (orphan_records, "is damaged: 1 records belong to no project"),
+    (use_unknown_clock_mode, "is damaged: state.clock_mode"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "says"), WRONG)
+@pytest.mark.parametrize(("damage", "words"), WRONG)
 def test_a_file_that_cannot_be_read_is_refused_untouched(
-    tmp_path: Path, spoil: Callable[[Path], None], says: str
+    tmp_path: Path, damage: Callable[[Path], None], words: str
 ) -> None:
-    """With one clear sentence that names it; not a byte changes, and nothing is left beside it."""
+    """The refusal names the file in one sentence; the file is unchanged, and no other file is created."""
     state = tmp_path / "state.db"
-    spoil(state)
+    damage(state)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(StateRefused) as refused:
         make_server(state=state)
     assert str(refused.value).startswith(str(state))
-    assert says in str(refused.value)
+    assert words in str(refused.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
-    """The second is told so, and the first goes on."""
+    """The second server is refused, and the first one keeps working."""
     state = tmp_path / "state.db"
     with make_server(state=state) as server:
         with pytest.raises(StateRefused, match="in use by another server"):
@@ -175,20 +177,20 @@ def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    """In a folder that is not there."""
+    """A state file in a missing folder is refused."""
     with pytest.raises(StateRefused, match="cannot be used"):
         make_server(state=tmp_path / "nowhere" / "state.db")
 
 
-def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
-    """As ``mktemp`` makes it."""
+def test_an_empty_file_is_initialized(tmp_path: Path) -> None:
+    """An empty file, as ``mktemp`` creates it, is initialized."""
     state = tmp_path / "state.db"
     state.touch()
     with_server(state, lambda server: Sandbox(server).place(by("wallet-qr")))
 
 
-def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> None:
-    """A taken port leaves it to the next."""
+def test_a_server_that_does_not_start_releases_the_file(tmp_path: Path) -> None:
+    """A server that does not start because its port is in use releases the file."""
     state = tmp_path / "state.db"
     with make_server() as other:
         with pytest.raises(PortInUse):
@@ -197,8 +199,8 @@ def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder"])
-def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None:
-    """And a link is followed, not replaced."""
+def test_a_path_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) -> None:
+    """A FIFO or a folder is refused and left unchanged; a link is followed, not replaced."""
     place = tmp_path / kind
     os.mkfifo(place) if kind == "fifo" else place.mkdir()
     with pytest.raises(StateRefused, match="is not a regular file"):
@@ -213,9 +215,9 @@ def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None
 
 
 def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
-    """Its lock went with the refusal: the message is the same again, not that another server holds it."""
+    """A refusal releases the lock: a second attempt is refused for the same reason."""
     state = tmp_path / "state.db"
-    a_file(state)
+    write_state_file(state)
     with sqlite3.connect(state) as database:
         database.execute("PRAGMA user_version = 7")
     database.close()
@@ -225,23 +227,23 @@ def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "empty"])
+@pytest.mark.parametrize("exists", [False, True], ids=["missing", "empty"])
 def test_of_two_servers_that_start_at_once_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, is_there: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, exists: bool
 ) -> None:
-    """Whenever the other one makes the file; nothing is left beside it."""
+    """Of two concurrent starts, one is refused at any moment of creation; no other file is left over."""
     state, open_file, others = tmp_path / "state.db", os.open, list[StateFile]()
-    if is_there:
+    if exists:
         state.touch()
 
-    def open_slowly(*given: Any, **options: Any) -> int:
+    def open_slowly(*args: Any, **options: Any) -> int:
         monkeypatch.setattr(os, "open", open_file)
         if moment == "before":
             others.append(StateFile(state))
-        opened = open_file(*given, **options)
+        descriptor = open_file(*args, **options)
         if moment == "after":
             others.append(StateFile(state))
-        return opened
+        return descriptor
 
     monkeypatch.setattr(os, "open", open_slowly)
     with pytest.raises(StateRefused, match="in use by another server"):
@@ -256,7 +258,7 @@ def test_of_two_servers_that_start_at_once_one_is_refused(
 
 
 def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
-    """As on a full disk; nothing is left beside it, and the next server makes it."""
+    """On a full disk the file is refused, no file is left over, and the next server creates it."""
     state = tmp_path / "state.db"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
@@ -270,10 +272,10 @@ def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [state]
 
 
-def test_orders_that_are_gone_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The file is consistent without them, so it is served, but not without a word."""
+def test_missing_orders_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A consistent file with missing orders is served with a warning."""
     path = tmp_path / "state.db"
-    a_file(path)
+    write_state_file(path)
     with sqlite3.connect(path) as database:
         database.execute("DELETE FROM record")
     database.close()

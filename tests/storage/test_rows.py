@@ -1,4 +1,4 @@
-"""What is written of a change set is the same in every database, and comes back as it was."""
+"""The rows of a change set are the same in every database, and are read back unchanged."""
 
 import json
 import sqlite3
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.registry import Registry, Storages
@@ -20,27 +20,27 @@ from payment_sandbox.storage.rows import AGENDA, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox_company.replicas import encode_job, read_job
-from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, name_first
+from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, rename_first_order
 from tests.support.postgres import Postgres, needs_postgres
 
 SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
 
 
-def test_each_record_comes_back() -> None:
-    """Of every kind, by its kind alone."""
+def test_each_record_is_read_back() -> None:
+    """Records of every kind are read back by their kind alone."""
     change = SNAPSHOT.change()
     rows = list(rows_of(change, ()))
     read = [read_record(row.kind, row.id, row.body) for row in rows if row.body is not None]
     written: list[Any] = [record for _, _, record in change.records()]
     written += (AgendaEntry(*due) for due in change.dues)
     assert read
-    assert encode(read) == encode(written)  # commands are equal to nothing else
+    assert encode(read) == encode(written)  # commands have no equality
     assert list(map(type, read)) == list(map(type, written))
 
 
 def test_what_a_change_finishes_itself_is_not_written() -> None:
-    """It is deleted, in case an earlier one has written it."""
-    due: Due[Command] = SNAPSHOT.change().dues[0]
+    """An entry that a change set both adds and finishes is deleted, in case an earlier change wrote it."""
+    due: DueItem[Command] = SNAPSHOT.change().dues[0]
     later = due._replace(at=due.at + timedelta(days=1), sequence=due.sequence + 1)
     rows = list(rows_of(ChangeSet(dues=(due, later), finished_entries=(due.sequence,)), ["a webhook"]))
     assert [(row.kind, row.id, row.body is None) for row in rows] == [
@@ -51,30 +51,30 @@ def test_what_a_change_finishes_itself_is_not_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [ResendChanges(), ResendChanges("http://127.0.0.1:9/"), ResendChanges(body="another")]
+    "changes", [ResendChanges(), ResendChanges("http://127.0.0.1:9/"), ResendChanges(body="another")]
 )
-def test_a_webhook_that_waits_comes_back(changed: ResendChanges) -> None:
-    """Servers of other versions read it, too: what is unchanged is null."""
-    queued = QueuedDelivery("a webhook", "an order", True, changed, 7)
+def test_a_queued_webhook_is_read_back(changes: ResendChanges) -> None:
+    """A queued webhook is read back; unchanged parts are null, for servers of other versions."""
+    queued = QueuedDelivery("a webhook", "an order", True, changes, 7)
     body = encode_job(queued)
     assert read_job(7, body) == queued
     assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
-    assert (json.loads(body)["changed"] is None) is (changed == ResendChanges())
+    assert (json.loads(body)["changed"] is None) is (changes == ResendChanges())
 
 
 def fill(storages: Storages) -> None:
-    """The same project with every kind of record, and one that has changed."""
+    """Store a project with every kind of record, and rename its first order."""
     project, _ = Registry(SERVICES, storages, catalogue(), clock=NOON).create(
         {"name": "Sock shop", "seed": 5}
     )
     restore(project, GOLDEN)
-    name_first(project, "changed")
+    rename_first_order(project, "changed")
 
 
 @needs_postgres
 def test_both_databases_hold_the_same_rows(postgresql: Postgres, tmp_path: Path) -> None:
-    """In the same order; only how they are written is a matter of the database."""
-    from payment_sandbox_company.postgresql import Database  # here: not everybody has its driver
+    """SQLite and PostgreSQL store the same rows in the same order."""
+    from payment_sandbox_company.postgresql import Database  # imported late: the driver is optional
 
     address, state = postgresql.new_database(), tmp_path / "state.db"
     with closing(StateFile(state)) as file, closing(Database(address, "me", REAL_TIME)) as database:

@@ -1,4 +1,4 @@
-"""A shop that speaks ASGI."""
+"""A shop with an ASGI application."""
 
 from contextvars import ContextVar
 from typing import Any, Final
@@ -10,11 +10,11 @@ from starlette.routing import Route
 
 Seen = list[Any]
 USER: Final[ContextVar[str]] = ContextVar("user", default="nobody")
-"""What a test sets, and its handler should see."""
+"""A context variable that a test sets and its handler reads."""
 
 
 def starlette(handle: Any) -> Starlette:
-    """A shop whose handler gets the order's id; it answers 204 unless the handler returns a response."""
+    """Return a shop whose handler gets the order's id; it answers 204 or the response of the handler."""
 
     async def webhook(request: Request) -> Response:
         answer = await handle((await request.json())["order_id"])

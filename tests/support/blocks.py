@@ -1,4 +1,4 @@
-"""Finds code blocks in Markdown, and compares responses with those shown."""
+"""Code blocks in Markdown, and comparison of responses with documented ones."""
 
 import json
 import re
@@ -11,7 +11,7 @@ ANYTHING = "..."
 
 
 class Block(NamedTuple):
-    """One block: its language, its text, the output shown after it, and the name of the file that it is."""
+    """A code block: its language, text and file name, and the block with its output."""
 
     language: str
     text: str
@@ -20,66 +20,66 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text; a json or text block right after a program shows what the program prints."""
-    found = list(FENCE.finditer(text))
-    taken = False
-    for index, match in enumerate(found):
-        if taken:
-            taken = False
+    """Yield the code blocks; a json or text block directly after a program is the output of the program."""
+    matches = list(FENCE.finditer(text))
+    is_output = False
+    for index, match in enumerate(matches):
+        if is_output:
+            is_output = False
             continue
         shown = None
-        if index + 1 < len(found) and match[1] in ("sh", "php", "js", "java"):
-            after = found[index + 1]
+        if index + 1 < len(matches) and match[1] in ("sh", "php", "js", "java"):
+            after = matches[index + 1]
             if after[1] in ("json", "text") and not text[match.end() : after.start()].strip():
-                shown, taken = Block(after[1], after[3]), True
+                shown, is_output = Block(after[1], after[3]), True
         yield Block(match[1], match[3], shown, match[2])
 
 
-def differs(shown: Any, found: Any, path: str = "$") -> str | None:
-    """Where a response differs from the one shown; keys that are not shown, and ``...``, match anything."""
+def differs(shown: Any, actual: Any, path: str = "$") -> str | None:
+    """Return the first difference from the documented response; omitted keys and ``...`` match anything."""
     if shown in (ANYTHING, [ANYTHING]):
         return None
-    if isinstance(shown, dict) and isinstance(found, dict):
+    if isinstance(shown, dict) and isinstance(actual, dict):
         inner = (
-            differs(value, found[key], f"{path}.{key}") if key in found else f"{path}.{key} is not there"
+            differs(value, actual[key], f"{path}.{key}") if key in actual else f"{path}.{key} is missing"
             for key, value in shown.items()
         )
         return next(filter(None, inner), None)
-    if isinstance(shown, list) and isinstance(found, list):
-        return _list_differs(shown, found, path)
-    if isinstance(shown, str) and isinstance(found, str) and fnmatchcase(found, as_glob(shown)):
+    if isinstance(shown, list) and isinstance(actual, list):
+        return _list_differs(shown, actual, path)
+    if isinstance(shown, str) and isinstance(actual, str) and fnmatchcase(actual, as_glob(shown)):
         return None
-    return None if shown == found else f"{path} is {found!r}, and {shown!r} is shown"
+    return None if shown == actual else f"{path} is {actual!r}, documented is {shown!r}"
 
 
-def _list_differs(shown: list[Any], found: list[Any], path: str) -> str | None:
-    """Compares items in order; ``...`` at one end matches any number of items, including none."""
+def _list_differs(shown: list[Any], actual: list[Any], path: str) -> str | None:
+    """Compare items in order; ``...`` at one end matches any number of items, including none."""
     if shown and shown[-1] == ANYTHING and (len(shown) > 1 and shown[0] != ANYTHING):
-        shown, found = shown[:-1], found[: len(shown) - 1]
+        shown, actual = shown[:-1], actual[: len(shown) - 1]
     elif len(shown) > 1 and shown[0] == ANYTHING and shown[-1] != ANYTHING:
-        shown, found = shown[1:], found[1 - len(shown) :]
-    if len(shown) != len(found):
-        return f"{path} holds {len(found)} items, and {len(shown)} are shown"
+        shown, actual = shown[1:], actual[1 - len(shown) :]
+    if len(shown) != len(actual):
+        return f"{path} has {len(actual)} items, documented are {len(shown)}"
     inner = (
-        differs(one, other, f"{path}[{i}]") for i, (one, other) in enumerate(zip(shown, found, strict=True))
+        differs(one, other, f"{path}[{i}]") for i, (one, other) in enumerate(zip(shown, actual, strict=True))
     )
     return next(filter(None, inner), None)
 
 
 def as_glob(shown: str) -> str:
-    """A glob pattern in which each ``...`` matches anything."""
+    """Return a glob pattern in which each ``...`` matches anything."""
     return shown.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]").replace(ANYTHING, "*")
 
 
 def check_shown(shown: Block, printed: str) -> None:
-    """Compare what was printed with what is shown."""
+    """Assert that the printed text matches the documented output."""
     if shown.language == "json":
         lines = [line for line in printed.splitlines() if line.strip()]
-        assert lines, f"nothing was printed, and this is shown: {shown.text}"
+        assert lines, f"nothing was printed, documented is: {shown.text}"
         problem = differs(json.loads(shown.text), json.loads(lines[-1]))
         assert problem is None, f"{problem}\n{lines[-1][:3000]}"
     else:
         for line in shown.text.splitlines():
-            assert any(fnmatchcase(found.strip(), as_glob(line)) for found in printed.splitlines()), (
-                f"{line!r} is shown, and this was printed:\n{printed[-2000:]}"
+            assert any(fnmatchcase(actual.strip(), as_glob(line)) for actual in printed.splitlines()), (
+                f"{line!r} is documented, but this was printed:\n{printed[-2000:]}"
             )

@@ -15,7 +15,7 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(enc
 
 
 def placed(sandbox: Sandbox, method: str | None, shop: Shop | None = None, **more: Any) -> dict[str, Any]:
-    """A new order that every method can pay, with a return_url."""
+    """Create an order with a return_url that every method can pay."""
     transactions = [by(method)] if method is not None else []
     fields: dict[str, Any] = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
     if shop is not None:
@@ -24,18 +24,18 @@ def placed(sandbox: Sandbox, method: str | None, shop: Shop | None = None, **mor
 
 
 def address(order: dict[str, Any]) -> str:
-    """The address that the customer opens."""
+    """Return the address of the page that the customer opens."""
     attempts = order["transactions"]
     return f"http://{attempts[-1]['payment_url'] if attempts else order['order_url']}"
 
 
 def by_id(page: Page, test_id: str) -> Any:
-    """The element with this test id."""
+    """Return the element with this test id."""
     return page.get_by_test_id(test_id)
 
 
 def unfold(page: Page, *test_ids: str) -> None:
-    """Open these menus, or leave them open."""
+    """Open these menus unless they are open."""
     for test_id in test_ids:
         menu = by_id(page, test_id)
         if menu.get_attribute("open") is None:
@@ -43,20 +43,20 @@ def unfold(page: Page, *test_ids: str) -> None:
 
 
 def press(page: Page, *test_ids: str) -> str:
-    """Press the first of several buttons that appears; returns which one it was."""
+    """Press the first of several buttons that appears; return its test id."""
     page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
-    found = next(test_id for test_id in test_ids if by_id(page, test_id).count())
-    by_id(page, found).first.click()
-    return found
+    first = next(test_id for test_id in test_ids if by_id(page, test_id).count())
+    by_id(page, first).first.click()
+    return first
 
 
 EVERYTHING = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 def violations(page: Page, *, only_colours: bool = False) -> list[str]:
-    """What axe-core finds; ``only_colours`` if only they have changed since it looked before."""
+    """Return the violations that axe-core reports; ``only_colours`` restricts it to colour contrast."""
     page.evaluate(AXE)
-    wanted = ["color-contrast"] if only_colours else EVERYTHING
-    options = {"runOnly": wanted, "resultTypes": ["violations"]}  # of the others one node each is enough
-    found = page.evaluate("options => axe.run(options)", options)
-    return [f"{item['id']}: {item['nodes'][0]['html'][:120]}" for item in found["violations"]]
+    rules = ["color-contrast"] if only_colours else EVERYTHING
+    options = {"runOnly": rules, "resultTypes": ["violations"]}  # other results are not needed in full
+    report = page.evaluate("options => axe.run(options)", options)
+    return [f"{item['id']}: {item['nodes'][0]['html'][:120]}" for item in report["violations"]]

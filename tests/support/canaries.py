@@ -1,4 +1,4 @@
-"""Secrets to put everywhere, and how to recognise them however they come out."""
+"""Secrets to put into every field, and their detection in any output."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from marshmallow import Schema, fields
 
 NUMBER: Final = "4539578763621486"  # a card number that the sandbox does not know
-CODE: Final = "917391739173"  # so long that no identifier has it by chance
+CODE: Final = "917391739173"  # too long to occur in an identifier by chance
 GROUPS: Final = ("4539", "5787", "6362", "1486")
 JOINTS: Final = ("", " ", "-", "\n", "\r\n", "\t", "\u202e", "\u200b", "\u00a0", "\u2028")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]{40,}={0,2}")
@@ -19,27 +19,27 @@ _ESCAPES: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 
 
 def canaries(key: str) -> dict[str, str]:
-    """What is put into a field: all secrets at once, and each alone, because fields have patterns."""
+    """Return texts for a field: all secrets together, and each one alone, because fields have patterns."""
     spelled = [joint.join(GROUPS) for joint in JOINTS]
     everything = "; ".join([*spelled, f"cvc={CODE}", f'{{"cvc": "{CODE}"}}', f"key {key}"])
     return {"everything": everything, "a number": NUMBER, "a code": f"cvc: {CODE}", "a key": key}
 
 
 def shown(text: str, key: str) -> list[str]:
-    """Which secrets a text has, whatever separates or escapes their parts."""
-    found = set()
+    """Return the secrets that a text contains, however their parts are separated or escaped."""
+    names = set()
     for plain in _plain(text):
         bare = "".join(filter(str.isalnum, plain))
-        found |= {
+        names |= {
             name
             for name, secret in {"number": NUMBER, "code": CODE, "key": key}.items()
             if "".join(filter(str.isalnum, secret)) in bare
         }
-    return sorted(found)
+    return sorted(names)
 
 
 def _plain(text: str) -> Iterator[str]:
-    """The text without escapes, and what is in it in base64."""
+    """Yield the text, the text without escapes, and its decoded base64 parts."""
     plain = re.sub(r"\\+[nrtfbv]", " ", _ESCAPES.sub(lambda match: chr(int(match[1], 16)), text))
     plain = unicodedata.normalize("NFKC", html.unescape(unquote(plain)))
     yield text
@@ -57,7 +57,7 @@ class Field(NamedTuple):
 
 
 def fields_of(form: Schema, path: str = "") -> Iterator[Field]:
-    """All fields of a form, at any level."""
+    """Yield all fields of a form, at any level."""
     for name, each in form.load_fields.items():
         yield from _below(f"{path}{'.' if path else ''}{each.data_key or name}", each)
 
@@ -73,7 +73,7 @@ def _below(path: str, each: Any) -> Iterator[Field]:
 
 
 def with_field(body: Any, path: str, value: Any) -> Any:
-    """A copy of a body with this value; what is missing on the path is made."""
+    """Return a copy of a body with this value; missing objects on the path are created."""
     name, _, rest = path.partition(".")
     if not path:
         return value
@@ -90,7 +90,7 @@ def _object(body: Any) -> dict[str, Any]:
 
 
 def leaves(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The paths of all texts in a document."""
+    """Yield the paths of all texts in a document."""
     if isinstance(document, Mapping):
         for name, inner in document.items():
             yield from leaves(inner, (*path, name))
@@ -102,7 +102,7 @@ def leaves(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 
 
 def replaced(document: Any, path: tuple[str | int, ...], value: str) -> Any:
-    """A copy of a document with another text there."""
+    """Return a copy of a document with another text at the path."""
     if not path:
         return value
     if isinstance(document, list):

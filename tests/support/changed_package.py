@@ -21,7 +21,7 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (?:[^\s\[]*/)?([^\s/\[]+)", re.MULTILINE
 
 
 class ChangedTree:
-    """Files that are changed."""
+    """A folder of files to change."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -57,11 +57,11 @@ class ChangedPackage(ChangedTree):
             shutil.copytree(CHECKOUT / "scenarios", ready)
 
     def run(self, program: str, timeout_seconds: float = 60) -> str:
-        """Run a program that imports the copy; returns what it prints."""
+        """Run a program that imports the copy; return its output."""
         (self.folder / "program.py").write_text(program)
-        ran = python(["-W", "error", "program.py"], self.folder, self.folder, timeout_seconds)
-        assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-3000:]
-        return ran.stdout
+        result = python(["-W", "error", "program.py"], self.folder, self.folder, timeout_seconds)
+        assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
+        return result.stdout
 
 
 class ChangedCheckout(ChangedTree):
@@ -73,18 +73,18 @@ class ChangedCheckout(ChangedTree):
         copy_checkout(self.root)
 
     def run(self, program: str, timeout_seconds: float = 60) -> str:
-        """Run a program that imports the copy, and its tests; returns what it prints, or why it failed."""
+        """Run a program that imports the copy and its tests; return its output, with errors if it failed."""
         self.add("program.py", program)
-        ran = python(["-W", "error", "program.py"], self.root, self.root / "sandbox", timeout_seconds)
-        return ran.stdout if ran.returncode == 0 else ran.stdout + ran.stderr
+        result = python(["-W", "error", "program.py"], self.root, self.root / "sandbox", timeout_seconds)
+        return result.stdout if result.returncode == 0 else result.stdout + result.stderr
 
     def failing(self, *tests: str, options: Sequence[str] = ("-m", "")) -> set[str]:
-        """Run tests of the copy; which ones fail, such as ``test_schema.py::test_it_is_served``."""
+        """Run tests of the copy; return the failing ones, such as ``test_schema.py::test_it_is_served``."""
         pytest = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
-        ran = python([*pytest, *tests], self.root, self.root / "sandbox", 240)
-        assert ran.returncode in (0, 1), ran.stdout[-2000:] + ran.stderr[-2000:]
-        failed = set(FAILED.findall(ran.stdout))
-        assert bool(failed) == bool(ran.returncode), ran.stdout[-2000:]
+        result = python([*pytest, *tests], self.root, self.root / "sandbox", 240)
+        assert result.returncode in (0, 1), result.stdout[-2000:] + result.stderr[-2000:]
+        failed = set(FAILED.findall(result.stdout))
+        assert bool(failed) == bool(result.returncode), result.stdout[-2000:]
         return failed
 
 
@@ -100,7 +100,7 @@ def copy_checkout(folder: Path) -> None:
 def python(
     arguments: Sequence[str], folder: Path, path: Path, timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python in a folder, with another one as its path."""
+    """Run Python in a folder, with ``path`` as its PYTHONPATH."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,

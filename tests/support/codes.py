@@ -1,4 +1,4 @@
-"""Reads QR codes as a phone does: pictures of any kind, and SVG."""
+"""Decoding of QR codes in pictures and in SVG."""
 
 import re
 from io import BytesIO
@@ -11,9 +11,9 @@ ONLY_QR = zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
 
 
 def read_code(image: Image.Image | bytes) -> str:
-    """The content of the QR code in a picture.
+    """Return the content of the QR code in a picture.
 
-    Only QR codes are looked for: the modules of one in a thousand happen to look like a bar code.
+    Other formats are disabled, since the modules of one code in a thousand resemble a bar code.
     """
     picture = Image.open(BytesIO(image)) if isinstance(image, bytes) else image
     texts = {code.text for code in zxingcpp.read_barcodes(picture, ONLY_QR)}
@@ -22,14 +22,14 @@ def read_code(image: Image.Image | bytes) -> str:
 
 
 def read_svg(svg: str) -> str:
-    """The content of the code; its modules are horizontal strokes, as segno draws them."""
-    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', svg)
+    """Return the content of an SVG code, whose modules are horizontal strokes, as segno draws them."""
+    view_box = re.search(r'viewBox="0 0 (\d+) (\d+)"', svg)
     strokes = re.search(r'class="qrline"[^>]*d="([^"]+)"', svg) or re.search(
         r'stroke="#000"[^>]*d="([^"]+)"', svg
     )
-    assert found is not None, svg[:200]
+    assert view_box is not None, svg[:200]
     assert strokes is not None, svg[:200]
-    size = int(found[1])
+    size = int(view_box[1])
     image = Image.new("L", (size * SCALE, size * SCALE), 255)
     draw = ImageDraw.Draw(image)
     x = y = 0.0

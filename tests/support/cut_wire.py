@@ -1,4 +1,4 @@
-"""A wire to a database, which can be cut."""
+"""A proxy between a server and its database that can interrupt connections."""
 
 import socket
 from contextlib import suppress
@@ -8,18 +8,20 @@ from tests.support.ports import free_port
 
 
 class Wire:
-    """A proxy to the database that can be cut in the middle of a commit."""
+    """A proxy to the database that can interrupt a connection in the middle of a commit."""
 
     def __init__(self, port: int) -> None:
-        self._to = port
+        self._database_port = port
         self._listening = socket.create_server(("127.0.0.1", free_port()))
         self.port = self._listening.getsockname()[1]
-        self.cuts_answers_to: bytes | None = None  # what is asked is passed on, what is answered is not
-        self.loses: bytes | None = None  # what is asked is not passed on, and the connection ends
+        self.cuts_answers_to: bytes | None = (
+            None  # requests with these bytes are forwarded, their responses are not
+        )
+        self.loses: bytes | None = None  # a request with these bytes is dropped, and the connection closed
         self._refuses = False
-        self.then_refuses = False  # every connection after the next cut
+        self.then_refuses = False  # refuse every connection after the next interruption
         self.swallows = False
-        self._open: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
         Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -29,30 +31,30 @@ class Wire:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:  # there is no database just now
+                server = socket.create_connection(("127.0.0.1", self._database_port))
+            except OSError:  # the database is stopped
                 client.close()
                 continue
             if self._refuses and self.then_refuses:
                 client.close()
                 server.close()
                 continue
-            self._open += [client, server]
+            self._sockets += [client, server]
             is_cut = Event()
             Thread(target=self._pass, args=(client, server, is_cut, True), daemon=True).start()
             Thread(target=self._pass, args=(server, client, is_cut, False), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket, is_cut: Event, asks: bool) -> None:
+    def _pass(self, one: socket.socket, other: socket.socket, is_cut: Event, is_request: bool) -> None:
         try:
             while piece := one.recv(65536):
                 if self.swallows:
                     continue
-                if asks and self._is_lost(piece):
+                if is_request and self._is_lost(piece):
                     break
-                if asks and self.cuts_answers_to is not None and self.cuts_answers_to in piece:
+                if is_request and self.cuts_answers_to is not None and self.cuts_answers_to in piece:
                     is_cut.set()
                     self._cut_others(one, other)
-                if not asks and is_cut.is_set():
+                if not is_request and is_cut.is_set():
                     break
                 other.sendall(piece)
         except OSError:
@@ -70,13 +72,13 @@ class Wire:
 
     def _cut_others(self, *spared: socket.socket) -> None:
         self.cuts_answers_to, self._refuses = None, self.then_refuses
-        for each in self._open if self._refuses else ():
+        for each in self._sockets if self._refuses else ():
             if each not in spared:
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Cut everything."""
+        """Close all connections."""
         self._listening.close()
-        for each in self._open:
+        for each in self._sockets:
             each.close()

@@ -1,4 +1,4 @@
-"""The dashboard as a browser without scripts uses it: pages, forms and buttons."""
+"""The dashboard without scripts: pages, forms and buttons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.payer import HTML, Form, Page
 
 
 class Dashboard:
-    """One browser; it follows redirects and keeps cookies."""
+    """A browser that follows redirects and keeps cookies."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -20,7 +20,7 @@ class Dashboard:
         self.http.headers.update(HTML)
 
     def open(self, path: str = "orders/", status: int = 200) -> Page:
-        """A page of the project."""
+        """Open a page of the project."""
         address = path if path.startswith("http") else f"{self.base}{path}"
         return self._checked(self.http.get(address, timeout=10), status)
 
@@ -39,7 +39,7 @@ class Dashboard:
         return self._checked(self.http.post(form.action, data=sent, headers=headers, timeout=10), status)
 
     def button(self, page: Page, value: str) -> tuple[Form, str]:
-        """The form and the name of a button."""
+        """Return the form and the name of a button."""
         for form in page.forms:
             for name, known in form.buttons:
                 if value in (known, f"{name}={known}"):

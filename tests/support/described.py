@@ -1,4 +1,4 @@
-"""Checks responses against the shapes in the API description."""
+"""Validation of responses against the API description."""
 
 import json
 import re
@@ -18,7 +18,7 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 
 @cache
 def description() -> dict[str, Any]:
-    """The API description, made strict: a response key that it does not name is an error."""
+    """Return the API description, made strict: undocumented response keys are errors."""
     public_url = "http://sandbox.example"
     app = make_app(made_registry(), public_url=public_url).register_deferred_faces()
     described: dict[str, Any] = json.loads(build_description(app, public_url, make_app))
@@ -30,7 +30,7 @@ def description() -> dict[str, Any]:
 @cache
 def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Validator], frozenset[str]]]:
     components = {"components": description()["components"]}
-    found = []
+    validators = []
     paths = description()["paths"]
     for path in sorted(paths, key=lambda path: path.count("{")):  # a path without names takes precedence
         operations = paths[path]
@@ -43,8 +43,8 @@ def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Valid
                 for status, answer in operation["responses"].items()
                 if "application/json" in answer.get("content", {})
             }
-            found.append((method.upper(), pattern, by_status, frozenset(operation["responses"])))
-    return found
+            validators.append((method.upper(), pattern, by_status, frozenset(operation["responses"])))
+    return validators
 
 
 def check_answer(method: str, path: str, answer: requests.Response) -> None:

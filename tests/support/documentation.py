@@ -1,4 +1,4 @@
-"""Finds the documentation's code blocks, and runs commands in a merchant's folder."""
+"""The documentation's code blocks, and commands in a merchant's folder."""
 
 import os
 import subprocess
@@ -19,22 +19,24 @@ BIN = Path(sys.executable).parent
 
 
 def text_of(name: str) -> str:
-    """A page with its shell helpers; the other generated parts contain no programs."""
+    """Return a page with its shell helpers; its other generated parts contain no programs."""
     return README if name == "README" else read_source(name).replace("{{ shell }}", SHELL_SETUP)
 
 
 def environment(**more: str) -> dict[str, str]:
-    """An environment with this installation's commands, but without the variables of the test run."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", **more}
+    """Return an environment with this installation's commands, without the variables of the test run."""
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))
+    }
+    return {**inherited, "PATH": f"{BIN}:{inherited['PATH']}", **more}
 
 
 def of(language: str, *names: str) -> list[Any]:
-    """The blocks in a language, each as a separate test case; those of projects are tested elsewhere."""
+    """Return the blocks in a language as separate test cases, without the blocks that are files."""
     cases = []
     for name in names or ("README", *PAGE_NAMES):
-        found = [block for block in blocks(text_of(name)) if block.language == language and not block.file]
-        cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
+        matching = [block for block in blocks(text_of(name)) if block.language == language and not block.file]
+        cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(matching)]
     return cases
 
 

@@ -1,4 +1,4 @@
-"""A project under test, driven over real HTTP; every response is checked against the API description."""
+"""A project driven over real HTTP; every response is validated against the API description."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ CUSTOMER = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@
 
 
 def card(**more: Any) -> dict[str, Any]:
-    """A card transaction."""
+    """Return a card transaction."""
     return {"payment_method": "credit-card", **more}
 
 
 def details(**fields: Any) -> dict[str, Any]:
-    """A card transaction with details."""
+    """Return a card transaction with details."""
     return card(payment_method_details=fields)
 
 
 def by(method: str, **more: Any) -> dict[str, Any]:
-    """A transaction with any method, including the issuer if the method needs one."""
+    """Return a transaction with any method, including the issuer if the method needs one."""
     if method == "bank-redirect-nl":
         more.setdefault("payment_method_details", {"issuer_id": "SBXANL2A"})
     return {"payment_method": method, **more}
 
 
 class Sandbox:
-    """One project, with short names for what tests do with it."""
+    """A project with short methods for tests."""
 
     def __init__(self, server: Server, session: requests.Session | None = None, **settings: Any) -> None:
         self.server = server
         self.url = server.url
         self.http = session or requests.Session()
         settings.setdefault("clock", f"frozen@{START}")
-        made = self.http.post(f"{self.url}/control/projects/", json=settings)
-        assert made.status_code == 201, made.text
-        self.project: dict[str, Any] = made.json()
+        created = self.http.post(f"{self.url}/control/projects/", json=settings)
+        assert created.status_code == 201, created.text
+        self.project: dict[str, Any] = created.json()
         self.key: str = self.project["api_key"]
 
     # Calls
@@ -94,7 +94,7 @@ class Sandbox:
     # Orders
 
     def create(self, *transactions: Any, **fields: Any) -> requests.Response:
-        """Try to create an order; it can be refused."""
+        """Try to create an order; return the response."""
         body: dict[str, Any] = {"currency": "EUR", "amount": 1000, **fields}
         if transactions:
             body["transactions"] = list(transactions)
@@ -108,24 +108,24 @@ class Sandbox:
         return order
 
     def place_with_lines(self, method: str, **more: Any) -> dict[str, Any]:
-        """Create an order with lines and a customer, as methods with a screening need."""
+        """Create an order with lines and a customer, which screened methods need."""
         fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
         transaction = {key: more.pop(key) for key in ("capture_mode", "expiration_period") if key in more}
         return self.place(by(method, **transaction), **{**fields, **more})
 
     def read(self, order: dict[str, Any] | str, *blocks: str) -> dict[str, Any]:
-        """Read an order as it is now."""
+        """Read the current state of an order."""
         order_id = order if isinstance(order, str) else order["id"]
         query = "&".join(f"fields[]={block}" for block in blocks)
         answer = self.get(f"/v1/orders/{order_id}/" + (f"?{query}" if query else ""))
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        current: dict[str, Any] = answer.json()
+        return current
 
     def status(self, order: dict[str, Any]) -> tuple[str, str]:
-        """The statuses of an order and its newest transaction."""
-        found = self.read(order)
-        return found["status"], found["transactions"][-1]["status"]
+        """Return the statuses of an order and of its newest transaction."""
+        current = self.read(order)
+        return current["status"], current["transactions"][-1]["status"]
 
     def act(self, order: dict[str, Any], action: str, **more: Any) -> requests.Response:
         """Let a customer, bank, screening or processor act: ``act(order, "customer pay")``."""
@@ -133,41 +133,41 @@ class Sandbox:
         return self.post(f"/control/orders/{order['id']}/act/", {"actor": actor, "action": name, **more})
 
     def acted(self, order: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
-        """Like ``act``, but expect success."""
+        """Call ``act`` and assert success."""
         answer = self.act(order, action, **more)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        updated: dict[str, Any] = answer.json()
+        return updated
 
     def pay(self, order: dict[str, Any], **more: Any) -> dict[str, Any]:
         """Let the customer pay."""
         return self.acted(order, "customer pay", **more)
 
     def take(self, order: dict[str, Any], kind: str, json: Any = None, **options: Any) -> requests.Response:
-        """Capture or void: ``take(order, "captures/amount", {"amount": 5})``."""
+        """Capture or void, for example ``take(order, "captures/amount", {"amount": 5})``."""
         transaction = order["transactions"][-1]["id"]
         return self.post(f"/v1/orders/{order['id']}/transactions/{transaction}/{kind}/", json, **options)
 
     def authorized(self, **more: Any) -> dict[str, Any]:
-        """A card payment of 2000 cents, with lines, that the customer has authorized."""
+        """Create and authorize a card payment of 2000 cents with lines."""
         more.setdefault("capture_mode", "manual")
         return self.pay(self.place_with_lines("credit-card", **more))
 
     # Time and scenario
 
-    def advance(self, by: str | None = None, **aim: Any) -> list[dict[str, Any]]:
-        """Advance the clock; returns the events."""
-        answer = self.post("/control/clock/advance/", {"by": by, **aim} if by is not None else aim)
+    def advance(self, by: str | None = None, **target: Any) -> list[dict[str, Any]]:
+        """Advance the clock; return the events."""
+        answer = self.post("/control/clock/advance/", {"by": by, **target} if by is not None else target)
         assert answer.status_code == 200, answer.text
         events: list[dict[str, Any]] = answer.json()["events"]
         return events
 
     def settle(self) -> list[dict[str, Any]]:
-        """Let everything that is due now happen, webhooks included."""
+        """Run everything that is due now, including webhooks."""
         return self.advance("PT0S")
 
     def now(self) -> str:
-        """Sandbox time."""
+        """Return sandbox time."""
         time: str = self.get("/control/clock/").json()["now"]
         return time
 
@@ -177,12 +177,12 @@ class Sandbox:
         assert answer.status_code == 200, answer.text
 
     def agenda(self) -> list[dict[str, Any]]:
-        """What is due."""
+        """Return the agenda."""
         items: list[dict[str, Any]] = self.get("/control/agenda/").json()["items"]
         return items
 
     def webhooks(self, **query: str) -> list[dict[str, Any]]:
-        """The webhooks, with their attempts."""
+        """Return the webhooks with their attempts."""
         items: list[dict[str, Any]] = self.get("/control/webhooks/", params=query).json()["items"]
         return items
 
@@ -193,16 +193,16 @@ class Sandbox:
 
 
 def refused(answer: requests.Response, status: int, kind: str) -> dict[str, Any]:
-    """Expect a refusal of this status and type; returns the error."""
+    """Assert a refusal with this status and type; return the error."""
     error: dict[str, Any] = answer.json()["error"]
     assert (answer.status_code, error["type"]) == (status, kind), answer.text
     return error
 
 
 def violations(answer: requests.Response) -> dict[str, str]:
-    """Expect violations; returns the messages by path."""
+    """Assert violations; return their messages by path."""
     error = refused(answer, 400, "ValidationError")
-    return {found["path"]: found["message"] for found in error["violations"]}
+    return {violation["path"]: violation["message"] for violation in error["violations"]}
 
 
 def keyed(server: Server, key: str, path: str) -> requests.Response:

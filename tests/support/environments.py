@@ -1,4 +1,4 @@
-"""Environments with wheels of ours, and with libraries of this environment."""
+"""Virtual environments with wheels of this project and libraries of this environment."""
 
 import subprocess
 import sys

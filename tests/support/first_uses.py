@@ -1,6 +1,6 @@
-"""Loads what the package loads late, on eight threads at once, each time in a process where it is the first use.
+"""Concurrent first uses of modules that the package imports late, on eight threads in a fresh process.
 
-A thread arrives whenever a module begins to load, so that each sees the modules before it half loaded.
+A thread starts whenever a module begins to load, so that each thread meets partly loaded modules.
 """
 
 import ast
@@ -21,14 +21,14 @@ SOURCE = Path(__file__).parents[2] / "sandbox"
 MAIN = "payment_sandbox"
 OURS = {file.parent.name for file in SOURCE.glob("*/__init__.py")}
 THREADS = 8
-PAUSE_SECONDS = 0.001  # enough for a thread to get as far as it can
+PAUSE_SECONDS = 0.001  # enough for a thread to proceed until it blocks
 LOCK = "LOADING"
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 IMPORTS = ast.Import | ast.ImportFrom
 
 
 class LateImport(NamedTuple):
-    """An import in a function: the statement as it stands there, within its lock if it has one."""
+    """An import in a function: its statement, and whether it is under the lock."""
 
     module: str
     text: str
@@ -37,38 +37,38 @@ class LateImport(NamedTuple):
 
     @property
     def is_of_standard_library(self) -> bool:
-        """Whether it loads nothing else."""
+        """Whether it imports only modules of the standard library."""
         return all(name.partition(".")[0] in sys.stdlib_module_names for name in self.imported)
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """Its name in a report."""
         return f"{self.module}: {self.text}"
 
     @property
     def room(self) -> str:
-        """The room of its module; that of the main package itself has no name, a wing is a room."""
+        """The layer of its module: a subpackage of the main package, or another distribution."""
         package, _, inner = self.module.partition(".")
         return inner.partition(".")[0] if package == MAIN else package
 
     @property
     def library(self) -> str:
-        """What it imports, or imports from."""
+        """The library that it imports."""
         return self.imported[0].partition(".")[0]
 
     @property
     def is_installed(self) -> bool:
-        """Whether there is such a library; shops bring some."""
+        """Whether the library is installed; some belong to shops."""
         return find_spec(self.library) is not None
 
     @property
     def is_loaded(self) -> bool:
-        """Whether this process has what it imports."""
+        """Whether this process has loaded its modules."""
         return all(name in sys.modules for name in self.imported)
 
 
 class Result(NamedTuple):
-    """What was tried, what was loaded already, and what went wrong with what was tried."""
+    """The attempted imports, those that were loaded already, and the problems of the attempted ones."""
 
     tried: list[str]
     loaded: list[str]
@@ -77,24 +77,24 @@ class Result(NamedTuple):
 
 @cache
 def late_imports() -> tuple[LateImport, ...]:
-    """Every import in a function of the packages, once for each module."""
+    """Return every import in a function of the packages, once for each module."""
     imports: dict[LateImport, None] = {}
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node, is_locked in _inner(tree, is_late=False, is_locked=False):
-            of = (
+            imported = (
                 [str(node.module)] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
             )
-            imports[LateImport(module, ast.unparse(node), tuple(of), is_locked)] = None
+            imports[LateImport(module, ast.unparse(node), tuple(imported), is_locked)] = None
     return tuple(imports)
 
 
 def _inner(
     node: ast.AST, *, is_late: bool, is_locked: bool
 ) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
-    """The imports in functions, and whether each is under the lock."""
+    """Yield the imports in functions, and whether each is under the lock."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, IMPORTS) and is_late:
             yield child, is_locked
@@ -107,7 +107,7 @@ def _inner(
 
 
 def together(works: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What these return or raise; each begins on a thread of its own when a further module begins to load."""
+    """Return results or exceptions; each function starts on a thread when a further module begins to load."""
     results: list[Any] = [None] * len(works)
     gates = [Event() for _ in works]
 
@@ -135,7 +135,7 @@ _WAITING: list[Event] = []
 
 
 def _on_load(event: str, arguments: tuple[Any, ...]) -> None:
-    """Let the next thread begin when a module begins to load."""
+    """Start the next thread when a module begins to load."""
     if event == "exec" and _WAITING and arguments[0].co_filename != __file__:
         _WAITING.pop().set()
         Event().wait(PAUSE_SECONDS)
@@ -150,17 +150,17 @@ def _run(late: LateImport) -> dict[str, int]:
 
 
 def race(imports: Sequence[LateImport]) -> list[str]:
-    """What went wrong for eight threads that need these, one after another."""
-    turns = [imports[number % len(imports)] for number in range(THREADS)]
-    results = together([partial(_run, late) for late in turns])
+    """Return the problems of eight threads that each run one of these imports."""
+    sequence = [imports[number % len(imports)] for number in range(THREADS)]
+    results = together([partial(_run, late) for late in sequence])
     problems = {repr(each) for each in results if isinstance(each, BaseException)}
     if not problems and len(imports) == 1 and any(each != results[0] for each in results):
         problems.add("two threads have different objects")
     return sorted(problems)
 
 
-def wander(imports: Sequence[LateImport], seed: int) -> list[str]:
-    """What went wrong for eight threads that need everything, each in an order of its own."""
+def run_in_random_order(imports: Sequence[LateImport], seed: int) -> list[str]:
+    """Return the problems of eight threads that run all imports in random order."""
     orders = Random(seed)
     problems: set[str] = set()
 
@@ -176,8 +176,8 @@ def wander(imports: Sequence[LateImport], seed: int) -> list[str]:
             Event().wait(PAUSE_SECONDS * orders.random())
 
     sys.addaudithook(pause)
-    walks = [orders.sample(imports, len(imports)) for _ in range(THREADS)]
-    threads = [Thread(target=all_in_order, args=(walk,)) for walk in walks]
+    sequences = [orders.sample(imports, len(imports)) for _ in range(THREADS)]
+    threads = [Thread(target=all_in_order, args=(order,)) for order in sequences]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -186,7 +186,7 @@ def wander(imports: Sequence[LateImport], seed: int) -> list[str]:
 
 
 def in_fork(work: Callable[[], Any]) -> Any:
-    """What it returns in a copy of this process, in which it may load what it likes."""
+    """Return the result of a function that runs in a fork of this process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -201,7 +201,7 @@ def in_fork(work: Callable[[], Any]) -> Any:
 
 
 def _races(imports: Sequence[LateImport]) -> Result:
-    """Try imports, each in a process that has loaded the modules which have them; and those of one library."""
+    """Run each import, and those of each library, in forks of a process that has loaded their modules."""
     for late in imports:
         import_module(late.module)
     result = Result([], [], {})
@@ -215,19 +215,23 @@ def _races(imports: Sequence[LateImport]) -> Result:
         entries = [late for late in imports if late.library == library and not late.is_loaded]
         for first in range(len(entries) if len(entries) > 1 else 0):
             name = f"{library}, first {entries[first].name}"
-            turned = entries[first:] + entries[:first]
-            result.problems[name] = in_fork(partial(race, turned))
+            rotated = entries[first:] + entries[:first]
+            result.problems[name] = in_fork(partial(race, rotated))
     return result
 
 
 def main(how: str, seed: int, rooms: Sequence[str]) -> None:
-    """Print the problems of the late imports of some rooms as JSON."""
+    """Print the problems of the late imports of some layers as JSON."""
     imports = [late for late in late_imports() if late.room in rooms and late.is_installed]
     sys.addaudithook(_on_load)
     if how == "wander":
         for late in imports:
             import_module(late.module)
-        print(json.dumps([[late.name for late in imports], {"in any order": wander(imports, seed)}]))
+        print(
+            json.dumps(
+                [[late.name for late in imports], {"in any order": run_in_random_order(imports, seed)}]
+            )
+        )
         return
     tried, loaded, problems = Result(*in_fork(partial(_races, imports)))
     for late in imports:

@@ -1,4 +1,4 @@
-"""A state file on a full disk."""
+"""A simulated full disk for state files."""
 
 import sqlite3
 from collections.abc import Iterator

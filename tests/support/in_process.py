@@ -1,4 +1,4 @@
-"""Helpers for a shop in this process: orders and webhook handlers."""
+"""Orders and webhook handlers for a shop in this process."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ Handler = Callable[[str], Any]
 
 
 def shop_that(handles: Handler) -> Flask:
-    """A shop whose handler gets the order's id; it answers 200 unless the handler returns another status."""
+    """Return a shop whose handler gets the order's id; it answers 200 unless the handler returns a status."""
     app = Flask("shop")
     app.testing = True
 
@@ -28,7 +28,7 @@ def shop_that(handles: Handler) -> Flask:
 
 
 def place(sandbox: PaymentSandbox) -> str:
-    """A new order."""
+    """Create an order; return its id."""
     answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)
     assert answer.status_code == 201, answer.text
     order_id: str = answer.json()["id"]
@@ -36,14 +36,14 @@ def place(sandbox: PaymentSandbox) -> str:
 
 
 def in_time(work: Callable[[], object]) -> None:
-    """Expect the block to end before the time limit."""
-    done = threading.Thread(target=work, daemon=True)
-    done.start()
-    done.join(AT_MOST_SECONDS)
-    assert not done.is_alive(), "it hangs"
+    """Assert that the function returns within the time limit."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(AT_MOST_SECONDS)
+    assert not thread.is_alive(), "the function did not return in time"
 
 
 def on_a_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run an ``async`` test on a thread of its own: the browser's tests leave a loop running on the main one."""
+    """Run an ``async`` test on its own thread, because the browser's tests leave a loop on the main one."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: asyncio.run(test())).result(AT_MOST_SECONDS)

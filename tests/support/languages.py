@@ -1,4 +1,4 @@
-"""Projects in other languages: copies of them with the packages that they use, as their users install them."""
+"""Projects in other languages, with the packages that their users install."""
 
 import json
 import os
@@ -18,37 +18,37 @@ PHP_PACKAGE: Final = ROOT / "sandbox" / "php"
 
 
 def require(*programs: str) -> None:
-    """Skip where a program is missing, except in CI."""
+    """Skip if a program is missing, except in CI."""
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         assert "CI" not in os.environ, f"not installed: {missing}"
-        pytest.skip(f"not installed here: {', '.join(missing)}; .ci/run installs it")
+        pytest.skip(f"not installed: {', '.join(missing)}; .ci/run installs them")
 
 
 def fetched(command: list[str], folder: Path) -> None:
-    """Run a command that fetches packages; skip where they cannot be had, except in CI."""
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
-    if ran.returncode != 0 and "CI" not in os.environ:
+    """Run a command that fetches packages; skip if they are unavailable, except in CI."""
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    if result.returncode != 0 and "CI" not in os.environ:
         pytest.skip(f"{command[0]} could not fetch its packages")
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
 
 
 def install_for_node(folder: Path) -> None:
-    """Put into ``node_modules`` what npm would publish, and nothing else."""
+    """Copy the files that npm would publish into ``node_modules``."""
     published = json.loads((NODE_PACKAGE / "package.json").read_text())["files"]
-    into = folder / "node_modules" / "payment-sandbox"
-    into.mkdir(parents=True)
+    target = folder / "node_modules" / "payment-sandbox"
+    target.mkdir(parents=True)
     for pattern in ("package.json", *published):
         for file in NODE_PACKAGE.glob(pattern):
-            shutil.copy(file, into)
+            shutil.copy(file, target)
 
 
 def install_for_php(folder: Path) -> None:
-    """Have Composer install the package from the checkout, as the page says; it needs no network for that."""
+    """Let Composer install the package from the checkout as documented, without the network."""
     sources = {"repositories": {"sandbox": {"type": "path", "url": str(PHP_PACKAGE)}, "packagist.org": False}}
-    own = json.loads((folder / "composer.json").read_text())
-    (folder / "composer.json").write_text(json.dumps({**own, **sources}))
-    ran = subprocess.run(
+    manifest = json.loads((folder / "composer.json").read_text())
+    (folder / "composer.json").write_text(json.dumps({**manifest, **sources}))
+    result = subprocess.run(
         ["composer", "install", "--no-interaction", "--quiet"],
         cwd=folder,
         env={**os.environ, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": str(folder / ".composer")},
@@ -57,14 +57,14 @@ def install_for_php(folder: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 INSTALL: Final[dict[str, Callable[[Path], None]]] = {"node": install_for_node, "php": install_for_php}
 
 
 def copied(language: str, tmp_path: Path) -> Path:
-    """A copy of a language's project, with the package that it needs."""
+    """Copy a language's project, and install the package that it needs."""
     folder = tmp_path / language
     shutil.copytree(PROJECTS / language, folder)
     if language in INSTALL:

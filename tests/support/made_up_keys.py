@@ -1,6 +1,6 @@
-"""A crowd, in a process of its own: connections that always have a call under way, each with another key.
+"""A process with many connections that call a server continuously, each call with another invalid key.
 
-Nobody has these keys: ``python -m tests.support.made_up_keys HOST PORT CONNECTIONS``. It goes on until its input ends.
+Run ``python -m tests.support.made_up_keys HOST PORT CONNECTIONS``; it stops when its input ends.
 """
 
 import selectors
@@ -18,12 +18,12 @@ REFUSED = b"HTTP/1.1 401"
 
 @contextmanager
 def crowding(url: str, connections: int = 60) -> Iterator[list[int]]:
-    """Let a crowd call a server; afterwards, the list has the number of calls that were refused."""
+    """Call a server from many connections; afterwards, the list contains the number of refused calls."""
     address = urlsplit(url)
     program = [sys.executable, "-m", __name__, str(address.hostname), str(address.port), str(connections)]
     crowd = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert crowd.stdout is not None
-    crowd.stdout.readline()  # it calls now
+    crowd.stdout.readline()  # wait until the calls have started
     refused: list[int] = []
     try:
         yield refused
@@ -33,7 +33,7 @@ def crowding(url: str, connections: int = 60) -> Iterator[list[int]]:
 
 
 def main(host: str, port: int, connections: int) -> None:
-    """Call, and print how many calls were refused."""
+    """Call until the input ends, then print the number of refused calls."""
     keys, refused = count(), 0
     ready = selectors.DefaultSelector()
     ready.register(sys.stdin, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""Servers that are killed and started again, on the same state file."""
+"""Servers that are killed and restarted with the same state file."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 
-# Imported once, forked for each life: a start takes milliseconds, and a kill is a kill.
+# Imported once and forked for each server, so that a start takes milliseconds.
 for path in sys.stdin:
     child = os.fork()
     if child == 0:
@@ -28,19 +28,19 @@ for path in sys.stdin:
 """
 
 
-class Life(NamedTuple):
-    """One process that serves until it is killed."""
+class ServerProcess(NamedTuple):
+    """A server process."""
 
     url: str
     pid: int
 
 
 class Nursery:
-    """Starts one server after the other on the same file."""
+    """Starts one server after another with the same file."""
 
     def __init__(self, state: Path, port: int = 0) -> None:
         self._state = state
-        self._turn = Lock()  # a kill on one thread is over before another one begins the next life
+        self._lock = Lock()  # a kill must finish before another thread starts the next server
         self._process = subprocess.Popen(
             [sys.executable, "-c", NURSERY, str(port)],
             stdin=subprocess.PIPE,
@@ -49,26 +49,26 @@ class Nursery:
             start_new_session=True,
         )
 
-    def begin(self) -> Life:
-        """Start a server and wait until it serves."""
+    def begin(self) -> ServerProcess:
+        """Start a server, and wait until it listens."""
         assert self._process.stdin is not None
-        with self._turn:
+        with self._lock:
             self._process.stdin.write(f"{self._state}\n")
             self._process.stdin.flush()
-            return Life(**self._told())
+            return ServerProcess(**self._read_report())
 
-    def kill(self, life: Life) -> None:
-        """Kill it, and wait until it is gone."""
-        with self._turn:
-            os.kill(life.pid, signal.SIGKILL)
-            assert self._told() == {"ended": life.pid}
+    def kill(self, server: ServerProcess) -> None:
+        """Kill a server, and wait until it has exited."""
+        with self._lock:
+            os.kill(server.pid, signal.SIGKILL)
+            assert self._read_report() == {"ended": server.pid}
 
     def close(self) -> None:
-        """No more servers."""
+        """Stop the process that starts servers."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
-    def _told(self) -> dict[str, Any]:
+    def _read_report(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        told: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return told
+        report: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return report

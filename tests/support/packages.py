@@ -1,4 +1,4 @@
-"""Where the source of the distributions is."""
+"""Folders and modules of the distributions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +14,11 @@ PACKAGES: Final = (MAIN, *WINGS)
 
 
 def sources() -> Iterator[Path]:
-    """Every module of all packages."""
+    """Yield every module of all packages."""
     for package in PACKAGES:
         yield from sorted(package.rglob("*.py"))
 
 
 def module_name(path: Path) -> str:
-    """The name under which a module is imported."""
+    """Return the dotted name of a module."""
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")

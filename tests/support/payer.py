@@ -1,4 +1,4 @@
-"""A payer with a simple browser: no scripts, plain forms, and checks at every step."""
+"""A payer with a simple browser: without scripts, with plain forms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """The content of a page."""
+    """A parsed page."""
 
     def __init__(self, answer: requests.Response) -> None:
         super().__init__()
@@ -48,37 +48,39 @@ class Page(HTMLParser):
         self.feed(answer.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        name = given.get("name", "")
-        if "data-testid" in given:
-            self.ids[given["data-testid"]] = ""
+        attributes = {name: value or "" for name, value in attrs}
+        name = attributes.get("name", "")
+        if "data-testid" in attributes:
+            self.ids[attributes["data-testid"]] = ""
         if tag not in ("input", "img", "meta", "link"):
-            self._open.append((tag, given.get("data-testid")))
+            self._open.append((tag, attributes.get("data-testid")))
         if tag == "html":
-            self.language = given["lang"]
+            self.language = attributes["lang"]
         elif tag == "a":
-            self.links.append(given["href"])
+            self.links.append(attributes["href"])
         elif tag == "form":
-            action = urljoin(self.url, given.get("action", self.url))
-            self.forms.append(Form(action, given.get("method", "get")))
+            action = urljoin(self.url, attributes.get("action", self.url))
+            self.forms.append(Form(action, attributes.get("method", "get")))
         else:
-            self._control(tag, name, given)
+            self._control(tag, name, attributes)
 
-    def _control(self, tag: str, name: str, given: dict[str, str]) -> None:
-        if tag == "input" and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
-            self._add(name, given)
+    def _control(self, tag: str, name: str, attributes: dict[str, str]) -> None:
+        if tag == "input" and (
+            attributes.get("type") not in ("radio", "checkbox") or "checked" in attributes
+        ):
+            self._add(name, attributes)
         elif tag == "select":
             self._select = name
         elif tag == "option":
-            if "selected" in given:
-                self.forms[-1].fields[self._select] = given["value"]
-            self.forms[-1].fields.setdefault(self._select, given["value"])
-        elif tag == "button" and given.get("type") != "button":
-            self.forms[-1].buttons.append((name, given.get("value", "")))
+            if "selected" in attributes:
+                self.forms[-1].fields[self._select] = attributes["value"]
+            self.forms[-1].fields.setdefault(self._select, attributes["value"])
+        elif tag == "button" and attributes.get("type") != "button":
+            self.forms[-1].buttons.append((name, attributes.get("value", "")))
 
-    def _add(self, name: str, given: dict[str, str]) -> None:
-        fields, value = self.forms[-1].fields, given.get("value", "")
-        if given.get("type") == "checkbox" and name in fields:
+    def _add(self, name: str, attributes: dict[str, str]) -> None:
+        fields, value = self.forms[-1].fields, attributes.get("value", "")
+        if attributes.get("type") == "checkbox" and name in fields:
             fields[name] = [*([fields[name]] if isinstance(fields[name], str) else fields[name]), value]
         else:
             fields[name] = value
@@ -94,7 +96,7 @@ class Page(HTMLParser):
                 self.ids[test_id] = (self.ids[test_id] + data).strip()
 
     def form_with(self, value: str) -> Form:
-        """The first form with a button of this value."""
+        """Return the first form with a button of this value."""
         return next(form for form in self.forms if any(button[1] == value for button in form.buttons))
 
     @property
@@ -104,7 +106,7 @@ class Page(HTMLParser):
 
 
 class Payer:
-    """Goes from page to page like a browser; ``arrived`` is the shop address of the last redirect."""
+    """A browser that follows redirects; ``arrived`` is the shop's address in the last redirect."""
 
     def __init__(self, sandbox: Sandbox, language: str | None = None) -> None:
         self.sandbox = sandbox
@@ -116,14 +118,14 @@ class Payer:
         self.arrived: str | None = None
 
     def open(self, address: str) -> Page:
-        """Go to an address, with or without a scheme."""
+        """Open an address, with or without a scheme."""
         url = address if address.startswith("http") else f"http://{address}"
         return self._follow(self.http.get(url, allow_redirects=False, timeout=10))
 
     def press(self, page: Page, value: str, **fields: str) -> Page:
-        """Press a button, after typing into some fields."""
+        """Press a button, after changing some fields."""
         form = page.form_with(value)
-        name = next(name for name, found in form.buttons if found == value)
+        name = next(name for name, known in form.buttons if known == value)
         data: dict[str, Any] = {**form.fields, **fields}
         if name:
             data[name] = value
@@ -144,24 +146,24 @@ class Payer:
 
 
 def order_page(order: dict[str, Any]) -> str:
-    """The address of an order's page."""
+    """Return the address of an order's page."""
     address: str = order["order_url"]
     return address
 
 
 def payment_page(order: dict[str, Any]) -> str:
-    """The address of the payment page of the newest attempt."""
+    """Return the address of the payment page of the newest attempt."""
     address: str = order["transactions"][-1]["payment_url"]
     return address
 
 
 def placed(sandbox: Sandbox, method: str, **more: Any) -> dict[str, Any]:
-    """A new order with lines and a customer, so that every method can pay it."""
+    """Create an order with lines and a customer, so that every method can pay it."""
     fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER, "return_url": RETURN}
     return sandbox.place(by(method), **{**fields, **more})
 
 
 def entered(payer: Payer, order: dict[str, Any]) -> Page:
-    """The page where the customer confirms this order; for a scanned code, the app's page."""
+    """Open the page where the customer confirms the order; for a scanned code, the app's page."""
     page = payer.open(payment_page(order))
     return payer.open(f"{payment_page(order)}scan/") if "code" in page.ids else page

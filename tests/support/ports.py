@@ -9,7 +9,7 @@ _tries = count(os.getpid() * 17)
 
 
 def free_port() -> int:
-    """A port that nobody listens on; outside the range from which the system picks ports by itself."""
+    """Return a port on which no server listens, outside the range of ports that the system assigns."""
     while True:
         port = 20_000 + next(_tries) % 12_000
         try:

@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, in a temporary folder, with a database for each test that wants one."""
+"""A PostgreSQL server for tests in a temporary folder, with a new database for each test."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ CHOSEN = "SANDBOX_TEST_POSTGRES"
 
 
 def binaries() -> Path | None:
-    """The folder of initdb and pg_ctl, which the environment may choose; None where PostgreSQL is missing."""
+    """Return the folder of initdb and pg_ctl, from the environment if set; None if PostgreSQL is missing."""
     if CHOSEN in os.environ:
         return Path(os.environ[CHOSEN])
     folders = [Path(folder) for folder in sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
@@ -39,12 +39,12 @@ needs_postgres = pytest.mark.skipif(binaries() is None, reason="PostgreSQL is no
 
 
 class Postgres:
-    """One server; it refuses to run as root, so then it runs as the user postgres."""
+    """A PostgreSQL server; started by root, it runs as the user postgres."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
-        found = binaries()
-        assert found is not None, "PostgreSQL is not installed"
-        self._bin = found
+        folder_of_programs = binaries()
+        assert folder_of_programs is not None, "PostgreSQL is not installed"
+        self._bin = folder_of_programs
         self.folder = folder
         self.data = folder / "data"
         self.port = free_port()
@@ -56,9 +56,9 @@ class Postgres:
         folder.chmod(0o755)
 
     def run(self, *command: str) -> None:
-        """Run one of its programs."""
+        """Run one of the server's programs."""
         as_user = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups") if self._is_root else ()
-        done = subprocess.run(
+        result = subprocess.run(
             [*as_user, str(self._bin / command[0]), *command[1:]],
             cwd=self.folder,
             env={**os.environ, "HOME": str(self.folder)},
@@ -68,30 +68,30 @@ class Postgres:
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert result.returncode == 0, f"{command}: {result.stderr}"
 
     def create(self) -> None:
-        """Make its files."""
+        """Create the data folder."""
         self.run("initdb", "-D", str(self.data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync")
 
     def follow(self, primary: "Postgres") -> None:
-        """Make its files as a standby's of another server, which it follows once it is started."""
+        """Create the data folder as a standby of another server."""
         self.run("pg_basebackup", "-D", str(self.data), "-d", primary.address("postgres"), "-R", "--no-sync")
 
     def promote(self) -> None:
-        """Let a standby take writes."""
+        """Promote a standby to primary."""
         self.run("pg_ctl", "-D", str(self.data), "-w", "promote")
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it accepts connections."""
         options = " ".join(f"-c {setting}" for setting in (*QUICK, *self._settings))
-        where = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
+        address_options = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
         self.run(
             "pg_ctl",
             "-D",
             str(self.data),
             "-o",
-            f"{where} {options}",
+            f"{address_options} {options}",
             "-l",
             str(self.folder / "log"),
             "-w",
@@ -99,21 +99,21 @@ class Postgres:
         )
 
     def stop(self, mode: str = "immediate") -> None:
-        """Stop it, as in a crash."""
+        """Stop the server, as in a crash by default."""
         self.run("pg_ctl", "-D", str(self.data), "-m", mode, "-w", "stop")
 
     def address(self, database: str = "postgres", user: str = USER) -> str:
-        """The URL of a database."""
+        """Return the URL of a database."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> list[Any]:
-        """Run a statement as its superuser."""
+        """Run a statement as the superuser."""
         with psycopg.connect(self.address(database), autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
     def new_database(self) -> str:
-        """The URL of a database in which nothing is yet."""
+        """Create an empty database; return its URL."""
         name = f"test{next(_numbers)}"
         self.execute(f"CREATE DATABASE {name}")
         return self.address(name)
@@ -121,7 +121,7 @@ class Postgres:
 
 @contextmanager
 def running(*settings: str, following: Postgres | None = None) -> Iterator[Postgres]:
-    """A server for as long as this takes, perhaps a standby that is ``following`` another one."""
+    """Run a server until the block ends, as a standby if it is ``following`` another one."""
     folder = Path(mkdtemp(prefix="payment-sandbox-pg-"))
     server = Postgres(folder, *settings)
     try:

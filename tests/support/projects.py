@@ -1,4 +1,4 @@
-"""Creates projects and registries without a server."""
+"""Projects and registries without a server."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from payment_sandbox.storage.sqlite import StateFile, restore_registry
 
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
-    """A project with its clock frozen at a time; without services, no webhooks are delivered."""
+    """Create a project with a frozen clock; without services, no webhooks are delivered."""
     identity = Identity("p", "m", "key", ClockStart("frozen", at))
     project = Project(identity, Settings(**settings), services or NoServices(REAL_TIME), MemoryStorage())
     project.begin()
@@ -26,14 +26,14 @@ def made_project(at: datetime, services: Services | None = None, **settings: Any
 
 
 def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
-    """A registry without background workers for its projects."""
+    """Create a registry without background workers."""
     catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     ids = Ids(seed) if seed is not None else None
     return Registry(NoServices(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:
-    """The registry of a state file, at a fixed time and without background workers for its projects."""
+    """Return the registry of a state file, at a fixed time and without background workers."""
     services = NoServices(RealTime(lambda: at, lambda: 0.0))
     return restore_registry(
         services,

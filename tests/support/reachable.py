@@ -1,4 +1,4 @@
-"""Walks from an object to everything that it keeps alive."""
+"""Search for a text in all objects that are reachable from an object."""
 
 import gc
 import sys
@@ -13,14 +13,14 @@ CACHE = type(cache(len))
 
 
 def mentions(text: str, *roots: Any) -> Iterator[str]:
-    """Where a text stands in what is reachable: the types on the way to it, innermost first."""
+    """Yield the path of types to each reachable object that contains the text, innermost first."""
     parents: dict[int, Any] = {}
     foreign = {id(module.__dict__) for name, module in sys.modules.items() if name.partition(".")[0] != OURS}
     seen = {id(sys.modules), id(parents), *foreign}
     waiting = list(roots)
     while waiting:
         current = waiting.pop()
-        if _says(current, text):
+        if _contains(current, text):
             yield _path(current, parents)
         for inner in gc.get_referents(current):
             if id(inner) not in seen and _is_ours(inner):
@@ -30,15 +30,15 @@ def mentions(text: str, *roots: Any) -> Iterator[str]:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether to go on there: the caches of other packages have an owner and a limit of their own."""
-    kind = type(value)  # of the object itself: a proxy would ask what it stands for
+    """Return whether to follow an object: caches of other packages have an owner and a limit of their own."""
+    kind = type(value)  # not __class__: a proxy would return the class of its target
     if issubclass(kind, FrameType | ModuleType) or kind.__module__.partition(".")[0] in RUNNERS:
         return False
     is_code = issubclass(kind, type | FunctionType | CACHE)
     return not is_code or str(value.__module__).partition(".")[0] == OURS
 
 
-def _says(value: Any, text: str) -> bool:
+def _contains(value: Any, text: str) -> bool:
     if issubclass(type(value), str):
         return text in value
     return issubclass(type(value), bytes | bytearray) and text.encode() in bytes(value)

@@ -1,4 +1,4 @@
-"""The one place where tests build servers."""
+"""Creation of servers for tests."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from payment_sandbox.serving.server import Server, build
 
 
 def make_server(**options: Any) -> Server:
-    """A server with these options of ``ServerConfig``; it serves once it is started."""
+    """Create a server with these options of ``ServerConfig``; it serves after its start."""
     return build(ServerConfig(**options))

@@ -1,4 +1,4 @@
-"""A merchant's shop: a real HTTP server that records webhooks and answers as configured."""
+"""A merchant's shop: an HTTP server that records webhooks and answers as configured."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Received(NamedTuple):
-    """One webhook as it was received."""
+    """A received webhook."""
 
     path: str
     headers: dict[str, str]
@@ -24,7 +24,7 @@ Answer = Callable[[Received], int | tuple[int, dict[str, str]]]
 
 
 class Shop:
-    """Answers 200 until ``answer`` is set to something else."""
+    """A shop that answers 200 unless ``answer`` is set."""
 
     def __init__(self, port: int = 0) -> None:
         self.received: list[Received] = []
@@ -37,7 +37,7 @@ class Shop:
                 length = int(self.headers.get("Content-Length", 0))
                 raw = self.rfile.read(length)
                 if len(raw) < length:
-                    return  # the sender was killed in the middle of it
+                    return  # the sender was killed while sending
                 received = Received(self.path, dict(self.headers.items()), raw)
                 shop.received.append(received)
                 answer = shop.answer(received)
@@ -49,7 +49,7 @@ class Shop:
                     self.end_headers()
                     self.wfile.write(shop.says)
                 except OSError:
-                    pass  # the courier has hung up, which is its right
+                    pass  # the courier may close the connection early
 
             def do_GET(self) -> None:
                 self.do_POST()
@@ -77,11 +77,11 @@ class Shop:
         self.answer = note
 
     def orders(self) -> list[str]:
-        """The order ids of the webhooks, in the order in which they arrived."""
+        """Return the order ids of the webhooks in the order of arrival."""
         return [received.body["order_id"] for received in self.received]
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

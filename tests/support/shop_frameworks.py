@@ -1,4 +1,4 @@
-"""A merchant's shop in several web frameworks; each answers webhooks as the shop of the other tests does."""
+"""A merchant's shop in several web frameworks, with the answers of ``Shop``."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def _status(shop: Shop, received: Received) -> int:
 
 @contextmanager
 def in_flask(shop: Shop) -> Iterator[str]:
-    """Serve the shop by Flask; yield the address of its webhooks."""
+    """Serve the shop with Flask; yield the address of its webhooks."""
     app = Flask("shop")
 
     @app.post("/webhook")
@@ -47,24 +47,24 @@ def in_flask(shop: Shop) -> Iterator[str]:
 
 @contextmanager
 def in_starlette(shop: Shop) -> Iterator[str]:
-    """Serve the shop by Starlette, on which FastAPI stands; yield the address of its webhooks."""
-    has_begun = Event()
+    """Serve the shop with Starlette, the base of FastAPI; yield the address of its webhooks."""
+    has_started = Event()
 
-    async def webhook(asked: Request) -> Response:
-        received = Received(asked.url.path, dict(asked.headers), await asked.body())
+    async def webhook(request_: Request) -> Response:
+        received = Received(request_.url.path, dict(request_.headers), await request_.body())
         return Response("noted", await run_in_threadpool(_status, shop, received))
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
-            has_begun.set()
+            has_started.set()
 
     port = free_port()
     app = Starlette(routes=[Route("/webhook", webhook, methods=["POST"])])
     server = Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
-    assert has_begun.wait(WAIT_SECONDS)
+    assert has_started.wait(WAIT_SECONDS)
     yield f"http://127.0.0.1:{port}/webhook"
     server.should_exit = True
     thread.join(WAIT_SECONDS)
@@ -72,7 +72,7 @@ def in_starlette(shop: Shop) -> Iterator[str]:
 
 @contextmanager
 def by_the_standard_library(shop: Shop) -> Iterator[str]:
-    """Serve the shop as in the other tests; yield the address of its webhooks."""
+    """Yield the address of the shop's own server."""
     yield shop.url
 
 

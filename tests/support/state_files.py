@@ -1,4 +1,4 @@
-"""Runs a server from a state file, and compares the file with the server's memory."""
+"""Servers with a state file, and comparison of the file with the server's memory."""
 
 import json
 from collections.abc import Callable
@@ -20,26 +20,26 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def check_file(file: StateFile, registry: Registry) -> int:
-    """Fail if the file differs from memory in any way; returns the number of projects."""
+    """Assert that the file equals the memory; return the number of projects."""
     projects = registry.all()
     for project in projects:
         project.settle()
-    _, kept = read_copy(file.path)
-    assert [found.identity["project_id"] for found in kept] == [project.project_id for project in projects]
-    for project, found in zip(projects, kept, strict=True):
-        memory, written = comparable(snapshot_of(project)), comparable(_as_snapshot(project, found))
+    _, stored = read_copy(file.path)
+    assert [copy.identity["project_id"] for copy in stored] == [project.project_id for project in projects]
+    for project, copy in zip(projects, stored, strict=True):
+        memory, written = comparable(snapshot_of(project)), comparable(_as_snapshot(project, copy))
         assert written == memory, project.project_id
     return len(projects)
 
 
 def snapshot_of(project: Project) -> dict[str, Any]:
-    """The project's state as plain data, without the decisions of scenarios, which its journal knows."""
+    """Return the project's state as plain data, without the decisions of scenarios."""
     parts = {name: part for name, part in snapshot_parts(project).items() if name != "decisions"}
     return {name: list(part) if isinstance(part, map) else part for name, part in parts.items()}
 
 
 def comparable(state: dict[str, Any]) -> dict[str, Any]:
-    """The state as JSON would have it: without the running clock's time, and with the agenda sorted."""
+    """Return the state as parsed JSON, with a sorted agenda and without the time of a running clock."""
     state = json.loads(json.dumps(state))
     if state["clock_mode"] == "running":
         del state["now"]
@@ -48,24 +48,24 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _as_snapshot(project: Project, found: StoredProject) -> dict[str, Any]:
-    """The file as a snapshot; entries that are over in memory leave the file only with the next change."""
-    over = set(project.epoch.finished_entries)
-    agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
-    return {"format": FORMAT, **found.state, "agenda": agenda}
+def _as_snapshot(project: Project, stored: StoredProject) -> dict[str, Any]:
+    """Return the file's state; finished entries are deleted from the file only with the next change."""
+    finished = set(project.epoch.finished_entries)
+    agenda = [due for due in stored.state["agenda"] if due["sequence"] not in finished]
+    return {"format": FORMAT, **stored.state, "agenda": agenda}
 
 
-def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
-    """Run a server from a state file, do something, stop it, and compare the file with the server."""
+def with_server(path: Path, use: Callable[[Server], Any], **options: Any) -> Any:
+    """Run a function with a server on a state file, then compare the file with the memory."""
     with make_server(state=path, **options) as server:
-        done = do(server)
+        result = use(server)
         assert isinstance(server.state, StateFile)
         check_file(server.state, server.registry)
-    return done
+    return result
 
 
-def again(sandbox: Sandbox, server: Server) -> Sandbox:
-    """The same project on another server."""
+def reconnect(sandbox: Sandbox, server: Server) -> Sandbox:
+    """Return the project on another server."""
     other = object.__new__(Sandbox)
     other.__dict__.update(sandbox.__dict__)
     other.server, other.url = server, server.url

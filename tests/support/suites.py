@@ -1,4 +1,4 @@
-"""Runs a merchant's test suite in a separate process."""
+"""A merchant's test suite in a separate process."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def shop(payment_sandbox):
 WITHOUT: Final = [
     f"-pno:{plugin}" for plugin in ("cacheprovider", "randomly", "hypothesispytest", "pytest_httpserver")
 ]
-"""Plugins of this suite that a merchant's does not need, and that take long to load."""
+"""Plugins that a merchant's suite does not need and that are slow to load."""
 
 
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -59,7 +59,7 @@ def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subp
     )
 
 
-def passed(ran: subprocess.CompletedProcess[str], count: int) -> None:
-    """Expect all tests of a suite to pass."""
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    assert f"{count} passed" in ran.stdout, ran.stdout
+def passed(result: subprocess.CompletedProcess[str], count: int) -> None:
+    """Assert that all tests of a suite passed."""
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
+    assert f"{count} passed" in result.stdout, result.stdout

@@ -1,4 +1,4 @@
-"""Uses of a project that leave things behind for a while."""
+"""Uses of a project that create temporary data."""
 
 import requests
 
@@ -12,14 +12,14 @@ FORWARD = "http://127.0.0.1:9/listener"
 
 
 def project_of(sandbox: Sandbox) -> Project:
-    """The project in this process."""
+    """Return the project in this process."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     return project
 
 
 def trade(sandbox: Sandbox) -> None:
-    """Orders, a refund, a stored card, a code, refused calls, faults, a scenario, settings."""
+    """Create orders, a refund, a stored card, a code, refused calls, faults, a scenario and settings."""
     order = sandbox.pay(sandbox.place(details(recurring_type="first"), merchant_order_id="shop-1"))
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 10**6})
@@ -35,7 +35,7 @@ def trade(sandbox: Sandbox) -> None:
 
 
 def look(sandbox: Sandbox) -> None:
-    """Pages, notices, refusals with what was typed, live pages of a crowd, a move and its end."""
+    """Open pages, and create notices, refused forms, live pages and an advance."""
     browser = Dashboard(sandbox)
     page = browser.open("orders/")
     browser.press(page, "P1D")
@@ -53,7 +53,7 @@ def look(sandbox: Sandbox) -> None:
 
 
 def watch(sandbox: Sandbox) -> None:
-    """Event streams that end, a listener that goes away, a call that waits in vain."""
+    """Create event streams that end, a listener that disconnects, and a wait that times out."""
     for path in ("/control/events/?after=1", f"/dashboard/{sandbox.project['project_id']}/events/?after=1"):
         with requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5) as stream:
             next(stream.iter_content(1))

@@ -2,7 +2,7 @@
 
 RULE = "name: x\nrules:\n  - "
 WRONG = [
-    # what the file says, line:column, path, a word of the message
+    # file, line:column, path, a word of the message
     ("", "1:1", "", "object"),
     ("- 1", "1:1", "", "object"),
     ("just words", "1:1", "", "object"),
