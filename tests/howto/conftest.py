@@ -1,4 +1,4 @@
-"""The wheel; the projects run in environments of their own: see ``test_projects.py``."""
+"""Fixtures with the wheels; the projects run in their own environments, see ``test_projects.py``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each distribution works without the others, and says what to install where one is missing."""
+"""Each distribution works without the others, and names the package to install if one is missing."""
 
 import json
 import shutil
@@ -30,19 +30,19 @@ ENGINE = ("kernel", "orders", "methods", "forms", "projects", "journeys")
 
 
 def test_all_have_one_version() -> None:
-    """A wing needs the sandbox of its own version: they share internals."""
+    """All distributions have one version, and require it of the sandbox, whose internals they share."""
     for folder in PROJECTS[1:]:
         project = declared(folder)["project"]
         assert project["version"] == __version__
-        needed = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
-        assert [each.partition("==")[2] for each in needed] == [__version__]
+        requirements = [each for each in project["dependencies"] if name_of(each) == "payment-sandbox"]
+        assert [each.partition("==")[2] for each in requirements] == [__version__]
     for file in ("node/package.json", "php/composer.json"):
         assert json.loads((ROOT / "sandbox" / file).read_text())["version"] == __version__
 
 
 @pytest.fixture(scope="module")
 def base(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an environment with the sandbox and the pytest plugin, and what these two need."""
+    """The programs of an environment with the sandbox, the pytest plugin, and their requirements."""
     names = ("payment_sandbox", "pytest_payment_sandbox")
     ours = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
     without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_PYTEST}
@@ -50,17 +50,17 @@ def base(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(base: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in the environment."""
+    """Run a command in the environment."""
     return run_command(["bash", "-euc", command], folder, PATH=f"{base}:/usr/bin:/bin", PYTHONPATH="")
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("block", of("python", "pytest"))
 def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_path: Path) -> None:
-    """Every example on the page."""
+    """Every example on the pytest page passes with the plugin only."""
     (tmp_path / "test_pasted.py").write_text(block.text)
-    ran = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    result = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 @pytest.mark.prove
@@ -75,11 +75,11 @@ def test_the_pytest_page_needs_the_plugin_only(base: Path, block: Block, tmp_pat
     ],
 )
 def test_a_command_says_what_it_needs(base: Path, command: str, distribution: str, tmp_path: Path) -> None:
-    """In one line, with what to type."""
-    ran = run(base, f"payment-sandbox {command}", tmp_path)
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    (line,) = ran.stderr.splitlines()
+    """A command prints one line with the installation that it needs."""
+    result = run(base, f"payment-sandbox {command}", tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
     assert line.endswith(f"pip install '{distribution}'")
 
 
@@ -119,16 +119,16 @@ def test_a_socket(payment_sandbox):
 
 @pytest.mark.prove
 def test_pages_say_what_they_need_and_sockets_work(base: Path, tmp_path: Path) -> None:
-    """The APIs work in the process of a suite and over sockets, with their faults; pages name the extra."""
+    """The APIs and their faults work in process and over sockets; pages name the missing extra."""
     (tmp_path / "test_base.py").write_text(IN_PROCESS)
-    ran = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    result = run(base, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
-def run_tests(programs: Path, folder: Path, rooms: list[str], *options: str, path: str) -> None:
-    """Run the tests of some rooms in a folder, with the programs of an environment."""
-    ran = subprocess.run(
-        [programs / "python", "-m", "pytest", "-q", "-n", "2", *options, *rooms],
+def run_tests(programs: Path, folder: Path, folders: list[str], *options: str, path: str) -> None:
+    """Run the tests of some folders with the programs of an environment."""
+    result = subprocess.run(
+        [programs / "python", "-m", "pytest", "-q", "-n", "2", *options, *folders],
         cwd=folder,
         env=environment(PYTHONPATH=path),
         capture_output=True,
@@ -136,13 +136,13 @@ def run_tests(programs: Path, folder: Path, rooms: list[str], *options: str, pat
         timeout=800,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_the_sdist_of_the_engine_passes_its_tests(tmp_path: Path) -> None:
-    """From itself, so without the wings."""
+    """The sdist contains what its tests need, without the other distributions."""
     (sdist,) = (path for path in distributions(tmp_path / "built", [ROOT]) if path.suffix == ".gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -150,14 +150,14 @@ def test_the_sdist_of_the_engine_passes_its_tests(tmp_path: Path) -> None:
     wings = [wing.name for wing in WINGS]
     assert not [name for name in wings if (folder / "sandbox" / name).exists()]
     programs = environment_with([], tmp_path / "environment", wings)
-    rooms = [f"tests/{room}" for room in ENGINE]
-    run_tests(programs, folder, rooms, "-p", "no:payment-sandbox", path=f"{folder / 'sandbox'}:{folder}")
+    folders = [f"tests/{room}" for room in ENGINE]
+    run_tests(programs, folder, folders, "-p", "no:payment-sandbox", path=f"{folder / 'sandbox'}:{folder}")
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
-def test_the_journeys_pass_with_what_was_built(wheels: list[Path], tmp_path: Path) -> None:
-    """With the wheels of all distributions, and no source but that of the tests."""
+def test_the_journeys_pass_with_the_wheels(wheels: list[Path], tmp_path: Path) -> None:
+    """The journeys pass with the wheels of all distributions, and without their source."""
     programs = environment_with(wheels, tmp_path / "environment")
     for name in ("tests", "scenarios"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -165,15 +165,15 @@ def test_the_journeys_pass_with_what_was_built(wheels: list[Path], tmp_path: Pat
     run_tests(programs, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
 
 
-def test_the_plugin_brings_little() -> None:
-    """What it adds to the needs of a shop's suite: itself, the sandbox, and a reader of YAML (limit: 4)."""
+def test_the_plugin_adds_few_packages() -> None:
+    """The plugin adds at most four packages to those of a shop's suite."""
     suite = {"flask", "werkzeug", "marshmallow", "requests", "urllib3", "idna", "click", "pytest"}
     folders = (ROOT, ROOT / "sandbox" / "pytest_payment_sandbox")
     added = {name_of(each) for folder in folders for each in declared(folder)["project"]["dependencies"]}
-    more = {
-        name_of(needed)
+    indirect = {
+        name_of(requirement)
         for each in added - suite - {"payment-sandbox"}
-        for needed in requires(each) or []
-        if "extra ==" not in needed
+        for requirement in requires(each) or []
+        if "extra ==" not in requirement
     }
-    assert len({"pytest-payment-sandbox", "payment-sandbox", *(added - suite), *(more - suite)}) <= 4
+    assert len({"pytest-payment-sandbox", "payment-sandbox", *(added - suite), *(indirect - suite)}) <= 4

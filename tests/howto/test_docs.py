@@ -38,7 +38,7 @@ def fresh() -> Iterator[Server]:
 
 @pytest.mark.parametrize("name", ["README", *PAGE_NAMES])
 def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: Path) -> None:
-    """All commands of a page, run in order in one shell."""
+    """The commands of a page, run in order in one shell, print what the page shows."""
     assert shutil.which("curl"), "the commands need curl: install your system's package of that name"
     commands = [block for block in blocks(text_of(name)) if block.language == "sh"]
     if name == "README":
@@ -46,9 +46,9 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
     os.symlink(ROOT / "scenarios", tmp_path / "scenarios")
     script = f"\nprintf '\\n{END_OF_BLOCK}'\n".join(["set -eu", *(block.text for block in commands)])
     port = fresh.url.rpartition(":")[2]
-    ran = run_command(["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")], tmp_path)
-    assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
-    printed = ran.stdout.replace(f"127.0.0.1:{port}", "127.0.0.1:8080").split(END_OF_BLOCK)[1:]
+    result = run_command(["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")], tmp_path)
+    assert result.returncode == 0, f"{result.stdout[-2000:]}\n{result.stderr[-2000:]}"
+    printed = result.stdout.replace(f"127.0.0.1:{port}", "127.0.0.1:8080").split(END_OF_BLOCK)[1:]
     for block, output in zip(commands, printed, strict=True):
         if block.shown is not None:
             check_shown(block.shown, output)
@@ -56,15 +56,15 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
 
 @pytest.mark.parametrize("block", of("python"))
 def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
-    """Each file of tests, in its own folder."""
+    """Each file of tests passes in its own folder."""
     (tmp_path / "test_pasted.py").write_text(block.text)
-    ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
-    assert ran.returncode == 0, ran.stdout[-4000:]
+    result = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    assert result.returncode == 0, result.stdout[-4000:]
 
 
 @pytest.mark.parametrize("block", [block for block in of("yaml") if not block.id.startswith("ci-")])
-def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
-    """The sandbox accepts the scenarios and projects; ``test_recipes`` runs the others."""
+def test_every_file_is_accepted(block: Block, tmp_path: Path) -> None:
+    """The sandbox accepts the scenarios and projects; ``test_recipes`` runs the other files."""
     data = YAML(typ="safe", pure=True).load(block.text)
     if "rules" in data:
         load_text(block.text, METHOD_NAMES, check_scenario_settings, f"{data['name']}.yaml")
@@ -78,9 +78,9 @@ def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
         ) == len(data["projects"])
 
 
-def test_every_block_has_somebody_who_runs_it() -> None:
-    """A block in a language that no test runs could go out of date unnoticed."""
-    known = {"sh", "python", "yaml"}
+def test_every_block_is_run_by_a_test() -> None:
+    """A block in a language that no test runs could become outdated unnoticed."""
+    tested_languages = {"sh", "python", "yaml"}
     for name in ("README", *PAGE_NAMES):
         for block in blocks(text_of(name)):
             is_webhook = block.language == "json" and "status_changed" in block.text
@@ -89,24 +89,24 @@ def test_every_block_has_somebody_who_runs_it() -> None:
             is_in_project = is_of_company or (
                 block.file is not None and name in (*PAGES, "languages", "ci", "shops")
             )
-            assert block.language in known or is_webhook or is_tree or is_in_project, (name, block)
+            assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
 
 
-def test_every_place_is_filled_and_every_filling_used() -> None:
+def test_placeholders_and_generated_parts_match() -> None:
     """No generated part is missing, and none is unused."""
     used = set(PLACEHOLDER.findall("\n".join(map(read_source, PAGE_NAMES))))
     assert used == GENERATED_PARTS.keys() | API_PARTS.keys()
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:
-    """This is the one response that no command prints."""
+    """The webhook, which no command prints, has the fields that the page shows."""
     shown = next(block for block in blocks(read_source("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
     assert page("webhooks", openapi_description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
 
 
 def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
-    """The change on the page is accepted, and is one."""
+    """The change on the page is accepted, and alters the setting."""
     schema = json_schema(SettingsForm, {})
     for name, item in schema["properties"].items():
         value = example_setting(name, item)

@@ -1,4 +1,4 @@
-"""The documentation is complete: these tests name whatever it leaves out."""
+"""The documentation is complete: these tests name whatever is missing."""
 
 import re
 from collections.abc import Iterator
@@ -29,50 +29,50 @@ from tests.support.driver import Sandbox
 from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
-DESCRIPTION = "/openapi.json"  # what the lists are made from
+DESCRIPTION = "/openapi.json"  # the source of the lists
 APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
 FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None]
 
 
 @pytest.fixture(scope="module")
-def whole() -> str:
-    """Every page, including what is generated from the code."""
+def all_pages() -> str:
+    """The text of every page, with the parts generated from the code."""
     return "\n".join(page(name, openapi_description).text for name in PAGE_NAMES)
 
 
 @pytest.fixture(scope="module")
-def by_hand() -> str:
-    """What was written by hand, without what is generated from the code."""
+def written_pages() -> str:
+    """The text of every page, without the parts generated from the code."""
     return "\n".join(map(read_source, PAGE_NAMES))
 
 
-def test_every_route_is_mentioned(server: Server, whole: str) -> None:
-    """With its method; the pages of the dashboard are for people and have a page of their own."""
+def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
+    """Each route is mentioned with its method, except for the pages of the dashboard."""
     missing = []
     for rule, _ in described_routes(server.app.register_deferred_faces()):
         if rule.endpoint.startswith("dashboard."):
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         for method in (rule.methods or set()) - {"HEAD"}:
-            if rule.rule != DESCRIPTION and f"### {method} {path}\n" not in whole:
+            if rule.rule != DESCRIPTION and f"### {method} {path}\n" not in all_pages:
                 missing.append(f"{method} {path}")
     assert missing == []
 
 
-def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
-    """A generated reference alone is not enough."""
+def test_every_control_call_is_explained_by_hand(server: Server, written_pages: str) -> None:
+    """Each control call is explained outside the generated reference, too."""
     paths = {
         rule.rule
         for rule, _ in described_routes(server.app.register_deferred_faces())
         if rule.rule.startswith("/control/")
     }
-    shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
+    shown = written_pages.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
     assert missing == []
 
 
 def test_every_view_of_the_dashboard_is_explained_by_hand() -> None:
-    """Under the name that the menu gives it, as a heading or in bold."""
+    """Each view is explained under its menu title, as a heading or in bold."""
     page = read_source("dashboard")
     missing = [
         name for name in VIEW_TITLES.values() if f"**{name}**" not in page and f"\n## {name}\n" not in page
@@ -84,44 +84,46 @@ def _stem(path: str) -> str:
     return re.sub(r"<[^>]*>", "<>", path)
 
 
-def test_every_setting_is_mentioned(whole: str) -> None:
+def test_every_setting_is_mentioned(all_pages: str) -> None:
     """Each setting has its own line."""
-    assert [name for name in SettingsForm().fields if f"| `{name}` |" not in whole] == []
+    assert [name for name in SettingsForm().fields if f"| `{name}` |" not in all_pages] == []
 
 
 def parameters(command: click.Command) -> Iterator[str]:
-    """The long names of the options of a command and its subcommands."""
+    """Yield the long names of the options of a command and its subcommands."""
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             yield max(parameter.opts, key=len)
     if isinstance(command, click.Group):
-        for below in command.commands.values():
-            yield from parameters(below)
+        for subcommand in command.commands.values():
+            yield from parameters(subcommand)
 
 
 def test_every_command_and_option_is_mentioned() -> None:
-    """On the page of the command line."""
+    """The page of the command line mentions each command and option."""
     text = read_source("command-line")
     assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
     assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
 
 
-def kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
-    """All subclasses of a refusal, at every level."""
-    for below in kind.__subclasses__():
-        yield below
-        yield from kinds(below)
+def subclasses_of(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    """Yield all subclasses of a refusal, at every level."""
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from subclasses_of(subclass)
 
 
-def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
+def test_every_refusal_is_mentioned(all_pages: str, written_pages: str) -> None:
     """Each is in the list of types, and those that belong to a payment flow are also in its guide."""
-    own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("payment_sandbox.")}
-    types = {TYPE_BY_REFUSAL.get(kind, kind.__name__) for kind in own}
+    refusals = {kind for kind in subclasses_of(Refusal) if kind.__module__.startswith("payment_sandbox.")}
+    types = {TYPE_BY_REFUSAL.get(kind, kind.__name__) for kind in refusals}
     named = types | set(TYPE_BY_STATUS.values()) | {"ValidationError"}
-    assert [name for name in sorted(named) if f"| `{name}` |" not in whole] == []
+    assert [name for name in sorted(named) if f"| `{name}` |" not in all_pages] == []
     own_pages = types - set(TYPE_BY_REFUSAL.values())
     assert [
-        name for name in sorted(own_pages) if f"`{name}`" not in by_hand and f'"{name}"' not in by_hand
+        name
+        for name in sorted(own_pages)
+        if f"`{name}`" not in written_pages and f'"{name}"' not in written_pages
     ] == []
 
 
@@ -130,55 +132,55 @@ def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
     [SettingsForm, ActForm, AdvanceForm, ClockForm, ScanForm]
     + [facts.reads for facts in FACTS if facts.reads is not None],
 )
-def test_every_field_says_what_it_is(form: type[Form]) -> None:
-    """In the API description and wherever it is shown."""
+def test_every_field_has_a_description(form: type[Form]) -> None:
+    """Each field has a description in the API description."""
     schema = json_schema(form, {})
     missing = [
         f"{part}.{name}"
-        for part, found in {"": schema, **schema["$defs"]}.items()
-        for name, item in found.get("properties", {}).items()
+        for part, definition in {"": schema, **schema["$defs"]}.items()
+        for name, item in definition.get("properties", {}).items()
         if not item.get("description")
     ]
     assert missing == []
 
 
-def test_every_key_of_a_scenario_says_what_it_is() -> None:
-    """In the schema that editors read, too."""
+def test_every_key_of_a_scenario_has_a_description() -> None:
+    """Each key has a description in the schema that editors read."""
     schema = file_schema()
     missing = [
         f"{part}.{name}"
-        for part, found in {"": schema, **schema["$defs"]}.items()
-        for name, item in found["properties"].items()
+        for part, definition in {"": schema, **schema["$defs"]}.items()
+        for name, item in definition["properties"].items()
         if not item.get("description")
     ]
     assert missing == []
 
 
-def test_every_trigger_value_is_documented(whole: str) -> None:
-    """All customers, amounts and cards that the default scenario knows, and no others."""
+def test_every_trigger_value_is_documented(all_pages: str) -> None:
+    """The pages name the customers, amounts and cards of the default scenario, and no others."""
     customers = {
         rule["when"]["customer"]["email_address"].removesuffix("@*")
         for rule in default_document()["rules"]
         if "customer" in rule["when"]
     }
     amounts = {rule["when"]["amount"] for rule in default_document()["rules"] if "amount" in rule["when"]}
-    assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", whole)) == customers
-    assert {int(number) for number in re.findall(r"amount `(\d+)`", whole)} == amounts
-    assert [name for name in CARDS if f"| `{name}` |" not in whole] == []
+    assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", all_pages)) == customers
+    assert {int(number) for number in re.findall(r"amount `(\d+)`", all_pages)} == amounts
+    assert [name for name in CARDS if f"| `{name}` |" not in all_pages] == []
 
 
-def test_no_page_gives_a_card_number_away(whole: str) -> None:
+def test_no_page_contains_a_card_number(all_pages: str) -> None:
     """Full card numbers appear nowhere."""
-    assert [card.name for card in CARDS.values() if card.number in whole] == []
+    assert [card.name for card in CARDS.values() if card.number in all_pages] == []
 
 
 def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
-    """To an existing page, and to an existing heading on it."""
+    """Each link leads to an existing page and to an existing heading."""
     pages: dict[str, str] = {}
     for name in PAGE_NAMES:
-        answer = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
-        assert answer.status_code == 200
-        pages[f"/docs/{name}/"] = answer.text
+        response = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
+        assert response.status_code == 200
+        pages[f"/docs/{name}/"] = response.text
     broken = []
     for path, text in pages.items():
         for link in re.findall(r'href="([^"]+)"', text):
@@ -202,24 +204,24 @@ def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
         assert not re.search(r"\{\{|\]\(|^#|\|---", prose, re.MULTILINE), name
 
 
-def test_a_page_that_is_not_there(sandbox: Sandbox) -> None:
+def test_an_unknown_page(sandbox: Sandbox) -> None:
     """The error lists the pages that exist."""
-    answer = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
-    error: dict[str, Any] = answer.json()["error"]
-    assert (answer.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
+    response = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
+    error: dict[str, Any] = response.json()["error"]
+    assert (response.status_code, error["allowed"]) == (404, list(PAGE_NAMES))
 
 
 def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
-    """A program that does not accept HTML gets links."""
+    """A browser is redirected to the dashboard, and a program gets links."""
     browser = sandbox.http.get(f"{sandbox.url}/", headers={"Accept": "text/html,*/*;q=0.8"})
     assert (browser.status_code, "/dashboard/" in browser.url) == (200, True)
-    assert 'href="/docs/"' in browser.text, "which leads to the documentation"
+    assert 'href="/docs/"' in browser.text, "the dashboard has no link to the documentation"
     program = sandbox.http.get(f"{sandbox.url}/")
     assert (program.status_code, program.json()["documentation"]) == (200, f"{sandbox.url}/docs/")
 
 
 def test_commands_name_the_server_that_serves_them() -> None:
-    """Also behind a proxy, under a path."""
+    """Commands contain the public address, also behind a proxy and under a path."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:
         client = server.app.test_client()
         text = client.get("/docs/quick-start/").text
@@ -229,7 +231,7 @@ def test_commands_name_the_server_that_serves_them() -> None:
 
 
 def test_every_test_id_is_documented() -> None:
-    """Merchants' browser tests rely on them."""
+    """Each test id is documented, because merchants' browser tests rely on it."""
     import re
     from pathlib import Path
 
@@ -237,21 +239,23 @@ def test_every_test_id_is_documented() -> None:
 
     folder = Path(payment_sandbox.web.pages.__file__).parent / "templates"
     documented = read_source("hosted-page")
-    found = {
+    test_ids = {
         test_id
         for path in folder.glob("*.html")
         for test_id in re.findall(r'data-testid="([^"]*)"', path.read_text())
     }
-    assert len(found) > 40
-    for test_id in found:
+    assert len(test_ids) > 40
+    for test_id in test_ids:
         fixed = test_id.partition("{{")[0].strip()
         assert not fixed or f"`{fixed}" in documented, test_id
 
 
-def test_every_picture_is_there_and_says_what_it_shows(sandbox: Sandbox, by_hand: str) -> None:
+def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, written_pages: str) -> None:
     """Each flow is drawn on a page, under its own title."""
-    told = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", by_hand))
-    assert {name: title for title, name in told.items()} == {name: flow.title for name, flow in FLOWS.items()}
+    names_by_title = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", written_pages))
+    assert {name: title for title, name in names_by_title.items()} == {
+        name: flow.title for name, flow in FLOWS.items()
+    }
     for name, flow in FLOWS.items():
         drawn = sandbox.http.get(f"{sandbox.url}/docs/flows/{name}.svg")
         assert drawn.headers["Content-Type"].startswith("image/svg+xml")
@@ -261,8 +265,8 @@ def test_every_picture_is_there_and_says_what_it_shows(sandbox: Sandbox, by_hand
     assert sandbox.http.get(f"{sandbox.url}/docs/flows/nothing.svg").status_code == 404
 
 
-def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
-    """Sections with all words, best first, with links to their headings."""
+def test_search_finds_sections(sandbox: Sandbox) -> None:
+    """The results are the sections with all words, best first, with links to their headings."""
     page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=Last-Event-ID").text
     assert 'href="/docs/control-api/#inspect-a-project"' in page
     first = re.search(
@@ -280,8 +284,8 @@ def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("path", ["/no-such-page/", "/pay/", "/docs/x/y/"])
-def test_browsers_get_a_page_where_nothing_is(sandbox: Sandbox, path: str) -> None:
-    """With ways on; programs get the error."""
+def test_browsers_get_a_page_for_an_unknown_path(sandbox: Sandbox, path: str) -> None:
+    """A browser gets a page with links, and a program gets the error."""
     html = {"Accept": "text/html,*/*;q=0.8"}
     page = sandbox.http.get(f"{sandbox.url}{path}", headers=html)
     assert (page.status_code, "Page not found" in page.text) == (404, True)
@@ -289,5 +293,5 @@ def test_browsers_get_a_page_where_nothing_is(sandbox: Sandbox, path: str) -> No
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert sandbox.http.get(f"{sandbox.url}{path}").json()["error"]["status"] == 404
     for api in ("/v1/nothing/", "/control/nothing/"):
-        answer = sandbox.http.get(f"{sandbox.url}{api}", headers=html)
-        assert answer.headers["Content-Type"] == "application/json"
+        response = sandbox.http.get(f"{sandbox.url}{api}", headers=html)
+        assert response.headers["Content-Type"] == "application/json"

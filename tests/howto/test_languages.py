@@ -1,4 +1,4 @@
-"""The page about other languages: its projects are those that run here, and clients are generated."""
+"""The page about other languages shows the projects that are tested here; clients are generated."""
 
 import json
 import os
@@ -28,7 +28,7 @@ JUNIT = (
 CLASSES = ":".join(f"{JARS}/{name}.jar" for name in JUNIT)
 LAUNCH = "org.junit.platform.console.ConsoleLauncher --class-path built --scan-class-path --disable-banner"
 SUITES = {
-    # the programs that a suite needs, how it is run, and what it prints if it passes
+    # required programs, the command of the suite, and the output if it passes
     "node": (("node",), "node --test", "# pass 3"),
     "php": (
         ("php", "phpunit", "composer"),
@@ -68,18 +68,18 @@ refused 409 RefundExceedsCaptured
 
 
 def test_the_page_shows_its_projects() -> None:
-    """All their files, to the letter."""
+    """The page shows all files of its projects exactly."""
     shown = {block.file: block.text for block in blocks(read_source("languages")) if block.file}
     for name, text in shown.items():
         assert (PROJECTS / name).read_text() == text, f"{name} differs from the page"
     folders = {name.partition("/")[0] for name in shown}
     files = {str(path.relative_to(PROJECTS)) for folder in folders for path in (PROJECTS / folder).iterdir()}
-    assert files - shown.keys() == {"clients/autoload.php"}  # stands for Composer's
+    assert files - shown.keys() == {"clients/autoload.php"}  # stands in for Composer's
     assert folders == {*SUITES, "clients"}
 
 
 MISTAKES = {
-    # the shop's file, and how it is made to believe that a paid order has another status
+    # the shop's file, and an edit after which the shop expects another status of a paid order
     "node": ("shop.mjs", '"completed"', '"paid"'),
     "php": ("Shop.php", "'completed'", "'paid'"),
     "java": ("ShopTest.java", '"completed"', '"paid"'),
@@ -94,18 +94,18 @@ every_language = pytest.mark.parametrize(
 
 
 def expect_success(language: str, tmp_path: Path, **environment: str) -> None:
-    """Run a copy of a language's suite."""
+    """Run a copy of a language's suite, which must pass."""
     programs, command, printed = SUITES[language]
     require(*programs)
     folder = copied(language, tmp_path)
-    ran = run_command(["bash", "-euc", command], folder, **environment)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    assert printed in ran.stdout, ran.stdout[-2000:]
+    result = run_command(["bash", "-euc", command], folder, **environment)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
+    assert printed in result.stdout, result.stdout[-2000:]
 
 
 @every_language
 def test_a_suite_passes(language: str, tmp_path: Path) -> None:
-    """It starts a server, and leaves none behind."""
+    """The suite passes, and the server that it has started ends."""
     starter, pids = tmp_path / "sandbox", tmp_path / "pids"
     starter.write_text(f'#!/bin/sh\necho $$ >> {pids}\nexec payment-sandbox "$@"\n')
     starter.chmod(0o755)
@@ -116,7 +116,7 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
 
 @every_language
 def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> None:
-    """With the status that the shop mistook, and that it read the order."""
+    """The timeline shows the status that the shop mistook, and the read of the order."""
     programs, command, _ = SUITES[language]
     require(*programs)
     folder = copied(language, tmp_path)
@@ -124,9 +124,9 @@ def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> Non
     shop = (folder / name).read_text()
     assert right in shop
     (folder / name).write_text(shop.replace(right, wrong))
-    ran = run_command(["bash", "-uc", command], folder)
-    assert ran.returncode != 0
-    printed = ran.stdout + ran.stderr
+    result = run_command(["bash", "-uc", command], folder)
+    assert result.returncode != 0
+    printed = result.stdout + result.stderr
     order_id = re.search(r"order ([0-9a-f-]{36}) is completed", printed)
     assert order_id is not None, printed[-3000:]
     assert f"GET /v1/orders/{order_id[1]}/ -> 200" in printed
@@ -134,7 +134,7 @@ def test_a_failed_test_prints_the_timeline(language: str, tmp_path: Path) -> Non
 
 @every_language
 def test_a_suite_passes_against_a_service_container(language: str, tmp_path: Path) -> None:
-    """The page about CI gives it a control token."""
+    """The suite passes with a control token, as on the page about CI."""
     token = "only-for-tests"
     with make_server(control_token=token) as server:
         expect_success(language, tmp_path, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
@@ -149,7 +149,7 @@ def served() -> Iterator[str]:
 
 @pytest.mark.prove
 def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
-    """In strict mode: every call and every field that it uses has a type."""
+    """In strict mode, every call and every field in use has a type."""
     require("node", "npm")
     shutil.copy(PROJECTS / "clients" / "payment.ts", tmp_path)
     (tmp_path / "openapi.json").write_text(openapi_description())
@@ -158,15 +158,15 @@ def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_
     packages = [f"{name}@{version}" for name, version in GENERATORS.items()]
     fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *packages], tmp_path)
     for step in ("openapi-typescript openapi.json -o schema.d.ts", "tsc"):
-        ran = run_command(["npx", "--no-install", *step.split()], tmp_path)
-        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
-    ran = run_command(["node", "built/payment.js", served], tmp_path)
-    assert ran.stdout == FLOW, ran.stdout + ran.stderr[-2000:]
+        result = run_command(["npx", "--no-install", *step.split()], tmp_path)
+        assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
+    result = run_command(["node", "built/payment.js", served], tmp_path)
+    assert result.stdout == FLOW, result.stdout + result.stderr[-2000:]
 
 
 @pytest.mark.prove
 def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
-    """With the models of every request and answer."""
+    """The client has models of every request and response."""
     require("java", "php")
     if not Path("/usr/share/php/GuzzleHttp/autoload.php").exists():
         assert "CI" not in os.environ
@@ -182,7 +182,7 @@ def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: P
     ZipFile(wheel).extract("openapi_generator_cli/openapi-generator.jar", tmp_path)
     generate = "generate -i openapi.json -g php -o client --invoker-package Sandbox"
     jar = "openapi_generator_cli/openapi-generator.jar"
-    ran = run_command(["java", "-jar", jar, *generate.split()], tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    ran = run_command(["php", "-d", "error_reporting=8191", "payment.php", served], tmp_path)
-    assert ran.stdout == FLOW, ran.stdout[-2000:] + ran.stderr[-2000:]
+    result = run_command(["java", "-jar", jar, *generate.split()], tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-2000:]
+    result = run_command(["php", "-d", "error_reporting=8191", "payment.php", served], tmp_path)
+    assert result.stdout == FLOW, result.stdout[-2000:] + result.stderr[-2000:]

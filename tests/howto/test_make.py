@@ -1,4 +1,4 @@
-"""``make run`` makes its environment, also after a try that was too early or interrupted."""
+"""``make run`` creates its environment, also after a refused or an interrupted attempt."""
 
 import shutil
 import subprocess
@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.documentation import ROOT
 
-OLD = """#!/bin/sh
+OLD_PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 1
-echo "nothing may be made with it" >&2
+echo "this Python must create nothing" >&2
 exit 9
 """
-# Makes an environment whose pip works, and whose Python says what it is asked to run.
-GOOD = """#!/bin/sh
+# Creates an environment with a working pip, and a Python that prints its arguments.
+NEW_PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 0
 [ "$1 $2 $3" = "-m venv --clear" ] || exit 9
 rm -rf "$4" && mkdir -p "$4/bin" "$4/site"
@@ -24,8 +24,8 @@ chmod +x "$4/bin/pip" "$4/bin/python"
 """
 
 
-def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
-    """``make run`` with another Python."""
+def make_run(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
+    """Run ``make run`` with another Python."""
     program = folder / "python"
     program.write_text(python)
     program.chmod(0o755)
@@ -40,32 +40,32 @@ def made(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What make looks at."""
+    """A folder with the files that make reads."""
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
 def test_a_python_that_is_too_old_is_named(folder: Path) -> None:
-    """In a sentence with the remedy; the next try has a clean start."""
-    refused = made(folder, OLD)
+    """The error names the Python and the remedy, and leaves no environment behind."""
+    refused = make_run(folder, OLD_PYTHON)
     assert refused.returncode == 2
     assert f"needs Python 3.11 or newer, and {folder}/python is not; try: make run PYTHON=" in refused.stderr
     assert not (folder / ".venv").exists()
-    assert "ran -m payment_sandbox serve --port 8099" in made(folder, GOOD).stdout
+    assert "ran -m payment_sandbox serve --port 8099" in make_run(folder, NEW_PYTHON).stdout
 
 
-def test_an_environment_that_was_not_completed_is_made_anew(folder: Path) -> None:
-    """As after Ctrl-C."""
+def test_an_incomplete_environment_is_recreated(folder: Path) -> None:
+    """An environment that Ctrl-C has left incomplete is recreated."""
     (folder / ".venv" / "bin").mkdir(parents=True)
     (folder / ".venv" / "stray").touch()
-    assert made(folder, GOOD).returncode == 0
+    assert make_run(folder, NEW_PYTHON).returncode == 0
     assert not (folder / ".venv" / "stray").exists()
     installed = (folder / ".venv" / "installed").read_text()
-    assert "-e ./." in installed, "with its entry points, so that all commands are there"
+    assert "-e ./." in installed, "the entry points of the commands are missing"
 
 
 def test_a_complete_environment_needs_no_other_python(folder: Path) -> None:
-    """It was made with one that is new enough."""
-    assert made(folder, GOOD).returncode == 0
-    assert made(folder, OLD).returncode == 0
+    """A complete environment is used, whichever Python is configured."""
+    assert make_run(folder, NEW_PYTHON).returncode == 0
+    assert make_run(folder, OLD_PYTHON).returncode == 0

@@ -1,4 +1,4 @@
-"""A recipe for a language is a folder, its files on the page, and a line of the test that runs them."""
+"""A recipe for a language has a folder, its files on the page, and a line in the test that runs them."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ FAILS = "test_languages.py::test_a_suite_passes"
 
 @pytest.mark.prove
 def test_a_new_language_is_shown_and_run(tmp_path: Path) -> None:
-    """The page shows what runs, to the letter; a suite that fails is named."""
+    """The page must show the tested files exactly, and a suite that fails is named."""
     checkout = ChangedCheckout(tmp_path)
     (checkout.root / PROJECT).mkdir()
     checkout.add(f"{PROJECT}/shop_test.sh", SUITE.replace("= 4", "= 5"))

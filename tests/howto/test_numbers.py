@@ -71,10 +71,10 @@ SENTENCES: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("page", "sentence"), SENTENCES)
 def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
-    """Whoever changes the one is told where the other stands."""
+    """Each number on a page equals the constant in the code."""
     assert sentence in " ".join(read_source(page).split())
 
 
 def test_the_readme_counts_the_methods() -> None:
-    """Their number stands in its first sentence."""
+    """The first sentence has the number of payment methods."""
     assert f"orders in {WORDS[len(ALL_METHODS)]} payment methods" in README.read_text(encoding="utf-8")

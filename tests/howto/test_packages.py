@@ -1,4 +1,4 @@
-"""The packages for Node and PHP: how they find a sandbox, what they say without one, runners and types."""
+"""The packages for Node and PHP: starting a sandbox, errors without one, test runners and types."""
 
 import json
 import shutil
@@ -17,22 +17,22 @@ from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, fetched, 
 from tests.support.servers import make_server
 
 PROGRAMS: Final = {
-    # makes a project, and prints its address or why there is none
+    # creates a project, and prints its address or the error
     "node": (
         "node",
         "--input-type=module",
         "-e",
         'import { newProject } from "payment-sandbox"; '
-        "await newProject().then((made) => console.log(`made at ${made.url}`), (error) => console.log(error.message));",
+        "await newProject().then((project) => console.log(`created at ${project.url}`), (error) => console.log(error.message));",
     ),
     "php": (
         "php",
         "-r",
-        'require "vendor/autoload.php"; try { echo "made at " . PaymentSandbox\\Project::create()->url, PHP_EOL; } '
+        'require "vendor/autoload.php"; try { echo "created at " . PaymentSandbox\\Project::create()->url, PHP_EOL; } '
         "catch (Throwable $error) { echo $error->getMessage(), PHP_EOL; }",
     ),
 }
-NEEDED: Final = {"node": ("node",), "php": ("php", "composer")}
+REQUIRED_PROGRAMS: Final = {"node": ("node",), "php": ("php", "composer")}
 INSTALL: Final = (
     "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command"
 )
@@ -42,7 +42,7 @@ test "$1 $2 $3" = "--from payment-sandbox[server] payment-sandbox" || exit 9
 shift 3
 {EXEC}"""
 DOCKER: Final = f"""#!/bin/sh
-# What docker does with these arguments: a folder is mounted at /ready, and the image has a command.
+# Stands in for docker: it mounts a folder at /ready, and runs the image's command.
 test "$1 $2 $3 $4 $5 $6" = "run --rm -i --network host -v" || exit 9
 folder="${{7%:/ready}}"
 export "$9" "${{11}}"
@@ -57,14 +57,14 @@ for word; do
 done
 {EXEC}"""
 
-both = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
-Says = Callable[..., str]
+both_languages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
+RunProgram = Callable[..., str]
 
 
 @pytest.fixture
-def says(language: str, tmp_path: Path) -> Says:
-    """Runs the program of a language where only these other programs are on the path; returns what it prints."""
-    require(*NEEDED[language])
+def run_program(language: str, tmp_path: Path) -> RunProgram:
+    """Return a function that runs a language's program with only these programs on the path."""
+    require(*REQUIRED_PROGRAMS[language])
     folder, programs = copied(language, tmp_path), tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "stat", "sed", "echo"):
@@ -76,7 +76,7 @@ def says(language: str, tmp_path: Path) -> Says:
         for name, text in (others or {}).items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
-        ran = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=folder,
             env={**environment(), "PATH": str(programs), **variables},
@@ -85,56 +85,54 @@ def says(language: str, tmp_path: Path) -> Says:
             timeout=60,
             check=False,
         )
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.count("\n") == 1, "one line"
-        return ran.stdout
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.count("\n") == 1, "one line"
+        return result.stdout
 
     return run
 
 
-@both
-def test_a_suite_without_a_sandbox_says_what_to_install_or_set(says: Says) -> None:
-    """In one line, with the command that was missing."""
-    assert says().startswith(f"payment-sandbox is not installed. {INSTALL}")
-    missing = says(SANDBOX_COMMAND="nonsense serve")
+@both_languages
+def test_a_suite_without_a_sandbox_says_what_to_install_or_set(run_program: RunProgram) -> None:
+    """The error names the missing command and its installation in one line."""
+    assert run_program().startswith(f"payment-sandbox is not installed. {INSTALL}")
+    missing = run_program(SANDBOX_COMMAND="nonsense serve")
     assert missing.startswith(
         f'the sandbox did not start with "nonsense serve": there is no program nonsense. {INSTALL}'
     )
-    wrong = says(SANDBOX_COMMAND=f"{BIN}/python -m nonsense")
+    wrong = run_program(SANDBOX_COMMAND=f"{BIN}/python -m nonsense")
     assert "it exited with code 1: " in wrong
     assert f"No module named nonsense. {INSTALL}" in wrong
 
 
-@both
-def test_a_server_that_is_something_else_is_named(says: Says) -> None:
-    """Whether nothing answers at the address, or something that is no sandbox."""
-    assert "no payment sandbox at http://127.0.0.1:9: " in says(SANDBOX_URL="http://127.0.0.1:9/")
+@both_languages
+def test_a_server_that_is_no_sandbox_is_named(run_program: RunProgram) -> None:
+    """The error names the address, and the response of another program."""
+    assert "no payment sandbox at http://127.0.0.1:9: " in run_program(SANDBOX_URL="http://127.0.0.1:9/")
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
         Thread(target=other.serve_forever).start()
         url = f"http://127.0.0.1:{other.server_port}"
-        elsewhere = says(SANDBOX_URL=f"{url}/")
+        message = run_program(SANDBOX_URL=f"{url}/")
         other.shutdown()
-    assert elsewhere.startswith(
-        f"no payment sandbox at {url}: another program answered 501; unset SANDBOX_URL"
-    )
+    assert message.startswith(f"no payment sandbox at {url}: another program answered 501; unset SANDBOX_URL")
     with make_server() as server:
-        assert says(SANDBOX_URL=f"{server.url}/") == f"made at {server.url}\n"
+        assert run_program(SANDBOX_URL=f"{server.url}/") == f"created at {server.url}\n"
 
 
-@both
-def test_the_first_that_there_is_starts_it(says: Says) -> None:
-    """A command with quotes, payment-sandbox, uvx, Docker: each hides those after it, and they are asked in this order."""
-    spoilt = "#!/bin/sh\nexit 9\n"
-    assert says({"docker": DOCKER}).startswith("made at http://127.0.0.1:")
-    assert says({"docker": spoilt, "uvx": UVX}).startswith("made at http://127.0.0.1:")
-    own = {"uvx": spoilt, "payment-sandbox": f"#!/bin/sh\n{EXEC}"}
-    assert says(own).startswith("made at http://127.0.0.1:")
-    spaced = {"payment-sandbox": spoilt, "with a space": f"#!/bin/sh\n{EXEC}"}
-    assert says(spaced, SANDBOX_COMMAND="'with a space'").startswith("made at http://")
+@both_languages
+def test_the_first_available_command_starts_the_sandbox(run_program: RunProgram) -> None:
+    """SANDBOX_COMMAND, payment-sandbox, uvx and Docker are tried in this order."""
+    broken = "#!/bin/sh\nexit 9\n"
+    assert run_program({"docker": DOCKER}).startswith("created at http://127.0.0.1:")
+    assert run_program({"docker": broken, "uvx": UVX}).startswith("created at http://127.0.0.1:")
+    with_package = {"uvx": broken, "payment-sandbox": f"#!/bin/sh\n{EXEC}"}
+    assert run_program(with_package).startswith("created at http://127.0.0.1:")
+    spaced = {"payment-sandbox": broken, "with a space": f"#!/bin/sh\n{EXEC}"}
+    assert run_program(spaced, SANDBOX_COMMAND="'with a space'").startswith("created at http://")
 
 
 def test_the_packages_have_the_version_of_the_sandbox() -> None:
-    """They are published together."""
+    """The packages and the sandbox are published together."""
     for folder, name in ((NODE_PACKAGE, "package.json"), (PHP_PACKAGE, "composer.json")):
         assert json.loads((folder / name).read_text())["version"] == __version__
 
@@ -161,14 +159,14 @@ test("a paid order is shipped", sandboxed(async (sandbox) => {
 """
 
 
-def npm_installed(folder: Path, packages: dict[str, str]) -> None:
-    """Fetch packages into a project; skip where they cannot be had, except in CI."""
-    kept = folder / "node_modules" / "payment-sandbox"
-    kept.rename(folder / "kept")
-    listed = [f"{name}@{version}" for name, version in packages.items()]
+def install_packages(folder: Path, packages: dict[str, str]) -> None:
+    """Install npm packages in a project; skip the test if they cannot be fetched, except in CI."""
+    package = folder / "node_modules" / "payment-sandbox"
+    package.rename(folder / "payment-sandbox")
+    versions = [f"{name}@{version}" for name, version in packages.items()]
     (folder / "package.json").write_text(json.dumps({"private": True}))
-    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *listed], folder)
-    (folder / "kept").rename(kept)
+    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *versions], folder)
+    (folder / "payment-sandbox").rename(package)
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -186,28 +184,28 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.prove
 def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_path: Path) -> None:
-    """With one server for all workers, in ES modules and CommonJS, with fake timers."""
+    """All workers share a server, with ES modules, CommonJS and fake timers."""
     require("node", "npm")
     folder = copied("node", tmp_path)
-    npm_installed(folder, RUNNERS)
+    install_packages(folder, RUNNERS)
     config = '{ globalSetup: "payment-sandbox/global-setup" }'
     (folder / "vitest.config.mjs").write_text(f"export default {{ test: {config} }};")
     (folder / "jest.config.cjs").write_text(f"module.exports = {config};")
     suite = (folder / "shop.test.mjs").read_text().replace('"node:test"', '"vitest"')
     (folder / "shop.test.mjs").write_text(suite)
     (folder / "shop.test.js").write_text(IN_COMMONJS)
-    ran = run("vitest run shop.test.mjs", folder)
-    assert "Tests  3 passed" in ran.stdout, ran.stdout + ran.stderr
-    ran = run("jest --testMatch **/shop.test.js", folder)
-    assert "Tests:       1 passed" in ran.stderr, ran.stdout + ran.stderr
+    result = run("vitest run shop.test.mjs", folder)
+    assert "Tests  3 passed" in result.stdout, result.stdout + result.stderr
+    result = run("jest --testMatch **/shop.test.js", folder)
+    assert "Tests:       1 passed" in result.stderr, result.stdout + result.stderr
     (folder / "shop.test.mjs").write_text(suite.replace('"expired"', '"paid"'))
     (folder / "shop.test.js").write_text(IN_COMMONJS.replace('["completed", ', '["paid", '))
     for command in ("vitest run shop.test.mjs", "jest --testMatch **/shop.test.js"):
-        ran = run(command, folder)
-        assert ran.returncode == 1
-        told = ran.stdout + ran.stderr
-        assert "--- payment sandbox ---" in told
-        assert " POST /v1/orders/ -> 201" in told
+        result = run(command, folder)
+        assert result.returncode == 1
+        output = result.stdout + result.stderr
+        assert "--- payment sandbox ---" in output
+        assert " POST /v1/orders/ -> 201" in output
 
 
 TYPED: Final = """
@@ -235,8 +233,8 @@ if (new Error(url) instanceof SandboxError) await project.close();
 TYPED_IN_COMMONJS: Final = """
 import sandbox = require("payment-sandbox");
 import setUp = require("payment-sandbox/global-setup");
-const made: Promise<sandbox.Project> = sandbox.newProject({ payment_methods: ["credit-card"] });
-void made.then(setUp);
+const project: Promise<sandbox.Project> = sandbox.newProject({ payment_methods: ["credit-card"] });
+void project.then(setUp);
 """
 STRICT: Final = {
     "strict": True, "noUncheckedIndexedAccess": True, "exactOptionalPropertyTypes": True, "target": "es2022",
@@ -246,17 +244,17 @@ STRICT: Final = {
 
 @pytest.mark.prove
 def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
-    """As an ES module and in CommonJS; what it has not is an error."""
+    """The types work in ES modules and in CommonJS, and refuse unknown actions."""
     require("node", "npm")
     folder = copied("node", tmp_path)
-    npm_installed(folder, TYPES)
+    install_packages(folder, TYPES)
     (folder / "typed.mts").write_text(TYPED)
     (folder / "typed.cts").write_text(TYPED_IN_COMMONJS)
     (folder / "tsconfig.json").write_text(
         json.dumps({"compilerOptions": STRICT, "include": ["*.mts", "*.cts"]})
     )
-    ran = run("tsc -p .", folder)
-    assert ran.returncode == 0, ran.stdout
+    result = run("tsc -p .", folder)
+    assert result.returncode == 0, result.stdout
 
 
 FETCHING: Final = """
@@ -283,8 +281,8 @@ test("handlers", sandboxed(async (sandbox, t) => {
   assert.deepEqual((await sandbox.review()).map((finding) => finding.rule), ["HOOK-08", "HOOK-09"]);
   const failed = await sandbox.explain(new TypeError("fetch failed", { cause: new Error("no such host") }));
   assert.match(failed.message, /^fetch failed: no such host[^]+--- payment sandbox ---/);
-  const nobody = "00000000-0000-4000-8000-000000000000";
-  await assert.rejects(sandbox.pay(nobody), { name: "SandboxError", status: 404, type: "NotFound" });
+  const unknownId = "00000000-0000-4000-8000-000000000000";
+  await assert.rejects(sandbox.pay(unknownId), { name: "SandboxError", status: 404, type: "NotFound" });
   await assert.rejects(sandbox.pay(undefined), { name: "TypeError", message: /^act takes the id of an order, not undefined: / });
   const wrong = { Authorization: `Basic ${btoa("wrong-key:")}` };
   assert.equal((await fetch(`${sandbox.url}/v1/orders/`, { method: "POST", headers: wrong })).status, 401);
@@ -295,16 +293,16 @@ test("handlers", sandboxed(async (sandbox, t) => {
 """
 
 
-def test_handlers_of_both_kinds_get_webhooks_and_their_errors_are_told(tmp_path: Path) -> None:
-    """Also those whose order names an address of a shop elsewhere, which is not called."""
+def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -> None:
+    """Handlers also get the webhooks of orders with another shop's address, which is not called."""
     require("node")
     folder = copied("node", tmp_path)
     (folder / "handlers.test.mjs").write_text(FETCHING)
-    ran = subprocess.run(
+    result = subprocess.run(
         ["node", "--test", "handlers.test.mjs"], cwd=folder, env=environment(), capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
-    assert "# pass 1" in ran.stdout, ran.stdout + ran.stderr
+    assert "# pass 1" in result.stdout, result.stdout + result.stderr
 
 
 IN_PHP: Final = """<?php
@@ -330,14 +328,14 @@ try {
 
 @pytest.mark.prove
 def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
-    """Also before the response; what it throws is its answer, and what the sandbox refuses is an exception."""
+    """A handler's exception is its response, and a refusal of the sandbox is an exception."""
     require("php", "composer")
     folder = copied("php", tmp_path)
     (folder / "handler.php").write_text(IN_PHP)
-    ran = subprocess.run(
+    result = subprocess.run(
         ["php", "handler.php"], cwd=folder, env=environment(), capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    seen, status, kind, report = json.loads(ran.stdout)
+    seen, status, kind, report = json.loads(result.stdout)
     assert (seen, status, kind) == (["completed", "completed"], 409, "ActionNotPossible")
     assert "500 · LogicException: no stock" in report

@@ -1,4 +1,4 @@
-"""The project of each framework's page, in a fresh environment with the wheels, alone and in parallel."""
+"""The project of each framework's page passes in a fresh environment with the wheels."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ PROJECTS = ROOT / "tests" / "howto" / "projects"
 OFFLINE = ("Failed to establish a new connection", "Temporary failure in name resolution")
 PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
 ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
-    # the project, other versions of what it requires, and how its tests are run
+    # the project, replaced versions of its requirements, and the command of its tests
     "Django 5.2": ("django", {}, PYTEST),
     "Django 4.2": ("django", {"Django": "4.2.30"}, PYTEST),
     "FastAPI": ("fastapi", {}, PYTEST),
@@ -24,7 +24,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "asyncio": ("asyncio", {}, PYTEST),
     "Celery": ("celery", {}, PYTEST),
 }
-ON_WORKERS = ("Django 5.2", "FastAPI", "asyncio")
+IN_PARALLEL = ("Django 5.2", "FastAPI", "asyncio")
 PAGES = {
     "django": "django",
     "fastapi": "fastapi",
@@ -36,28 +36,28 @@ PAGES = {
 PAGE_OF = {project: page for page, project in PAGES.items()}
 
 
-def installed(folder: Path, wheels: list[str], project: str, versions: dict[str, str]) -> Path:
-    """The programs of a new environment with the wheels and what the project requires."""
+def create_environment(folder: Path, wheels: list[str], project: str, versions: dict[str, str]) -> Path:
+    """Create an environment with the wheels and the project's requirements; return its programs."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
     required = (PROJECTS / project / "requirements.txt").read_text().split()
     for name, version in versions.items():
         required = [f"{name}=={version}" if line.startswith(f"{name}==") else line for line in required]
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    ran = subprocess.run(
+    result = subprocess.run(
         [*install, "--disable-pip-version-check", *wheels, *required],
         capture_output=True,
         text=True,
         timeout=280,
         check=False,
     )
-    if "CI" not in os.environ and any(words in ran.stderr for words in OFFLINE):
+    if "CI" not in os.environ and any(words in result.stderr for words in OFFLINE):
         pytest.skip("the packages of this environment cannot be fetched")
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     return folder / "bin"
 
 
-def needed(project: str, wheels: list[Path]) -> list[str]:
-    """The wheels that the project's page has one install, with their extras."""
+def required_wheels(project: str, wheels: list[Path]) -> list[str]:
+    """Return the wheels that the project's page installs, with their extras."""
     names = ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
     extra = "[server]" if "payment-sandbox[server]" in read_source(PAGE_OF[project]) else ""
     ours = {wheel.name.partition("-")[0]: str(wheel) for wheel in wheels}
@@ -65,7 +65,7 @@ def needed(project: str, wheels: list[Path]) -> list[str]:
 
 
 def write_as_shown(project: str, folder: Path) -> None:
-    """Write what the project's page shows, and nothing else."""
+    """Write the files that the project's page shows, and no others."""
     page = next(page for page, shown in PAGES.items() if shown == project)
     for block in blocks(read_source(page)):
         if block.file:
@@ -78,24 +78,26 @@ def write_as_shown(project: str, folder: Path) -> None:
 def test_a_project_passes_in_a_fresh_environment(
     environment: str, wheels: list[Path], tmp_path: Path
 ) -> None:
-    """As pasted, and with some on two workers, too."""
+    """The project passes as pasted; some projects also pass on two workers."""
     project, versions, command = ENVIRONMENTS[environment]
-    programs = installed(tmp_path / "environment", needed(project, wheels), project, versions)
+    programs = create_environment(
+        tmp_path / "environment", required_wheels(project, wheels), project, versions
+    )
     folder = tmp_path / "project"
     write_as_shown(project, folder)
-    for more in ((), ("-n", "2")) if environment in ON_WORKERS else ((),):
-        ran = run_command([*command, *more], folder, PATH=f"{programs}:/usr/bin:/bin", PYTHONPATH="")
-        assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-        assert "warning" not in ran.stdout, ran.stdout[-2000:]
+    for options in ((), ("-n", "2")) if environment in IN_PARALLEL else ((),):
+        result = run_command([*command, *options], folder, PATH=f"{programs}:/usr/bin:/bin", PYTHONPATH="")
+        assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+        assert "warning" not in result.stdout, result.stdout[-2000:]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_its_project(page: str) -> None:
-    """Every file that it shows is the one that is tested, and it shows all that a newcomer has to write."""
+    """Each shown file equals the tested file, and the page shows all files that a newcomer must write."""
     folder = PROJECTS / PAGES[page]
     shown = {block.file: block.text for block in blocks(read_source(page)) if block.file}
     for name, text in shown.items():
         assert (folder / name).read_text() == text, f"{name} on the page differs from {folder / name}"
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}
-    left = {name for name in files - set(shown) if (folder / name).read_text().strip()}
-    assert left <= {"requirements.txt"}
+    unshown = {name for name in files - set(shown) if (folder / name).read_text().strip()}
+    assert unshown <= {"requirements.txt"}

@@ -1,4 +1,4 @@
-"""Runs the commands in the README, unchanged."""
+"""The commands in the README work unchanged."""
 
 import json
 import re
@@ -22,8 +22,8 @@ from tests.support.servers import make_server
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-PASTED = [block for block in BLOCKS if "curl" in block]
-WITHIN = re.compile(
+CURL_BLOCKS = [block for block in BLOCKS if "curl" in block]
+PROJECT_LINK = re.compile(
     r"https://(?:github|raw\.githubusercontent)\.com/payment-sandbox/payment-sandbox/(?:blob/)?main/(.+)"
 )
 NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
@@ -40,25 +40,25 @@ def paste(server: Server, *blocks: str) -> str:
     """Run blocks in one shell, in the checkout."""
     assert shutil.which("curl"), "the README's commands need curl: install your system's package of that name"
     script = "\n".join(blocks).replace("http://127.0.0.1:8080", server.url)
-    ran = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
-    return ran.stdout
+    return result.stdout
 
 
 def test_the_first_payment_works_as_pasted(server: Server) -> None:
     """The order is created, paid, and captured a week later."""
-    printed = paste(server, *PASTED[:-1])
-    paid, advanced, read, _ = (json.loads(answer) for answer in printed.splitlines())
+    printed = paste(server, *CURL_BLOCKS[:-1])
+    paid, advanced, read, _ = (json.loads(response) for response in printed.splitlines())
     assert (paid["status"], read["amount_details"]["captured"]) == ("completed", 1295)
     assert advanced["events"][-1]["kind"] == "delayed-capture"
     client = SandboxClient(server.url, FIRST_API_KEY)
-    assert abs(client.clock.now - wall_now()) < timedelta(minutes=1), "the walk ends at the newcomer's time"
+    assert abs(client.clock.now - wall_now()) < timedelta(minutes=1), "the commands must end at real time"
 
 
 def test_the_scenario_works_as_pasted(server: Server) -> None:
     """The scenario file is accepted unchanged."""
-    printed = json.loads(paste(server, PASTED[-1]))
+    printed = json.loads(paste(server, CURL_BLOCKS[-1]))
     assert (printed["name"], len(printed["rules"])) == ("second-try-works", 2)
 
 
@@ -82,14 +82,14 @@ def test_its_development_section_begins_with_make_run() -> None:
 
 
 def test_its_links_lead_somewhere() -> None:
-    """They are absolute, for the page of an index; those within the project lead to files that exist."""
+    """Links are absolute for the package index; those within the project lead to existing files."""
     links = re.findall(r"\]\(([^)#]+)", README)
     assert [link for link in links if not link.startswith("https://")] == []
-    within = [found[1] for link in links if (found := WITHIN.match(link))]
-    assert [path for path in within if not (ROOT / path).exists()] == []
-    assert len(within) > 10
+    paths = [match[1] for link in links if (match := PROJECT_LINK.match(link))]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert len(paths) > 10
 
 
-def test_it_counts_the_scenarios_right() -> None:
-    """The number in the README is the number of those that have a name."""
+def test_it_has_the_number_of_scenarios() -> None:
+    """The README has the number of ready-made scenarios."""
     assert f"{NUMBERS[len(ready_names())]} ready-made scenarios" in README

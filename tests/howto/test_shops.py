@@ -1,7 +1,6 @@
-"""Shop systems that nobody here wrote: their plugins know the provider's address, and are not changed for the sandbox.
+"""Third-party shop systems: their plugins have the provider's address built in, and stay unchanged.
 
-Each runs in a network of its own, where the line that ``serve --stand-in-for`` prints is in the hosts file.
-"""
+Each runs in a network of its own, and its hosts file has the line that ``serve --stand-in-for`` prints."""
 
 import json
 import os
@@ -30,18 +29,18 @@ mount --bind hosts /etc/hosts
 exec "$@"
 """
 AS_OF: Final = "2026-11-01"
-"""npm takes no package that is newer, which pins those that the pinned ones need."""
+"""npm installs no newer package, which also pins indirect requirements."""
 
 
 def fetch_oscar(folder: Path) -> None:
-    """Every version is pinned."""
+    """Fetch Oscar and its dependencies, which all are pinned."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    listed = ["--no-deps", "--target", str(folder), "-r", str(PROJECTS / "oscar" / "requirements.txt")]
-    fetched([*pip, *listed], folder)
+    options = ["--no-deps", "--target", str(folder), "-r", str(PROJECTS / "oscar" / "requirements.txt")]
+    fetched([*pip, *options], folder)
 
 
 def fetch_vendure(folder: Path) -> None:
-    """Without the scripts that packages want to run: sql.js needs none."""
+    """Fetch Vendure without the installation scripts of packages, which sql.js does not need."""
     shutil.copy(PROJECTS / "vendure" / "package.json", folder)
     fetched(
         ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--before", AS_OF],
@@ -50,13 +49,13 @@ def fetch_vendure(folder: Path) -> None:
 
 
 def fetch_wordpress(folder: Path) -> None:
-    """Debian's package, unpacked but not installed: it would bring a web server and a database."""
+    """Unpack Debian's package; an installation would add a web server and a database."""
     download = "apt-get download -qq wordpress || { apt-get update -qq && apt-get download -qq wordpress; }"
     fetched(["sh", "-c", f"({download}) && dpkg -x wordpress_*.deb . && rm wordpress_*.deb"], folder)
 
 
 SHOPS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], None]]]] = {
-    # the programs that it needs, and where its packages come from
+    # required programs, and the function that fetches the packages
     "oscar": ((), fetch_oscar),
     "vendure": (("node", "npm"), fetch_vendure),
     "woocommerce": (("php", "apt-get", "dpkg"), fetch_wordpress),
@@ -64,35 +63,35 @@ SHOPS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], None]]]] = {
 
 
 def packages(shop: str) -> Path:
-    """The packages of a shop system, from the index if they have not been fetched before."""
+    """Return the folder of a shop system's packages, which are fetched once."""
     pins = [path for path in (PROJECTS / shop).iterdir() if path.name in ("requirements.txt", "package.json")]
-    kind = sha256("".join([sys.version, AS_OF, *(path.read_text() for path in pins)]).encode()).hexdigest()[
+    digest = sha256("".join([sys.version, AS_OF, *(path.read_text() for path in pins)]).encode()).hexdigest()[
         :12
     ]
-    folder = CACHE / f"{shop}-{kind}"
+    folder = CACHE / f"{shop}-{digest}"
     if not folder.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(dir=CACHE))
+        temporary = Path(tempfile.mkdtemp(dir=CACHE))
         try:
-            SHOPS[shop][1](part)
-            part.rename(folder)
+            SHOPS[shop][1](temporary)
+            temporary.rename(folder)
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
     return folder
 
 
 @pytest.mark.prove
-@pytest.mark.timeout(500)  # it may have to fetch packages
+@pytest.mark.timeout(500)  # for a first download of the packages
 @pytest.mark.parametrize("shop", SHOPS)
 def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
-    """A customer pays by its page; the shop captures what it ships, refunds a part, and shows why more is refused."""
+    """A customer pays; the shop captures what it ships, refunds a part, and shows the refusal of more."""
     require("unshare", "ip", "curl", *SHOPS[shop][0])
     if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs a network of its own, which only root may have")
     (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
-    walk = [sys.executable, "-m", f"tests.howto.shops.{shop}", str(packages(shop))]
-    ran = subprocess.run(
-        [*NETWORK, "bash", "-c", SCRIPT, "bash", *walk],
+    walk_command = [sys.executable, "-m", f"tests.howto.shops.{shop}", str(packages(shop))]
+    result = subprocess.run(
+        [*NETWORK, "bash", "-c", SCRIPT, "bash", *walk_command],
         cwd=tmp_path,
         env=environment(XDG_STATE_HOME=str(tmp_path / "state"), PYTHONPATH=str(ROOT)),
         capture_output=True,
@@ -101,24 +100,26 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
         check=False,
     )
     log = tmp_path / "shop.log"
-    assert ran.returncode == 0, f"{ran.stderr[-4000:]}\n{log.read_text()[-3000:] if log.exists() else ''}"
-    seen = json.loads(ran.stdout)
-    amounts = seen.pop("amounts")
+    assert result.returncode == 0, (
+        f"{result.stderr[-4000:]}\n{log.read_text()[-3000:] if log.exists() else ''}"
+    )
+    walk_result = json.loads(result.stdout)
+    amounts = walk_result.pop("amounts")
     assert amounts["captured"] == 1000
     assert amounts["remaining"] + amounts["voided"] == 1000
     paid = {"oscar": "Authorised", "vendure": "PaymentAuthorized", "woocommerce": "processing"}
-    assert "1001 cents is too much: 1000 cents are left to refund" in seen.pop("refused")
-    assert seen == {
+    assert "1001 cents is too much: 1000 cents are left to refund" in walk_result.pop("refused")
+    assert walk_result == {
         "page": ["https://api.payments.example", 200],
         "paid": paid[shop],
         "refunds": [409, 201],
         "webhooks": ["delivered"],
-        "findings": ["SET-49"],  # the refund of too much, which the shop tries and shows
+        "findings": ["SET-49"],  # the excessive refund, whose error the shop shows
     }
 
 
-def test_the_page_shows_what_runs() -> None:
-    """Each file that it shows is that of the project."""
+def test_the_page_shows_the_tested_files() -> None:
+    """Each file on the page equals the project's file."""
     shown = {block.file: block.text for block in blocks(read_source("shops")) if block.file}
     assert {name.partition("/")[0] for name in shown} == set(SHOPS)
     for name, text in shown.items():

@@ -1,4 +1,4 @@
-"""The skill for coding agents: what it asks for exists, and its shop survives what it tells them to run."""
+"""The skill for coding agents: its parts are complete, and its shop passes the checks that it lists."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ from tests.support.documentation import run_command
 
 @pytest.fixture(scope="module")
 def skill() -> str:
-    """What the command prints."""
+    """The output of the command."""
     return run("skill").stdout
 
 
 def test_it_has_what_agents_look_for(skill: str) -> None:
-    """A name and a description in front, five steps each with a check, and what must never be done."""
+    """The skill has a name and a description, five steps with a check each, and a list of don'ts."""
     front, text = re.fullmatch(r"---\n(.*?)\n---\n\n(.*)", skill, re.DOTALL).groups()  # type: ignore[union-attr]
     assert re.match(r"name: [a-z-]+\ndescription: .+", front)
     steps = re.split(r"^## (?=\d\. )", text, flags=re.MULTILINE)[1:]
@@ -30,7 +30,7 @@ def test_it_has_what_agents_look_for(skill: str) -> None:
 
 
 def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
-    """As Markdown."""
+    """Each link leads to a page in Markdown."""
     links = re.findall(r"\]\((\S+?)(?:#[a-z-]+)?\)", skill)
     assert links
     pages = {f"http://127.0.0.1:8080/docs/{name}.md" for name in PAGE_NAMES}
@@ -39,18 +39,20 @@ def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
 
 @pytest.mark.prove
 def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
-    """The review and the rehearsal find nothing; without the lock and the job, the rehearsal does."""
+    """The review and the rehearsal have no findings; without the job, the rehearsal has one."""
     (block,) = [block for block in blocks(skill) if block.language == "python"]
     plain = block.text.replace("@pytest.mark.payment_webhook_sequences\n", "")
     test = tmp_path / "test_shop.py"
     test.write_text(plain)
     command = ["pytest", "-q", "-p", "no:cacheprovider", "--payment-review=error", "--payment-rehearse"]
-    ran = run_command(command, tmp_path)
-    assert "no findings" in ran.stdout, ran.stdout[-3000:]
-    assert ran.returncode == 0
+    result = run_command(command, tmp_path)
+    assert "no findings" in result.stdout, result.stdout[-3000:]
+    assert result.returncode == 0
     job = '    payment_sandbox.every("PT1H", shop.check_open_orders)\n'
     assert job in plain
     test.write_text(plain.replace(job, ""))
-    ran = run_command(command, tmp_path)
-    assert ran.returncode == 1
-    assert "the customer paid €12.95, but the shop does not mark it as paid" in ran.stdout, ran.stdout[-3000:]
+    result = run_command(command, tmp_path)
+    assert result.returncode == 1
+    assert "the customer paid €12.95, but the shop does not mark it as paid" in result.stdout, result.stdout[
+        -3000:
+    ]

@@ -9,30 +9,30 @@ from tests.support.documentation import SHOP, run_command
 
 MISTAKES = {
     "trusts the webhook": ("shop.py", "if payment.is_paid:", "if True:"),
-    "counts the same news twice": (
+    "handles the same status twice": (
         "shop.py",
         "            if sale.paid_with is None:",
         "            if True:",
     ),
-    "trusts the visit": ("shop.py", 'if sale.status == "open":', "if False:"),
-    "takes the money at once": ("shop.py", '"capture_mode": "manual", ', ""),
-    "authorizes for too short": ("shop.py", 'AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),
-    "gives each try the same number": ("shop.py", "{sale.number}-{sale.tries}", "{sale.number}"),
-    "ships what was refused": (
+    "trusts the customer's return": ("shop.py", 'if sale.status == "open":', "if False:"),
+    "captures the money at once": ("shop.py", '"capture_mode": "manual", ', ""),
+    "authorizes for too short a time": ("shop.py", 'AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),
+    "gives each attempt the same number": ("shop.py", "{sale.number}-{sale.attempt_count}", "{sale.number}"),
+    "ships after a refused capture": (
         "shop.py",
         'f"Parcel of {number}")\n        except PaymentRefused as refused:\n'
         "            return jsonify(problem=str(refused)), 409",
         'f"Parcel of {number}")\n        except PaymentRefused:\n            pass',
     ),
-    "answers webhooks wrongly": ("shop.py", 'return "", 204', 'return "", 500'),
-    "sends a lost creation again": (
+    "returns an error to webhooks": ("shop.py", 'return "", 204', 'return "", 500'),
+    "retries a lost creation": (
         "payments.py",
         'return self._call("POST", "/v1/orders/", order)',
         'try:\n            return self._call("POST", "/v1/orders/", order)\n'
         "        except PaymentServiceDown:\n"
         '            return self._call("POST", "/v1/orders/", order)',
     ),
-    "takes an authorization for nothing": ("payments.py", '("completed", "accepted")', '("accepted",)'),
+    "does not treat an authorization as paid": ("payments.py", '("completed", "accepted")', '("accepted",)'),
 }
 
 FAST = "trusts the webhook"
@@ -47,8 +47,8 @@ def copied(tmp_path: Path) -> Path:
 
 def test_it_runs_where_it_is_copied_to(copied: Path) -> None:
     """It needs only the installed package."""
-    ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], copied)
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    result = run_command(["pytest", "-q", "-p", "no:cacheprovider"], copied)
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_its_tests_find_every_mistake(copied: Path, mistake: str) -> None:
     text = path.read_text()
     assert text.count(right) == 1
     path.write_text(text.replace(right, wrong))
-    ran = run_command(["pytest", "-q", "-x", "-p", "no:cacheprovider"], copied)
-    assert ran.returncode == 1, ran.stdout[-3000:]
-    assert "payment sandbox" in ran.stdout, "the report ends with the timeline"
+    result = run_command(["pytest", "-q", "-x", "-p", "no:cacheprovider"], copied)
+    assert result.returncode == 1, result.stdout[-3000:]
+    assert "payment sandbox" in result.stdout, "the report ends with the timeline"

@@ -1,4 +1,4 @@
-"""The built wheels are all that a merchant needs; the checkout is not used."""
+"""The built wheels contain all that a merchant needs; the checkout is not used."""
 
 import json
 import shutil
@@ -24,7 +24,7 @@ def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command in the new environment."""
+    """Run a command in the new environment."""
     return run_command(["bash", "-euc", command], folder, PATH=f"{installed}:/usr/bin:/bin", PYTHONPATH="")
 
 
@@ -43,28 +43,28 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     assert expected - names == set()
     assert {name for name in names if name.startswith("tests")} == set()
     assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in PAGE_NAMES} <= names
-    assert "payment_sandbox/fidelity/proofs.tsv" in names, "made from the tests' marks while it is built"
+    assert "payment_sandbox/fidelity/proofs.tsv" in names, "the build creates it from the marks of the tests"
 
 
-def test_its_package_is_the_one_that_is_used(installed: Path, tmp_path: Path) -> None:
-    """Otherwise the other tests in this file would prove nothing."""
-    ran = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
-    assert Path(ran.stdout.strip()).is_relative_to(installed.parent), ran.stdout + ran.stderr
+def test_its_package_is_imported(installed: Path, tmp_path: Path) -> None:
+    """The other tests in this file import the package from the wheel."""
+    result = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
+    assert Path(result.stdout.strip()).is_relative_to(installed.parent), result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("block", of("python"))
-def test_what_is_pasted_passes(installed: Path, block: Block, tmp_path: Path) -> None:
-    """The examples in the README and the documentation."""
+def test_pasted_examples_pass(installed: Path, block: Block, tmp_path: Path) -> None:
+    """The examples in the README and the documentation pass."""
     (tmp_path / "test_pasted.py").write_text(block.text)
-    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:
     """A copy of the worked example passes its tests."""
     shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
-    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 SERVED = """
@@ -83,10 +83,10 @@ curl -sf -u sandbox-key: $URL/control/fidelity/
 
 
 def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
-    """It serves documentation, pages in all languages, a ready scenario, and the ledger with its tests."""
-    ran = run(installed, SERVED, tmp_path)
-    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
-    assert all(rule["tests"] for rule in json.loads(ran.stdout.splitlines()[-1])["items"])
+    """The server has the documentation, translated pages, a ready-made scenario, and the ledger."""
+    result = run(installed, SERVED, tmp_path)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    assert all(rule["tests"] for rule in json.loads(result.stdout.splitlines()[-1])["items"])
 
 
 OWN_SANDBOX = {
@@ -106,9 +106,9 @@ def test_a_project_with_a_package_of_that_name(payment_sandbox):
 
 
 def test_a_project_may_have_a_package_called_sandbox(installed: Path, tmp_path: Path) -> None:
-    """Its suite runs with the wheel installed, and its own package is the one that it imports."""
+    """The project's suite imports its own package, not the wheel's."""
     for name, text in OWN_SANDBOX.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]

@@ -1,16 +1,16 @@
-"""The suite of a shop whose tests know only what goes well; it is copied beside the shop as ``test_shop.py``."""
+"""The happy tests of the sock shop, which are copied next to the shop as ``test_shop.py``."""
 
 import pytest
 from flask.testing import FlaskClient
 
 from payment_sandbox import PaymentSandbox
 
-from .conftest import Customer  # type: ignore[import-not-found]  # where it is copied to
+from .conftest import Customer  # type: ignore[import-not-found]  # in the copy
 from .shop import Sale  # type: ignore[import-not-found]
 
 
-def bought(customer: Customer, **basket: int) -> Sale:
-    """A customer buys, pays and comes back."""
+def buy_and_pay(customer: Customer, **basket: int) -> Sale:
+    """Buy, pay and return as a customer."""
     sale = customer.buys(**basket)
     customer.pays(sale)
     assert "thank you" in customer.comes_back(sale)
@@ -18,25 +18,25 @@ def bought(customer: Customer, **basket: int) -> Sale:
 
 
 def test_a_sale(customer: Customer) -> None:
-    """Paid and thanked."""
-    assert bought(customer, socks=2).status == "paid"
+    """A paid sale shows the thank-you page."""
+    assert buy_and_pay(customer, socks=2).status == "paid"
 
 
 def test_a_parcel(customer: Customer, shop: FlaskClient) -> None:
     """A part of the basket is shipped."""
-    sale = bought(customer, socks=3)
+    sale = buy_and_pay(customer, socks=3)
     assert shop.post(f"/sales/{sale.number}/ship", data={"socks": 1}).status_code == 200
 
 
 def test_a_return(customer: Customer, shop: FlaskClient) -> None:
-    """One pair of two comes back."""
-    sale = bought(customer, socks=2)
+    """One of two pairs is returned."""
+    sale = buy_and_pay(customer, socks=2)
     shop.post(f"/sales/{sale.number}/ship")
     assert shop.post(f"/sales/{sale.number}/return", data={"socks": 1, "slip": "R-1"}).status_code == 200
 
 
 def test_a_second_try(customer: Customer, shop: FlaskClient) -> None:
-    """The customer goes back, and pays another time."""
+    """The customer goes back, and pays with a second order."""
     sale = customer.buys(hat=1)
     assert shop.post(f"/sales/{sale.number}/pay").status_code == 303
     customer.pays(sale)
@@ -46,7 +46,7 @@ def test_a_second_try(customer: Customer, shop: FlaskClient) -> None:
 
 @pytest.mark.payment_settings(mode="live")
 def test_a_transfer(customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox) -> None:
-    """The money comes from a bank; the goods go when it is there."""
+    """The shop ships after the bank transfer has arrived."""
     sale = customer.buys(hat=1, method="bank-transfer")
     payment_sandbox.act(str(sale.payment_id), "bank", "credit")
     assert shop.post(f"/sales/{sale.number}/ship").status_code == 200

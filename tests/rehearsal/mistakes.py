@@ -1,89 +1,93 @@
-"""Thirty-two mistakes of real integrations, each a change of the sock shop that its happy tests do not notice."""
+"""Mistakes of real integrations: each is an edit of the sock shop that its happy tests do not notice."""
 
 from typing import Final, NamedTuple
 
 
 class Edit(NamedTuple):
-    """A change of one place in a file."""
+    """A replacement in one place of a file."""
 
     file: str
     right: str
     wrong: str
 
 
-def shop(right: str, wrong: str) -> Edit:
-    """A change of the shop."""
+def edit_shop(right: str, wrong: str) -> Edit:
+    """Return an edit of the shop."""
     return Edit("shop.py", right, wrong)
 
 
-def payments(right: str, wrong: str) -> Edit:
-    """A change of its calls."""
+def edit_payments(right: str, wrong: str) -> Edit:
+    """Return an edit of the shop's calls."""
     return Edit("payments.py", right, wrong)
 
 
-NO_JOB: Final = shop(
+NO_JOB: Final = edit_shop(
     "        for sale in self.sales:\n            if sale.status in",
     "        for sale in []:\n            if sale.status in",
 )
-NO_CANCEL: Final = shop("                self._give_up(sale, sale.payments[-1])", "                pass")
-NO_ETAG_AT_CAPTURE: Final = payments(
+NO_CANCEL: Final = edit_shop(
+    "                self._cancel_attempt(sale, sale.payments[-1])", "                pass"
+)
+NO_ETAG_AT_CAPTURE: Final = edit_payments(
     '"order_lines": _lines(lines)}, payment.etag)', '"order_lines": _lines(lines)})'
 )
-NO_ETAG_AT_REFUND: Final = payments('/refunds/", body, payment.etag)', '/refunds/", body)')
-ALWAYS_CAPTURES: Final = shop(
+NO_ETAG_AT_REFUND: Final = edit_payments('/refunds/", body, payment.etag)', '/refunds/", body)')
+ALWAYS_CAPTURES: Final = edit_shop(
     "sale.method == CARD and payment.captured_cents < price_of(parcel)", "sale.method == CARD"
 )
 
-NO_LOCK: Final = shop(
-    "        self._warehouse = Lock()",
-    "        from contextlib import nullcontext\n        self._warehouse = nullcontext()",
+NO_LOCK: Final = edit_shop(
+    "        self._shipping_lock = Lock()",
+    "        from contextlib import nullcontext\n        self._shipping_lock = nullcontext()",
 )
 
 MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
     "trusts the webhook": (
-        shop("        if payment.is_paid:\n            self", "        if True:\n            self"),
+        edit_shop("        if payment.is_paid:\n            self", "        if True:\n            self"),
     ),
-    "trusts the visit": (
-        shop(
+    "trusts the customer's return": (
+        edit_shop(
             '        if sale.status == "open":\n            return f"Sale {sale.number}: we',
             '        sale.status, sale.paid_with = "paid", request.args["order_id"]\n'
             '        if sale.status == "open":\n            return f"Sale {sale.number}: we',
         ),
     ),
-    "counts the same news twice": (
-        shop(
+    "handles the same status twice": (
+        edit_shop(
             "            if sale.paid_with is None:",
             "            if True:",
         ),
     ),
-    "looks before it reads, and acts afterwards": (
-        shop(
+    "decides before it reads the order": (
+        edit_shop(
             "        payment = self._payments.read(payment_id)\n        if payment.is_refund",
             "        known = self.sales.of_payment(payment_id)\n"
             "        is_news = known is not None and known.paid_with is None\n"
             "        payment = self._payments.read(payment_id)\n        if payment.is_refund",
         ),
-        shop(
-            "            self._note_payment(sale, payment)",
-            "            self._note_payment(sale, payment)\n"
+        edit_shop(
+            "            self._record_payment(sale, payment)",
+            "            self._record_payment(sale, payment)\n"
             "            if is_news:\n"
             '                sale.mails.append("Your invoice.")',
         ),
     ),
-    "ships on both of two clicks": (NO_LOCK, NO_ETAG_AT_CAPTURE, ALWAYS_CAPTURES),
-    "refunds on both of two clicks": (shop("        if slip in sale.slips:", "        if not slip:"),),
-    "refunds twice at the same moment": (
+    "ships twice after a double click": (NO_LOCK, NO_ETAG_AT_CAPTURE, ALWAYS_CAPTURES),
+    "refunds twice after a double click": (
+        edit_shop("        if slip in sale.slips:", "        if not slip:"),
+    ),
+    "refunds twice concurrently": (
         NO_LOCK,
         NO_ETAG_AT_REFUND,
-        shop("        sale.slips.append(slip)\n        try:", "        try:"),
-        shop("            sale.slips.remove(slip)\n", ""),
-        shop(
-            "        self._note_refund(refund)\n",
-            "        self._note_refund(refund)\n        sale.slips.append(slip)\n",
+        edit_shop("        sale.slips.append(slip)\n        try:", "        try:"),
+        edit_shop("            sale.slips.remove(slip)\n", ""),
+        edit_shop(
+            "        self._record_refund(refund)\n",
+            "        self._record_refund(refund)\n        sale.slips.append(slip)\n",
         ),
     ),
     "refunds again after a lost response": (
-        payments(
+        edit_payments(
             '        return self._call("POST", f"/v1/orders/{payment.order_id}/refunds/", body, payment.etag)',
             '        path = f"/v1/orders/{payment.order_id}/refunds/"\n'
             "        try:\n"
@@ -91,13 +95,13 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
             "        except PaymentServiceDown:\n"
             '            return self._call("POST", path, body)',
         ),
-        shop(
+        edit_shop(
             '            sale.refunds[refund.order_id] = refund.data["amount"] if refund.is_paid else 0',
             '            sale.refunds["all"] = sum(PRICES_CENTS[name] * n for name, n in sale.returned.items())',
         ),
     ),
     "creates again after a lost response": (
-        payments(
+        edit_payments(
             '        return self._call("POST", "/v1/orders/", order)',
             "        try:\n"
             '            return self._call("POST", "/v1/orders/", order)\n'
@@ -105,124 +109,124 @@ MISTAKES: Final[dict[str, tuple[Edit, ...]]] = {
             '            return self._call("POST", "/v1/orders/", order)',
         ),
     ),
-    "ships although the capture got no answer": (
-        shop(
+    "ships although the capture got no response": (
+        edit_shop(
             '            return jsonify(problem="the payment service does not answer; try again"), 503',
             "            pass",
         ),
     ),
-    "ships what was refused": (
-        shop(
+    "ships after a refused capture": (
+        edit_shop(
             "            return jsonify(problem=str(refused)), 409\n        except PaymentServiceDown:\n"
             '            return jsonify(problem="the payment service does not answer; try',
             "            pass\n        except PaymentServiceDown:\n"
             '            return jsonify(problem="the payment service does not answer; try',
         ),
-        shop('        if sale.status != "paid" or sale', '        if sale.status == "shipped" or sale'),
+        edit_shop('        if sale.status != "paid" or sale', '        if sale.status == "shipped" or sale'),
     ),
-    "waits for ever": (payments("timeout=TIMEOUT_SECONDS", "timeout=None"),),
-    "says yes to a webhook that it could not handle": (
+    "waits forever": (edit_payments("timeout=TIMEOUT_SECONDS", "timeout=None"),),
+    "acknowledges a webhook that it could not handle": (
         NO_JOB,
-        shop('            return "later, please", 503', '            return "", 204'),
+        edit_shop('            return "later, please", 503', '            return "", 204'),
     ),
-    "has no second way to learn of a payment": (NO_JOB,),
-    "gives up for good what expired": (
-        shop(
-            "        with self._news:",
-            '        if sale.status == "lost":\n            return\n        with self._news:',
+    "relies on webhooks only": (NO_JOB,),
+    "never revives an expired sale": (
+        edit_shop(
+            "        with self._payment_lock:",
+            '        if sale.status == "lost":\n            return\n        with self._payment_lock:',
         ),
     ),
-    "lets two tries be paid": (
+    "lets two attempts be paid": (
         NO_CANCEL,
-        shop("            self._payments.give_back(payment)", "            pass"),
+        edit_shop("            self._payments.return_money(payment)", "            pass"),
     ),
-    "forgets the first try": (
+    "forgets the first attempt": (
         NO_CANCEL,
-        shop("payment_id in sale.payments)", "payment_id in sale.payments[-1:])"),
+        edit_shop("payment_id in sale.payments)", "payment_id in sale.payments[-1:])"),
     ),
-    "authorizes for too short": (shop('AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),),
-    "counts in floating euros": (
-        shop(
+    "authorizes for too short a time": (edit_shop('AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),),
+    "calculates in floating-point euros": (
+        edit_shop(
             'refund.data["amount"] if refund.is_paid else 0',
             'int(refund.data["amount"] / 100 * 1.1 / 1.1 * 100) if refund.is_paid else 0',
         ),
     ),
-    "calls a refund done that may fail": (
-        shop(' = refund.data["amount"] if refund.is_paid else 0', ' = refund.data["amount"]'),
+    "records a refund that may still fail": (
+        edit_shop(' = refund.data["amount"] if refund.is_paid else 0', ' = refund.data["amount"]'),
     ),
     "writes the key to its log": (
-        payments(
+        edit_payments(
             "        headers = {",
             '        __import__("logging").warning("as %s", self._auth)\n        headers = {',
         ),
     ),
-    "tells the key in its answers": (
-        shop('return "later, please", 503', 'return f"no answer for {self._payments._auth}", 503'),
+    "exposes the key in its responses": (
+        edit_shop('return "later, please", 503', 'return f"no answer for {self._payments._auth}", 503'),
     ),
-    "reads until it is paid": (
-        shop(
-            '            self._look(request.args["order_id"])\n        except',
+    "polls until the order is paid": (
+        edit_shop(
+            '            self._refresh(request.args["order_id"])\n        except',
             "            for _ in range(60):\n"
-            '                self._look(request.args["order_id"])\n'
+            '                self._refresh(request.args["order_id"])\n'
             '                if sale.status != "open":\n'
             "                    break\n        except",
         ),
     ),
     "answers webhooks with a redirect": (
-        shop('        return "", 204', '        return "", 302, {"Location": "/thanks"}'),
+        edit_shop('        return "", 204', '        return "", 302, {"Location": "/thanks"}'),
     ),
-    "fails on orders that it does not know": (
-        shop(
+    "fails on unknown orders": (
+        edit_shop(
             "        if sale is None:\n            return None",
             '        if sale is None:\n            raise KeyError("sale")',
         ),
     ),
-    "ships what is not paid yet": (
-        shop('        if sale.status != "paid" or sale', '        if sale.status == "shipped" or sale'),
+    "ships before the payment": (
+        edit_shop('        if sale.status != "paid" or sale', '        if sale.status == "shipped" or sale'),
     ),
-    "ships with every visit": (
-        shop(
+    "ships on every visit": (
+        edit_shop(
             '        if sale.status == "open":\n            return f"Sale {sale.number}: we',
             '        if sale.status == "paid":\n            sale.parcels.append(sale.basket)\n'
             '        if sale.status == "open":\n            return f"Sale {sale.number}: we',
         ),
-        shop(
+        edit_shop(
             "            if sale.method == CARD and",
             "            if sale.method == CARD and sale.parcels.clear() is None and",
         ),
     ),
-    "ships all, and captures a parcel": (
-        shop("        sale.parcels.append(parcel)", "        sale.parcels.append(sale.basket)"),
+    "ships everything but captures one parcel": (
+        edit_shop("        sale.parcels.append(parcel)", "        sale.parcels.append(sale.basket)"),
     ),
-    "takes a payment in progress for paid": (
-        payments('("completed", "accepted")', '("completed", "accepted", "processing")'),
+    "treats a payment in progress as paid": (
+        edit_payments('("completed", "accepted")', '("completed", "accepted", "processing")'),
     ),
-    "sends a parcel with every run of its job": (
-        shop(
+    "ships a parcel on every run of its job": (
+        edit_shop(
             "                for payment_id in sale.payments:",
             '                if sale.status == "paid":\n'
             "                    sale.parcels.append(sale.basket)\n"
             "                for payment_id in sale.payments:",
         ),
     ),
-    "keeps what a customer paid twice in two tabs": (
+    "keeps a double payment from two tabs": (
         NO_CANCEL,
-        shop(
+        edit_shop(
             "        if sale.paid_with != payment.order_id:  # paid in two tabs\n"
-            "            self._payments.give_back(payment)",
+            "            self._payments.return_money(payment)",
             "",
         ),
-        shop(
+        edit_shop(
             "            if sale.paid_with is None:",
             "            if True:",
         ),
     ),
-    "looks only once in its job": (  # which only shows if the webhook is lost and that look fails, too
-        shop(
+    "reads an order only once in its job": (  # shows only if the webhook is lost and that read fails, too
+        edit_shop(
             "                for payment_id in sale.payments:",
-            "                if sale.tries > 100:\n"
+            "                if sale.attempt_count > 100:\n"
             "                    continue\n"
-            "                sale.tries += 100\n"
+            "                sale.attempt_count += 100\n"
             "                for payment_id in sale.payments:",
         ),
     ),

@@ -14,12 +14,12 @@ from tests.rehearsal.mistakes import MISTAKES
 from tests.support.documentation import SHOP
 
 BUDGET: Final = "60s"
-COUNTED: Final = ("variations", "alike", "repeated", "left")
+COUNTERS: Final = ("variations", "alike", "repeated", "left")
 HAPPY = Path(__file__).parent / "happy_tests.py"
 
 
-class Rehearsed(NamedTuple):
-    """What a rehearsal said."""
+class RehearsalResult(NamedTuple):
+    """The result of a rehearsal."""
 
     code: int
     text: str
@@ -32,20 +32,18 @@ class Rehearsed(NamedTuple):
         return [finding for test in self.tests for finding in test["findings"]]
 
     def count(self, name: str) -> int:
-        """A number of all tests together."""
+        """Return the sum of a counter over all tests."""
         return sum(test[name] for test in self.tests)
 
 
-def planted(folder: Path, mistake: str | None, *, has_books: bool = True) -> Path:
-    """A copy of the shop with happy tests and a mistake."""
+def plant_mistake(folder: Path, mistake: str | None, *, has_books: bool = True) -> Path:
+    """Copy the shop with its happy tests, and plant a mistake."""
     shutil.copytree(SHOP, folder / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(HAPPY, folder / "sock_shop" / "test_shop.py")
     for edit in MISTAKES[mistake] if mistake is not None else ():
         path = folder / "sock_shop" / edit.file
         text = path.read_text()
-        assert text.count(edit.right) == 1, (
-            f"{mistake}: {edit.right!r} is there {text.count(edit.right)} times"
-        )
+        assert text.count(edit.right) == 1, f"{mistake}: {edit.right!r} occurs {text.count(edit.right)} times"
         path.write_text(text.replace(edit.right, edit.wrong))
     if not has_books:
         conftest = folder / "sock_shop" / "conftest.py"
@@ -53,72 +51,75 @@ def planted(folder: Path, mistake: str | None, *, has_books: bool = True) -> Pat
     return folder
 
 
-def rehearse(folder: Path, *options: str) -> Rehearsed:
-    """Run the suite of a folder, as it is or with the options of a rehearsal."""
-    begun, report = monotonic_seconds(), folder / "report.json"
+def run_suite(folder: Path, *options: str) -> RehearsalResult:
+    """Run the suite of a folder, with or without the options of a rehearsal."""
+    started, report = monotonic_seconds(), folder / "report.json"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", *options]
-    told = [f"--payment-rehearse-report={report}"] if options else []
-    ran = subprocess.run(
-        [*command, *told], cwd=folder, capture_output=True, text=True, check=False, timeout=280
+    report_option = [f"--payment-rehearse-report={report}"] if options else []
+    result = subprocess.run(
+        [*command, *report_option], cwd=folder, capture_output=True, text=True, check=False, timeout=280
     )
     tests = json.loads(report.read_text())["tests"] if report.exists() else []
-    return Rehearsed(ran.returncode, ran.stdout + ran.stderr, monotonic_seconds() - begun, tests)
+    return RehearsalResult(
+        result.returncode, result.stdout + result.stderr, monotonic_seconds() - started, tests
+    )
 
 
-def rehearsed(mistake: str | None, *, has_books: bool) -> Rehearsed:
-    """Rehearse a copy of the shop; its happy tests must pass as they are."""
+def rehearse_mistake(mistake: str | None, *, has_books: bool) -> RehearsalResult:
+    """Rehearse a copy of the shop, whose happy tests must pass unchanged."""
     with tempfile.TemporaryDirectory() as name:
-        folder = planted(Path(name), mistake, has_books=has_books)
-        plain = rehearse(folder)
+        folder = plant_mistake(Path(name), mistake, has_books=has_books)
+        plain = run_suite(folder)
         assert plain.code == 0, f"the happy tests find {mistake!r}:\n{plain.text}"
-        return rehearse(folder, "--payment-rehearse", f"--payment-rehearse-budget={BUDGET}")
+        return run_suite(folder, "--payment-rehearse", f"--payment-rehearse-budget={BUDGET}")
 
 
-def shown(mistake: str | None, done: Rehearsed, *, has_books: bool) -> str:
-    """One rehearsal as a line of JSON."""
-    told = {
+def format_result(mistake: str | None, result: RehearsalResult, *, has_books: bool) -> str:
+    """Format a rehearsal as a line of JSON."""
+    summary = {
         "mistake": mistake,
         "books": has_books,
-        "found": bool(done.findings),
-        "seconds": round(done.seconds, 1),
-        **{name: done.count(name) for name in COUNTED},
-        "by": [f"{finding['variation'] or 'as it is'}: {finding['sentence']}" for finding in done.findings],
+        "found": bool(result.findings),
+        "seconds": round(result.seconds, 1),
+        **{name: result.count(name) for name in COUNTERS},
+        "by": [
+            f"{finding['variation'] or 'unchanged'}: {finding['sentence']}" for finding in result.findings
+        ],
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(summary, ensure_ascii=False)
 
 
 def share(counts: Counter[str]) -> float:
-    """The part of the variations played to the end that ended like another one."""
+    """Return the share of completed variations that ended like another one."""
     return round(counts["repeated"] / max(1, counts["variations"] - counts["alike"]), 2)
 
 
 def main() -> None:
-    """Plant the mistakes, all or those that are named, and print what finds each, as JSON lines.
+    """Plant the named mistakes, or all of them, and print the findings of each as JSON lines.
 
-    The shop without a mistake comes first: what it gives a finding for would find every mistake. The last
-    line has the shares of the variations that were played to an end which another one had reached.
-    """
-    found, counts, is_silent = Counter[bool](), {True: Counter[str](), False: Counter[str]()}, True
+    The shop without a mistake comes first: a finding there would count for every mistake. The last line has
+    the shares of completed variations that ended in a state which another one had reached."""
+    found_counts, counts, is_clean = Counter[bool](), {True: Counter[str](), False: Counter[str]()}, True
     mistakes = [None, *(sys.argv[1:] or MISTAKES)]
     for mistake in mistakes:
         for has_books in (True, False):
-            done = rehearsed(mistake, has_books=has_books)
-            print(shown(mistake, done, has_books=has_books), flush=True)
-            found[has_books] += mistake is not None and bool(done.findings)
-            is_silent = is_silent and (mistake is not None or not done.findings)
-            counts[has_books].update({name: done.count(name) for name in COUNTED})
-    of = len(mistakes) - 1
+            result = rehearse_mistake(mistake, has_books=has_books)
+            print(format_result(mistake, result, has_books=has_books), flush=True)
+            found_counts[has_books] += mistake is not None and bool(result.findings)
+            is_clean = is_clean and (mistake is not None or not result.findings)
+            counts[has_books].update({name: result.count(name) for name in COUNTERS})
+    mistake_count = len(mistakes) - 1
     summary = {
-        "mistakes": of,
-        "with_books": found[True],
-        "without_books": found[False],
+        "mistakes": mistake_count,
+        "with_books": found_counts[True],
+        "without_books": found_counts[False],
         "variations": sum(counts[has_books]["variations"] for has_books in counts),
         "repeated": share(counts[True]),
         "repeated_without_books": share(counts[False]),
     }
     print(json.dumps(summary))
-    sys.exit(0 if is_silent and found[True] == of else 1)
+    sys.exit(0 if is_clean and found_counts[True] == mistake_count else 1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a shop believes is held against what the service knows."""
+"""The shop's books are compared with the orders of the service."""
 
 from typing import Any
 
@@ -17,18 +17,18 @@ from pytest_payment_sandbox.rehearsal.judging import read_books
 
 
 def entry(**fields: Any) -> BookEntry:
-    """What a shop believes of a purchase for 10 euros."""
+    """Return the shop's entry for a purchase of 10 euros."""
     return BookEntry(**{"purchase": "S-1", "orders": ["a", "b"], "amount": 1000, "paid": 1000, **fields})
 
 
 def record(order_id: str = "a", **fields: Any) -> OrderRecord:
-    """What the service knows of an order: paid, unless something else is said."""
+    """Return the service's record of an order, which is paid by default."""
     known = {"status": "completed", "received": 1000, "authorized": 0, "capturable": False, "refunded": 0}
     return OrderRecord(order_id, **{**known, **fields})
 
 
-def kinds(entries: list[BookEntry], *records: OrderRecord) -> list[str]:
-    """The kinds of problems."""
+def problem_kinds(entries: list[BookEntry], *records: OrderRecord) -> list[str]:
+    """Return the kinds of problems."""
     return [
         problem.kind for problem in compare_books(entries, {record.order_id: record for record in records})
     ]
@@ -49,8 +49,8 @@ def kinds(entries: list[BookEntry], *records: OrderRecord) -> list[str]:
     ],
 )
 def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> None:
-    """Nothing is wrong, as far as it can be told."""
-    assert kinds([entry(**believed)], record(**known)) == []
+    """Books that agree with the service have no problem."""
+    assert problem_kinds([entry(**believed)], record(**known)) == []
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,27 @@ def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> No
     ],
 )
 def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:
-    """Each in a sentence about its effect."""
+    """Each difference is a problem with a sentence about its effect."""
     (problem,) = compare_books([entry(**believed)], {"a": record(**known)})
     assert (problem.kind, words in problem.sentence) == (kind, True), problem
 
 
 def test_a_purchase_that_is_paid_twice() -> None:
-    """With two of its orders."""
-    assert kinds([entry()], record("a"), record("b")) == ["paid-twice"]
-    assert kinds([entry(refunded=1000)], record("a"), record("b", refunded=1000)) == []
+    """Two paid or authorized orders of a purchase are a problem."""
+    assert problem_kinds([entry()], record("a"), record("b")) == ["paid-twice"]
+    assert problem_kinds([entry(refunded=1000)], record("a"), record("b", refunded=1000)) == []
     reserved = record("b", received=0, authorized=1000, capturable=True)
-    assert kinds([entry()], record("a"), reserved) == ["paid-twice"]
+    assert problem_kinds([entry()], record("a"), reserved) == ["paid-twice"]
 
 
-def test_money_for_an_order_that_the_shop_does_not_know() -> None:
-    """It was created, and the response was lost."""
-    assert kinds([], record()) == ["unknown-money"]
-    assert kinds([], record(received=0)) == []
+def test_a_payment_for_an_unknown_order() -> None:
+    """A payment for an order that is missing from the books is a problem."""
+    assert problem_kinds([], record()) == ["unknown-money"]
+    assert problem_kinds([], record(received=0)) == []
 
 
 def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: PaymentSandbox) -> None:
-    """So a shop that cancels a sale may say that nobody pays for it."""
+    """A shop may mark a sale as unpaid once its authorization is voided."""
     attempt = {"payment_method": "credit-card", "capture_mode": "manual"}
     order = {"currency": "EUR", "amount": 1000, "transactions": [attempt]}
     url = f"{payment_sandbox.base_url}/v1/orders/"
@@ -99,8 +99,8 @@ def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: Paymen
     assert not order_records(project)[order_id].capturable
 
 
-def test_an_authorization_that_the_shop_does_not_know() -> None:
-    """It is missed while it can still be captured."""
+def test_an_unknown_authorization() -> None:
+    """An authorization that is missing from the books is a problem while it can be captured."""
     authorized = {"a": record(received=0, authorized=1000, capturable=True)}
     assert [problem.kind for problem in find_missed_authorizations([entry(paid=0)], authorized)] == [
         "payment-missed"
@@ -116,42 +116,42 @@ def test_an_authorization_that_the_shop_does_not_know() -> None:
 
 @pytest.mark.parametrize("wrong", ["S-1", {"purchase": "S-1"}, {"purchase": "S-1", "orders": [], "payed": 5}])
 def test_an_entry_has_known_fields(wrong: Any) -> None:
-    """Others are refused, with those that there are."""
+    """An entry with unknown fields is refused with a list of the known fields."""
     with pytest.raises(
         ValueError, match="payment_books must return entries with purchase, orders, amount, paid"
     ):
         BookEntry.read(wrong)
 
 
-def went(before: dict[str, Any], now: dict[str, Any], **known: Any) -> list[str]:
-    """What is wrong with what a shop has believed first and then."""
-    problems = find_reversals([[entry(**before)], [], [entry(**now)]], {"a": record(**known)})
-    assert problems == []  # nothing was told in between
+def reversals(before: dict[str, Any], after: dict[str, Any], **known: Any) -> list[str]:
+    """Return the problems of books that changed from one state to the other."""
+    problems = find_reversals([[entry(**before)], [], [entry(**after)]], {"a": record(**known)})
+    assert problems == []  # an empty list is no reversal
     return [
         problem.sentence
-        for problem in find_reversals([[entry(**before)], [entry(**now)]], {"a": record(**known)})
+        for problem in find_reversals([[entry(**before)], [entry(**after)]], {"a": record(**known)})
     ]
 
 
-def test_what_was_believed_stays_true() -> None:
-    """Unless the money was given back."""
-    assert went({}, {"paid": 0}) == [
+def test_books_must_not_go_back() -> None:
+    """A paid purchase must stay paid unless its money is returned, and shipped goods stay shipped."""
+    assert reversals({}, {"paid": 0}) == [
         "S-1: the shop marked it as paid and later as unpaid, although the shop kept €10.00"
     ]
-    fell = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
-    assert went({"shipped": 1000}, {"shipped": 400}) == [fell]
-    assert went({}, {"paid": 0}, refunded=1000) == []
-    assert went({}, {"paid": 0}, received=0, authorized=1000) == []
-    assert went({}, {"paid": 0, "cancelled": True}) == []
-    assert went({"paid": 0}, {"shipped": 1000}) == []
+    decrease = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
+    assert reversals({"shipped": 1000}, {"shipped": 400}) == [decrease]
+    assert reversals({}, {"paid": 0}, refunded=1000) == []
+    assert reversals({}, {"paid": 0}, received=0, authorized=1000) == []
+    assert reversals({}, {"paid": 0, "cancelled": True}) == []
+    assert reversals({"paid": 0}, {"shipped": 1000}) == []
 
 
-def test_books_that_return_nothing_are_told() -> None:
-    """A forgotten return is not a shop without purchases."""
+def test_books_without_a_return_value_are_refused() -> None:
+    """Books without a return value are refused, because a list may be empty."""
     with pytest.raises(TypeError, match="payment_books must return a list of entries, not None"):
         read_books(lambda: None)  # type: ignore[arg-type, return-value]
 
 
 def test_an_entry_can_be_a_mapping() -> None:
-    """Then nothing has to be imported."""
+    """An entry can be a mapping, which needs no import."""
     assert BookEntry.read({"purchase": "S-1", "orders": ["a"]}) == BookEntry("S-1", ["a"])

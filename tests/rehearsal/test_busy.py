@@ -1,4 +1,4 @@
-"""A shop that serializes its work is right, as long as the next attempt of a webhook works."""
+"""A shop may serialize its work if the next attempt of a refused webhook succeeds."""
 
 from pathlib import Path
 
@@ -71,60 +71,60 @@ def test_a_change_of_mind(payment_sandbox, shop):
     payment_sandbox.act(order_id)
     assert shop.paid[order_id]
 """
-WAYS = {"waits": "", "waits a moment": "timeout=0.1", "refuses": "blocking=False"}
+LOCK_ARGUMENTS = {"waits": "", "waits a moment": "timeout=0.1", "refuses": "blocking=False"}
 
 
-def serialized(how: str) -> str:
-    """The suite of a shop whose handler takes the lock in one of the ways."""
-    return SERIALIZED.replace("HOW", WAYS[how])
+def suite_with_lock(manner: str) -> str:
+    """Return the suite of a shop whose handler takes the lock in this manner."""
+    return SERIALIZED.replace("HOW", LOCK_ARGUMENTS[manner])
 
 
-@pytest.mark.parametrize("how", WAYS)
-def test_an_early_webhook_may_wait_for_the_call(tmp_path: Path, how: str) -> None:
-    """The shop holds a lock during its call: its handler waits for it, or wants the webhook again."""
-    ran = suite(tmp_path, serialized(how), "--payment-rehearse-only=change:1:early")
-    assert ran.returncode == 0, ran.stdout[-3000:]
-    assert "rehearsed in 1 variation: no findings" in ran.stdout
+@pytest.mark.parametrize("manner", LOCK_ARGUMENTS)
+def test_an_early_webhook_may_wait_for_the_call(tmp_path: Path, manner: str) -> None:
+    """The handler may wait for a lock that a call holds, or refuse the webhook."""
+    result = suite(tmp_path, suite_with_lock(manner), "--payment-rehearse-only=change:1:early")
+    assert result.returncode == 0, result.stdout[-3000:]
+    assert "rehearsed in 1 variation: no findings" in result.stdout
 
 
 @pytest.mark.parametrize("only", ["webhook:1:together", "press:2:together"])
 def test_a_busy_shop_may_refuse_a_webhook_once(tmp_path: Path, only: str) -> None:
-    """One of two that come at the same moment."""
-    ran = suite(tmp_path, serialized("refuses"), f"--payment-rehearse-only={only}")
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    """One of two concurrent webhooks may be refused."""
+    result = suite(tmp_path, suite_with_lock("refuses"), f"--payment-rehearse-only={only}")
+    assert result.returncode == 0, result.stdout[-3000:]
 
 
 ACQUIRED = "if not lock.acquire(blocking=False):"
 
 
-def test_an_error_is_no_request_for_another_attempt(tmp_path: Path) -> None:
-    """The next attempt works, but the handler failed; the report says why it ran on another thread."""
-    tests = serialized("refuses").replace('return "busy, send it again", 503', "raise KeyError(lock)")
-    ran = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
-    assert ran.returncode == 1, ran.stdout[-3000:]
-    assert "Your shop answered the webhook with an error (500)" in ran.stdout
-    assert "the rehearsal delivered this webhook before the response to the call" in ran.stdout
-    assert "over a socket" not in ran.stdout
+def test_an_error_does_not_request_another_attempt(tmp_path: Path) -> None:
+    """An error in the handler is a finding although the retry succeeds; the report explains its timing."""
+    tests = suite_with_lock("refuses").replace('return "busy, send it again", 503', "raise KeyError(lock)")
+    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    assert result.returncode == 1, result.stdout[-3000:]
+    assert "Your shop answered the webhook with an error (500)" in result.stdout
+    assert "the rehearsal delivered this webhook before the response to the call" in result.stdout
+    assert "over a socket" not in result.stdout
 
 
 def test_a_shop_that_is_always_busy_is_wrong(tmp_path: Path) -> None:
-    """It never takes a webhook that it has refused."""
-    tests = serialized("refuses").replace(
+    """A shop that refuses every attempt of a webhook has a finding."""
+    tests = suite_with_lock("refuses").replace(
         ACQUIRED,
         "if request.json['order_id'] in refused or not lock.acquire(blocking=False):\n"
         "            refused.add(request.json['order_id'])",
     )
     tests = tests.replace("    app.paid = {}\n", "    app.paid, refused = {}, set()\n")
-    ran = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
-    assert ran.returncode == 1, ran.stdout[-3000:]
-    assert "Your shop answered the webhook with an error (503)" in ran.stdout
+    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    assert result.returncode == 1, result.stdout[-3000:]
+    assert "Your shop answered the webhook with an error (503)" in result.stdout
 
 
 def test_an_early_webhook_sees_the_connection_of_the_test(tmp_path: Path) -> None:
-    """As in a test inside a transaction: what the handler uses works on the test's thread only."""
+    """The handler of an early webhook runs on the test's thread, and can use its connection."""
     tests = SERIALIZED.replace("Lock()", "__import__('sqlite3').connect(':memory:')")
     tests = tests.replace("with lock:", "if lock.execute('SELECT 1'):")
     tests = tests.replace("if not lock.acquire(HOW):", "if not lock.execute('SELECT 1'):")
     tests = tests.replace("            lock.release()", "            pass")
-    ran = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    result = suite(tmp_path, tests, "--payment-rehearse-only=change:1:early")
+    assert result.returncode == 0, result.stdout[-3000:]

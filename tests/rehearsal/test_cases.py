@@ -1,8 +1,8 @@
-"""Methods of a TestCase are rehearsed, too: the class tells its books."""
+"""Methods of a TestCase are rehearsed, too; the class provides the books."""
 
 from pathlib import Path
 
-from tests.rehearsal.test_rehearsing import rehearsed, rehearsed_until, tries_many
+from tests.rehearsal.test_rehearsing import has_many_variations, rehearse_suite, rehearse_until
 from tests.support.suites import passed, suite
 
 CASES = """
@@ -53,34 +53,34 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
         self.payment_sandbox.act(order_id)
         self.assertEqual(self.paid[order_id], 1295)
 """
-HASTY = CASES.replace('        self.payment_sandbox.every("PT1H", self.look_at_open_orders)\n', "")
+WITHOUT_JOB = CASES.replace('        self.payment_sandbox.every("PT1H", self.look_at_open_orders)\n', "")
 
 
 def test_a_mistake_is_found(tmp_path: Path) -> None:
-    """Before the test case is torn down."""
+    """A mistake is found before the test case is torn down."""
     only = "--payment-rehearse-only=webhook:1:lost+webhook:2:lost"
-    code, told, printed = rehearsed(tmp_path, HASTY, only)
-    (finding,) = told["findings"]
+    code, report, output = rehearse_suite(tmp_path, WITHOUT_JOB, only)
+    (finding,) = report["findings"]
     assert code == 1
-    words = "the customer paid €12.95, but the shop does not mark it as paid"
-    assert finding["sentence"].endswith(words), printed
+    effect = "the customer paid €12.95, but the shop does not mark it as paid"
+    assert finding["sentence"].endswith(effect), output
     assert "is completed" in finding["timeline"]
-    assert rehearsed(tmp_path, CASES, only)[1]["findings"] == []
+    assert rehearse_suite(tmp_path, CASES, only)[1]["findings"] == []
 
 
-def test_a_right_shop_passes(tmp_path: Path) -> None:
-    """Whatever is tried."""
-    code, told, printed = rehearsed_until(tries_many, tmp_path, CASES)
-    assert (code, told["findings"]) == (0, []), printed[-3000:]
-    assert told["variations"] > 10
+def test_a_correct_shop_passes(tmp_path: Path) -> None:
+    """A correct shop has no findings."""
+    code, report, output = rehearse_until(has_many_variations, tmp_path, CASES)
+    assert (code, report["findings"]) == (0, []), output[-3000:]
+    assert report["variations"] > 10
 
 
-def test_a_failure_counts_where_the_end_is_the_same(tmp_path: Path) -> None:
-    """The assertions of the method judge, without books."""
+def test_a_failed_assertion_is_a_finding_without_books(tmp_path: Path) -> None:
+    """Without books, a failed assertion of the method is a finding."""
     counting = CASES.replace("def payment_books", "def no_books") + "        assert len(self.mails) == 2\n"
-    code, told, _ = rehearsed(tmp_path, counting, "--payment-rehearse-only=webhook:2:twice")
+    code, report, _ = rehearse_suite(tmp_path, counting, "--payment-rehearse-only=webhook:2:twice")
     assert code == 1
-    assert told["findings"][0]["sentence"].startswith(
+    assert report["findings"][0]["sentence"].startswith(
         "the webhook of 'completed' arrived twice: the test fails: "
     )
     passed(suite(tmp_path, counting), 1)

@@ -1,4 +1,4 @@
-"""The cause of a finding is what all the variations share that show it."""
+"""The cause of a finding is a sign that all its variations share."""
 
 import pytest
 
@@ -14,63 +14,70 @@ EARLY = "the shop marks a purchase as paid when it reads 'processing'"
 LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
-def shown(name: str, *signs: str) -> RunSigns:
-    """A variation with these signs."""
+def run_signs(name: str, *signs: str) -> RunSigns:
+    """Return the signs of a run with these changes."""
     changes = [parse_changed_step(part) for part in name.split("+")]
     return RunSigns(changes, frozenset(signs), {})
 
 
-def cause(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
-    """The cause of a problem."""
+def cause_of(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
+    """Return the cause of a problem."""
     return find_cause(kind, failing, passing, usual)
 
 
 def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
-    """Not the change that shows it, though the shop does so in the test as it is, too."""
-    failing = [shown("action:1:short", EARLY), shown("create:1:answer-lost", EARLY)]
-    passing = [shown("webhook:1:twice", EARLY)]
-    assert cause("paid-for-nothing", failing, passing, frozenset([EARLY])) == EARLY
-    assert cause("paid-for-nothing", failing[:1], passing, frozenset([EARLY])) == EARLY
-    assert cause("mailed-differently", failing[:1], passing, frozenset([EARLY])) == "", (
-        "it says nothing of mails"
+    """An early action is the cause, even if the shop acts early in the unchanged test, too."""
+    failing = [run_signs("action:1:short", EARLY), run_signs("create:1:answer-lost", EARLY)]
+    passing = [run_signs("webhook:1:twice", EARLY)]
+    assert cause_of("paid-for-nothing", failing, passing, frozenset([EARLY])) == EARLY
+    assert cause_of("paid-for-nothing", failing[:1], passing, frozenset([EARLY])) == EARLY
+    assert cause_of("mailed-differently", failing[:1], passing, frozenset([EARLY])) == "", (
+        "the sign does not concern mails"
     )
 
 
 def test_the_statuses_may_differ() -> None:
-    """The shop has read another one each time, and none that means paid."""
+    """Variations with different unpaid statuses have a common cause."""
     new = EARLY.replace("processing", "new")
-    told = cause("paid-for-nothing", [shown("action:1:short", EARLY), shown("action:1:never", new)], [])
-    assert told == "the shop marks a purchase as paid, or ships, before it has read a paid status"
+    cause = cause_of(
+        "paid-for-nothing", [run_signs("action:1:short", EARLY), run_signs("action:1:never", new)], []
+    )
+    assert cause == "the shop marks a purchase as paid, or ships, before it has read a paid status"
 
 
-def test_what_passing_variations_have_explains_nothing() -> None:
-    """Only what those have that show the problem, and unlike the test as it is."""
-    blind = "the shop reads 'completed', and does not call the purchase paid"
-    failing = [shown("webhook:2:lost", blind, LATER), shown("action:1:month", blind, LATER)]
-    assert cause("payment-missed", failing, [shown("webhook:1:twice", LATER)], frozenset([LATER])) == blind
-    many = [shown(f"webhook:{number}:twice", blind) for number in range(1, 9)]
-    assert cause("payment-missed", failing, many, frozenset([LATER])) == ""
+def test_signs_of_passing_variations_are_no_cause() -> None:
+    """A cause is a sign of failing variations only, and differs from the unchanged test."""
+    missed = "the shop reads 'completed', and does not call the purchase paid"
+    failing = [run_signs("webhook:2:lost", missed, LATER), run_signs("action:1:month", missed, LATER)]
+    assert (
+        cause_of("payment-missed", failing, [run_signs("webhook:1:twice", LATER)], frozenset([LATER]))
+        == missed
+    )
+    many = [run_signs(f"webhook:{number}:twice", missed) for number in range(1, 9)]
+    assert cause_of("payment-missed", failing, many, frozenset([LATER])) == ""
 
 
-def test_alike_variations_have_a_cause_in_common() -> None:
-    """As the smallest family of them says."""
-    twice, together = shown("webhook:2:twice"), shown("press:1:together")
-    unpaid = [shown("action:1:fails"), shown("action:1:cancels")]
-    both = "two of the shop's handlers run at the same moment"
-    assert cause("shipped-twice", [together, shown("action:1:two-tabs")], []) == both
-    assert cause("shipped-twice", [together, twice], []) == "the shop handles the same event twice"
-    assert cause("shipped-twice", [together, shown("create:1:silent")], []) == ""
-    assert cause("shipped-twice", [twice, shown("webhook:2:together")], []) == "", "the change says more"
-    assert cause("paid-for-nothing", unpaid, []) == "the payment is missing or incomplete"
+def test_similar_variations_have_a_common_cause() -> None:
+    """Similar variations have the cause of their smallest common family."""
+    twice, together = run_signs("webhook:2:twice"), run_signs("press:1:together")
+    unpaid = [run_signs("action:1:fails"), run_signs("action:1:cancels")]
+    concurrent = "two of the shop's handlers run at the same moment"
+    assert cause_of("shipped-twice", [together, run_signs("action:1:two-tabs")], []) == concurrent
+    assert cause_of("shipped-twice", [together, twice], []) == "the shop handles the same event twice"
+    assert cause_of("shipped-twice", [together, run_signs("create:1:silent")], []) == ""
+    assert cause_of("shipped-twice", [twice, run_signs("webhook:2:together")], []) == "", (
+        "the change is more specific"
+    )
+    assert cause_of("paid-for-nothing", unpaid, []) == "the payment is missing or incomplete"
 
 
 def test_a_single_change_is_its_own_cause() -> None:
-    """As is the same change of two steps."""
-    assert cause("shipped-twice", [shown("webhook:1:twice"), shown("webhook:2:twice")], []) == ""
+    """A single change needs no other cause, even at two steps."""
+    assert cause_of("shipped-twice", [run_signs("webhook:1:twice"), run_signs("webhook:2:twice")], []) == ""
 
 
-def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: PaymentSandbox) -> None:
-    """The first time counts; a refused change is one, too."""
+def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSandbox) -> None:
+    """Signs name the first status that led to an entry, and a refused change."""
     project = payment_sandbox.server.project_of(payment_sandbox.api_key)
     assert project is not None
     order_id = place(payment_sandbox)
@@ -100,7 +107,7 @@ def test_signs_are_what_the_shop_had_read_when_it_believed(payment_sandbox: Paym
     ],
 )
 def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words: str) -> None:
-    """If there are any, in the text and on the page."""
+    """The text and the page count the other variations with a finding."""
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
     report = report_of("test_a_sale", Exploration([finding], 3, 0, []), lambda each: "")

@@ -1,4 +1,4 @@
-"""Cells of the space: a little shop with a mistake is caught by the variation for it, and the right one is not."""
+"""Each variation finds its mistake in a small shop, and passes in the correct shop."""
 
 import json
 import shutil
@@ -18,23 +18,21 @@ SUITE = Path(__file__).parent / "cells_suite.py"
 
 @pytest.fixture(scope="module")
 def findings() -> dict[str, list[dict[str, Any]]]:
-    """The findings of each case, by its name in the suite."""
+    """The findings of each case, by its test id."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copyfile(SUITE, folder / "test_shop.py")
         report = f"--payment-rehearse-report={folder / 'report.json'}"
         command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, report]
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
-        assert "no step for" not in ran.stdout, ran.stdout[-3000:]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+        assert "no step for" not in result.stdout, result.stdout[-3000:]
         tests = json.loads((folder / "report.json").read_text())["tests"]
     return {test["test"].partition("[")[2].rstrip("]"): test["findings"] for test in tests}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.variation)
-def test_the_variation_of_a_cell_tells_wrong_from_right(
-    case: Case, findings: dict[str, list[dict[str, Any]]]
-) -> None:
-    """The test passes with the mistake; the variation shows it, and says nothing of the right shop."""
+def test_a_variation_finds_its_mistake_only(case: Case, findings: dict[str, list[dict[str, Any]]]) -> None:
+    """A variation has a finding with its mistake, and none without."""
     wrong, right = (findings[f"{case.variation}-{kind}"] for kind in ("wrong", "right"))
     assert case.variation in [finding["variation"] for finding in wrong], wrong
     assert right == []

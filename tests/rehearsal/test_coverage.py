@@ -1,4 +1,4 @@
-"""What a suite has met is told like code coverage."""
+"""The outcomes that a suite covers are reported like code coverage."""
 
 import json
 import re
@@ -32,51 +32,53 @@ def test_refused(payment_sandbox):
 """
 
 
-def met(sandbox: PaymentSandbox) -> set[str]:
-    """What was met of methods and webhooks."""
+def covered_outcomes(sandbox: PaymentSandbox) -> set[str]:
+    """Return the covered outcomes of methods and webhooks."""
     project = sandbox._project
     assert project is not None
     return {
-        one.case or one.subject for one in covered_cells(project, ()) if one.group in ("method", "webhook")
+        cell.case or cell.subject
+        for cell in covered_cells(project, ())
+        if cell.group in ("method", "webhook")
     }
 
 
-def place(sandbox: PaymentSandbox, method: str, **more: Any) -> dict[str, Any]:
-    """A new order."""
-    attempt = {"payment_method": method, **more}
+def create_order(sandbox: PaymentSandbox, method: str, **fields: Any) -> dict[str, Any]:
+    """Create an order."""
+    attempt = {"payment_method": method, **fields}
     order = {"currency": "EUR", "amount": 1000, "order_lines": LINES, "transactions": [attempt]}
-    answer = sandbox.session.post(
+    response = sandbox.session.post(
         f"{sandbox.base_url}/v1/orders/", json={**order, "customer": {"first_name": "Ann"}}
     )
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    assert response.status_code == 201, response.text
+    created: dict[str, Any] = response.json()
+    return created
 
 
-def test_the_ends_of_a_plain_payment(payment_sandbox: PaymentSandbox) -> None:
-    """As the customer decides."""
+def test_outcomes_of_a_plain_payment(payment_sandbox: PaymentSandbox) -> None:
+    """A payment covers one outcome for each decision of the customer."""
     for action in ("pay", "fail", "cancel"):
-        payment_sandbox.act(place(payment_sandbox, "wallet-web")["id"], action=action)
-    place(payment_sandbox, "wallet-web")
+        payment_sandbox.act(create_order(payment_sandbox, "wallet-web")["id"], action=action)
+    create_order(payment_sandbox, "wallet-web")
     payment_sandbox.clock.advance("P1D")
-    assert met(payment_sandbox) == {"paid", "declined", "cancelled", "expired"}
+    assert covered_outcomes(payment_sandbox) == {"paid", "declined", "cancelled", "expired"}
 
 
-def test_the_ends_of_an_authorization(payment_sandbox: PaymentSandbox) -> None:
-    """Captured, in part, voided, expired; refunded in part and in full."""
+def test_outcomes_of_an_authorization(payment_sandbox: PaymentSandbox) -> None:
+    """Authorizations cover captures, voids, expiry and refunds, in part and in full."""
     base = f"{payment_sandbox.base_url}/v1/orders/"
     for amounts in ({"captures": 1000}, {"captures": 600, "voids": 400}, {}):
-        order = place(payment_sandbox, "credit-card", capture_mode="manual")
+        order = create_order(payment_sandbox, "credit-card", capture_mode="manual")
         payment_sandbox.act(order["id"])
         url = f"{base}{order['id']}/transactions/{order['transactions'][0]['id']}"
-        for what, cents in amounts.items():
-            made = payment_sandbox.session.post(f"{url}/{what}/amount/", json={"amount": cents})
-            assert made.status_code == 200, made.text
+        for action, cents in amounts.items():
+            response = payment_sandbox.session.post(f"{url}/{action}/amount/", json={"amount": cents})
+            assert response.status_code == 200, response.text
         if amounts:
             refund = {"amount": 600}
             assert payment_sandbox.session.post(f"{base}{order['id']}/refunds/", json=refund).ok
     payment_sandbox.clock.advance("P1D")
-    assert met(payment_sandbox) == {
+    assert covered_outcomes(payment_sandbox) == {
         "authorized",
         "captured",
         "captured in part",
@@ -88,17 +90,17 @@ def test_the_ends_of_an_authorization(payment_sandbox: PaymentSandbox) -> None:
 
 
 @pytest.mark.payment_settings(mode="live")
-def test_the_ends_of_a_transfer(payment_sandbox: PaymentSandbox) -> None:
-    """In part, too much, and after it had expired."""
-    late = place(payment_sandbox, "bank-transfer")
+def test_outcomes_of_a_transfer(payment_sandbox: PaymentSandbox) -> None:
+    """Transfers cover partial, late and excess payments."""
+    late = create_order(payment_sandbox, "bank-transfer")
     payment_sandbox.clock.advance("P31D")
     payment_sandbox.act(late["id"], "bank", "credit", amount=1100)
-    payment_sandbox.act(place(payment_sandbox, "bank-transfer")["id"], "bank", "credit", amount=5)
-    assert met(payment_sandbox) == {"paid", "paid after expiry", "paid in part", "paid too much"}
+    payment_sandbox.act(create_order(payment_sandbox, "bank-transfer")["id"], "bank", "credit", amount=5)
+    assert covered_outcomes(payment_sandbox) == {"paid", "paid after expiry", "paid in part", "paid too much"}
 
 
 def test_screenings_and_webhooks(payment_sandbox: PaymentSandbox) -> None:
-    """A decline after a day; a webhook that is retried and then lost, and one that fails for good."""
+    """Coverage includes slow screenings, and webhooks that are retried, lost or failed."""
     payment_sandbox.client.change_settings(webhook_url="http://127.0.0.1:9/webhook")
     payment_sandbox.scenario(
         {
@@ -111,9 +113,9 @@ def test_screenings_and_webhooks(payment_sandbox: PaymentSandbox) -> None:
             ],
         }
     )
-    place(payment_sandbox, "pay-later-a")
+    create_order(payment_sandbox, "pay-later-a")
     payment_sandbox.clock.advance("P2D")
-    assert met(payment_sandbox) == {
+    assert covered_outcomes(payment_sandbox) == {
         "declined by screening",
         "screening took time",
         "retried",
@@ -123,33 +125,33 @@ def test_screenings_and_webhooks(payment_sandbox: PaymentSandbox) -> None:
 
 
 @pytest.mark.parametrize("method", METHOD_NAMES)
-def test_every_method_has_ends(method: str) -> None:
-    """Each once, and each can be told."""
-    ends = possible_outcomes(method)
+def test_every_method_has_outcomes(method: str) -> None:
+    """Each method has distinct outcomes, which all are known."""
+    outcomes = possible_outcomes(method)
     known = {value for name, value in vars(coverage).items() if name.isupper() and isinstance(value, str)}
-    assert len(ends) == len(set(ends)) >= 4
-    assert set(ends) <= known
+    assert len(outcomes) == len(set(outcomes)) >= 4
+    assert set(outcomes) <= known
 
 
 def test_refusals_are_those_of_the_merchant_api() -> None:
-    """By their rules."""
+    """Refusals of the merchant API are part of the coverage, those of the control API are not."""
     assert {"CAP-04", "SET-49", "SET-50"} <= set(refusal_rules())
     assert not [rule for rule in refusal_rules() if rule.startswith("CTL-")]
 
 
-def test_it_is_told_at_the_end(tmp_path: Path) -> None:
-    """With what was never met, by how much, and by which tests."""
-    ran = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-report=out.json", "-n2")
-    assert ran.returncode == 0, ran.stdout
-    assert "never: cancelled, expired" in ran.stdout
-    assert "only methods used by the suite" in ran.stdout
-    told = json.loads((tmp_path / "out.json").read_text())
-    rows = {row["row"]: row["cells"] for row in told["rows"]}
+def test_coverage_is_reported_at_the_end(tmp_path: Path) -> None:
+    """The report has percentages, uncovered outcomes, and the tests of each covered outcome."""
+    result = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-report=out.json", "-n2")
+    assert result.returncode == 0, result.stdout
+    assert "never: cancelled, expired" in result.stdout
+    assert "only methods used by the suite" in result.stdout
+    report = json.loads((tmp_path / "out.json").read_text())
+    rows = {row["row"]: row["cells"] for row in report["rows"]}
     assert rows["wallet-web"]["paid"] == ["test_shop.py::test_paid"]
     assert rows["wallet-web"]["declined"] == ["test_shop.py::test_declined"]
     assert rows["refusals"]["SET-49"] == ["test_shop.py::test_refused"]
     assert rows["webhooks"]["lost"] == ["test_shop.py::test_declined"]
-    assert told["percent"] == pytest.approx(100 * 2 / len(rows["wallet-web"]), abs=0.1)
+    assert report["percent"] == pytest.approx(100 * 2 / len(rows["wallet-web"]), abs=0.1)
 
 
 CARELESS = """
@@ -174,55 +176,55 @@ def test_on_purpose(payment_sandbox, webhook_receiver):
     ("tests", "line"), [(CARELESS, "  handled incorrectly: paid"), (CARELESS + ON_PURPOSE, "")]
 )
 def test_a_mistake_does_not_count(tmp_path: Path, tests: str, line: str) -> None:
-    """It is named; a test that makes it on purpose counts."""
-    ran = suite(tmp_path, tests, "--payment-coverage", "--payment-coverage-report=out.json")
-    (row,) = (each for each in ran.stdout.splitlines() if each.startswith("  wallet-web"))
+    """An incorrectly handled outcome is not covered unless the test expects the mistake."""
+    result = suite(tmp_path, tests, "--payment-coverage", "--payment-coverage-report=out.json")
+    (row,) = (each for each in result.stdout.splitlines() if each.startswith("  wallet-web"))
     assert row.endswith(line or "refund failed"), row
     assert ("handled incorrectly" in row) is bool(line)
-    told = json.loads((tmp_path / "out.json").read_text())
-    (noted,) = (each for each in told["rows"] if each["row"] == "wallet-web")
-    cells, wrong = noted["cells"], noted["wrong"]
+    report = json.loads((tmp_path / "out.json").read_text())
+    (table_row,) = (each for each in report["rows"] if each["row"] == "wallet-web")
+    cells, wrong = table_row["cells"], table_row["wrong"]
     assert wrong["paid"] == ["test_shop.py::test_careless"]
     assert cells["paid"] == ([] if line else ["test_shop.py::test_on_purpose"])
 
 
 @pytest.mark.prove
-def test_what_the_shop_offers_counts(tmp_path: Path) -> None:
-    """If it says so, methods that no test has used are in the table, and in the percentage."""
+def test_all_configured_methods_count(tmp_path: Path) -> None:
+    """Configured methods count in the table and the percentage even if no test uses them."""
     (tmp_path / "pytest.ini").write_text(
         '[pytest]\npayment_settings = payment_methods = ["wallet-web", "bank-redirect-nl"]\n'
         "payment_coverage_fail_under = 30\n"
     )
-    ran = suite(tmp_path, TESTS, "--payment-coverage-report=out.html")
-    assert re.search(r"bank-redirect-nl +0 of \d+, +0%", ran.stdout)
-    assert "this is below the required 30%" in ran.stdout
-    assert ran.returncode == 1
+    result = suite(tmp_path, TESTS, "--payment-coverage-report=out.html")
+    assert re.search(r"bank-redirect-nl +0 of \d+, +0%", result.stdout)
+    assert "this is below the required 30%" in result.stdout
+    assert result.returncode == 1
     page = (tmp_path / "out.html").read_text()
     assert "<strong>cancelled: never</strong>" in page
     assert "test_shop.py::test_paid" in page
-    again = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-fail-under=5")
-    assert again.returncode == 0, again.stdout
+    passing = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-fail-under=5")
+    assert passing.returncode == 0, passing.stdout
 
 
-def test_a_server_in_another_process_is_asked(tmp_path: Path, server: Server) -> None:
-    """Its projects are told in the same way."""
+def test_a_server_in_another_process_is_covered(tmp_path: Path, server: Server) -> None:
+    """The projects of a server in another process are covered in the same manner."""
     tests = TESTS.replace("def test_declined(payment_sandbox, shop)", "def test_declined(payment_sandbox)")
     tests = tests.replace("def test_paid(payment_sandbox, shop)", "def test_paid(payment_sandbox)")
-    ran = suite(tmp_path, tests, "--payment-coverage-report=out.json", SANDBOX_URL=server.url)
-    assert ran.returncode == 0, ran.stdout
+    result = suite(tmp_path, tests, "--payment-coverage-report=out.json", SANDBOX_URL=server.url)
+    assert result.returncode == 0, result.stdout
     rows = {row["row"]: row["cells"] for row in json.loads((tmp_path / "out.json").read_text())["rows"]}
     assert rows["wallet-web"]["paid"] == ["test_shop.py::test_paid"]
     assert rows["refusals"]["SET-49"] == ["test_shop.py::test_refused"]
     assert list(rows["scenario rules"]) == ["webhook-lost, rule 1"]
 
 
-def test_it_is_told_only_if_asked_for(tmp_path: Path) -> None:
-    """It costs nothing else."""
+def test_coverage_is_reported_on_request_only(tmp_path: Path) -> None:
+    """Without an option, coverage is not reported."""
     assert "coverage" not in suite(tmp_path, TESTS).stdout
 
 
-def test_a_met_thing_is_a_plain_record() -> None:
-    """Workers of pytest-xdist pass it on."""
+def test_a_cell_key_can_be_serialized() -> None:
+    """A key survives JSON, which workers of pytest-xdist send."""
     assert CellKey(*json.loads(json.dumps(CellKey("method", "wallet-web", "paid")))) == CellKey(
         "method", "wallet-web", "paid"
     )

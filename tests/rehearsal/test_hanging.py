@@ -1,4 +1,4 @@
-"""A run that hangs is given up, and told with the place where it was: it takes no more than the budget."""
+"""A run that hangs is stopped within the budget, and reported with its place in the code."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from payment_sandbox.serving.realtime import monotonic_seconds
 from pytest_payment_sandbox.rehearsal.run import SAME_CALLS_BASELINE_MAX, SAME_CALLS_MAX, RepeatedCalls
-from tests.rehearsal.test_rehearsing import BOOKS, rehearsed
+from tests.rehearsal.test_rehearsing import BOOKS, rehearse_suite
 from tests.support.state_files import NOON
 from tests.support.suites import suite
 
@@ -34,7 +34,7 @@ TWO_IN_TURN = 'call(payment_sandbox, "/v1/merchant/")'
 
 
 @pytest.mark.parametrize(
-    ("caught", "again", "endless"),
+    ("caught", "repetition", "repeated_call"),
     [
         ("()", "pass", "GET /v1/orders/"),
         ("Exception", "pass", "GET /v1/orders/"),
@@ -43,52 +43,52 @@ TWO_IN_TURN = 'call(payment_sandbox, "/v1/merchant/")'
         ("Exception", 'call(payment_sandbox, "/v1/orders/", "post", json=ORDER)', "POST /v1/orders/"),
     ],
 )
-def test_a_shop_that_asks_for_ever_is_a_finding(
-    tmp_path: Path, caught: str, again: str, endless: str
+def test_endless_polling_is_a_finding(
+    tmp_path: Path, caught: str, repetition: str, repeated_call: str
 ) -> None:
-    """And holds nothing up, whatever it catches and asks in between."""
-    looping = TEST.replace("CAUGHT", caught).replace("        AGAIN", f"        {again}")
-    code, told, printed = rehearsed(tmp_path, looping, ONLY)
-    assert code == 1, printed
-    assert any(f"the shop polls endlessly: {endless[:3]}" in each["sentence"] for each in told["findings"]), (
-        told["findings"]
-    )
-    assert all("set-time-limits" in each["lesson"] for each in told["findings"])
-    assert "1 failed, 1 passed" in printed
+    """Endless polling is a finding, whatever the shop catches and calls in between."""
+    looping = TEST.replace("CAUGHT", caught).replace("        AGAIN", f"        {repetition}")
+    code, report, output = rehearse_suite(tmp_path, looping, ONLY)
+    assert code == 1, output
+    assert any(
+        f"the shop polls endlessly: {repeated_call[:3]}" in each["sentence"] for each in report["findings"]
+    ), report["findings"]
+    assert all("set-time-limits" in each["lesson"] for each in report["findings"])
+    assert "1 failed, 1 passed" in output
 
 
-def test_a_test_that_waits_for_ever_is_given_up(tmp_path: Path) -> None:
-    """Time passes while it asks, so its calls differ."""
+def test_a_test_that_waits_forever_is_stopped(tmp_path: Path) -> None:
+    """A test that advances the clock forever is stopped by the budget."""
     waiting = TEST.replace("CAUGHT", "Exception").replace("AGAIN", "payment_sandbox.clock.advance('PT1S')")
-    begun = monotonic_seconds()
-    code, told, printed = rehearsed(tmp_path, waiting, ONLY, "--payment-rehearse-budget=1s")
-    (finding,) = told["findings"]
+    started = monotonic_seconds()
+    code, report, output = rehearse_suite(tmp_path, waiting, ONLY, "--payment-rehearse-budget=1s")
+    (finding,) = report["findings"]
     assert code == 1
-    assert finding["sentence"].startswith("the customer's payment failed: the run did not finish"), printed
+    assert finding["sentence"].startswith("the customer's payment failed: the run did not finish"), output
     assert "in test_it" in finding["timeline"]
-    assert "1 failed, 1 passed" in printed, "the others run as ever"
-    assert monotonic_seconds() - begun < 60
+    assert "1 failed, 1 passed" in output, "the other test runs as usual"
+    assert monotonic_seconds() - started < 60
 
 
 @pytest.mark.parametrize("loop", ["while True:\n            pass", "__import__('threading').Event().wait()"])
 def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
-    """Nothing can stop its thread, so the run ends; what was found is reported."""
+    """A thread without calls cannot be stopped, so the session ends and reports its findings."""
     looping = TEST.replace("CAUGHT", "Exception").replace("AGAIN", loop)
     (tmp_path / "junit.xml").unlink(missing_ok=True)
     options = (ONLY, "--payment-rehearse-budget=1s", f"--junitxml={tmp_path / 'junit.xml'}")
-    code, told, printed = rehearsed(tmp_path, looping, *options)
-    (finding,) = told["findings"]
+    code, report, output = rehearse_suite(tmp_path, looping, *options)
+    (finding,) = report["findings"]
     assert code == 1
-    assert 'it was stopped in File "' in finding["sentence"], printed
+    assert 'it was stopped in File "' in finding["sentence"], output
     assert "in test_it" in finding["timeline"]
-    assert "1 failed" in printed
-    assert "hanging code without a call cannot be stopped; tests not run: 1" in printed
+    assert "1 failed" in output
+    assert "hanging code without a call cannot be stopped; tests not run: 1" in output
     assert "did not finish" in (tmp_path / "junit.xml").read_text()
 
 
 def test_a_job_that_hangs_is_abandoned(tmp_path: Path) -> None:
-    """Also in the test as it is, when all that is due has happened."""
-    hang_problem = (
+    """A hanging job is also a finding after the end of the unchanged test."""
+    suite_text = (
         BOOKS.replace("lambda: [look(", "lambda: not app.paid and [look(")
         + """
 def test_it(payment_sandbox, shop):
@@ -99,29 +99,29 @@ def test_it(payment_sandbox, shop):
     payment_sandbox.every("PT2H", wait)
 """
     )
-    code, told, printed = rehearsed(tmp_path, hang_problem, "--payment-rehearse-budget=1s")
+    code, report, output = rehearse_suite(tmp_path, suite_text, "--payment-rehearse-budget=1s")
     assert code == 1
-    assert "without any change: the run did not finish" in told["findings"][0]["sentence"], printed
-    assert "in wait" in told["findings"][0]["timeline"]
+    assert "without any change: the run did not finish" in report["findings"][0]["sentence"], output
+    assert "in wait" in report["findings"][0]["timeline"]
 
 
 @pytest.mark.prove
 def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
-    """pytest-xdist runs the other tests."""
+    """pytest-xdist replaces a worker that hangs, and runs the other tests."""
     looping = TEST.replace("CAUGHT", "Exception").replace("AGAIN", "while True:\n            pass")
-    ran = suite(tmp_path, looping, "-n1", ONLY, "--payment-rehearse-budget=1s")
-    assert ran.returncode == 1
-    assert "the run did not finish" in ran.stdout
-    assert "1 passed" in ran.stdout
+    result = suite(tmp_path, looping, "-n1", ONLY, "--payment-rehearse-budget=1s")
+    assert result.returncode == 1
+    assert "the run did not finish" in result.stdout
+    assert "1 passed" in result.stdout
 
 
-def test_a_call_is_endless_by_the_test_as_it_is() -> None:
-    """A test that makes many calls may make twice as many in a variation."""
+def test_the_unchanged_test_limits_repeated_calls() -> None:
+    """A variation may make twice as many calls as the unchanged test."""
     calls = RepeatedCalls()
     assert not any(calls.is_over("GET /a", NOON) for _ in range(2 * SAME_CALLS_MAX))
     assert SAME_CALLS_BASELINE_MAX > 2 * SAME_CALLS_MAX
-    varied = RepeatedCalls()
-    varied.set_limit(calls.most_calls)
-    assert not any(varied.is_over("GET /a", NOON) for _ in range(4 * SAME_CALLS_MAX))
-    assert varied.is_over("GET /a", NOON)
-    assert not varied.is_endless
+    varied_calls = RepeatedCalls()
+    varied_calls.set_limit(calls.most_calls)
+    assert not any(varied_calls.is_over("GET /a", NOON) for _ in range(4 * SAME_CALLS_MAX))
+    assert varied_calls.is_over("GET /a", NOON)
+    assert not varied_calls.is_endless

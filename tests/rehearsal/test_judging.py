@@ -1,4 +1,4 @@
-"""A run is judged by what becomes of it, and not played on if another one has come to the same."""
+"""Verdicts on runs; a run in a known state is not continued."""
 
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.in_process import place, shop_that
 
 
 class Judging:
-    """Judges runs of one project, whose books tell these entries."""
+    """Judges runs of one project with these books."""
 
     def __init__(self, payment_sandbox: PaymentSandbox) -> None:
         project = payment_sandbox.server.project_of(payment_sandbox.api_key)
@@ -25,31 +25,31 @@ class Judging:
         self.order_id = place(payment_sandbox)
         self.entries: list[BookEntry] = []
         self.advanced: list[datetime] = []
-        self.ends: Verdicts = {}
+        self.verdicts: Verdicts = {}
 
     def verdict(self, *changes: str) -> RunVerdict:
-        """Judge a run of it with these changes; no time passes, so that all runs begin alike."""
+        """Judge a run with these changes; no time passes, so that all runs start alike."""
         self.advanced.clear()
         changed = [parse_changed_step(each) for each in changes]
         run = RehearsedRun(self.project, changed)
         self.project.rehearse(run)
-        trial = Trial(run, changed, None, None, [], self.ends, lambda: EMPTY_VIEW)
+        trial = Trial(run, changed, None, None, [], self.verdicts, lambda: EMPTY_VIEW)
         return judge(trial, self.advanced.append, lambda: self.entries)
 
-    def believe(self, **believed: Any) -> None:
-        """Let the shop believe this from now on."""
-        self.entries = [BookEntry("S-1", [self.order_id], **believed)]
+    def set_books(self, **fields: Any) -> None:
+        """Set the shop's entry for the order."""
+        self.entries = [BookEntry("S-1", [self.order_id], **fields)]
 
 
 @pytest.fixture
 def judging(payment_sandbox: PaymentSandbox) -> Judging:
-    """A project with an order."""
+    """A project with one order, and its judge."""
     return Judging(payment_sandbox)
 
 
-def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> None:
-    """It has the problems of the other one, and nothing more happens."""
-    judging.believe(shipped=1295)
+def test_a_run_in_a_known_state_is_not_continued(judging: Judging) -> None:
+    """A run in a known state has the problems of the earlier run, and no time passes."""
+    judging.set_books(shipped=1295)
     first = judging.verdict()
     assert [problem.kind for problem in first.problems] == ["shipped-unpaid"]
     assert (first.is_duplicate, len(judging.advanced)) == (False, 2)
@@ -66,42 +66,40 @@ def test_a_run_that_has_come_to_the_same_is_not_played_on(judging: Judging) -> N
         ("webhook:1:lost", 0),  # after the end of the test, it cannot happen
     ],
 )
-def test_a_run_whose_change_is_still_to_come_is_played_on(judging: Judging, change: str, days: int) -> None:
-    """At the end of its test, it is in the same state as the unchanged run."""
-    judging.believe()
+def test_a_run_with_a_pending_change_is_continued(judging: Judging, change: str, days: int) -> None:
+    """A run in a known state is continued while its change is pending."""
+    judging.set_books()
     judging.verdict()
     assert judging.verdict(change).is_duplicate
     assert len(judging.advanced) == days
 
 
 @pytest.mark.parametrize(("status", "kinds"), [(503, []), (500, ["review HOOK-09"])])
-def test_a_run_that_is_not_played_on_may_await_a_retry(
+def test_a_run_that_is_not_continued_may_await_a_retry(
     payment_sandbox: PaymentSandbox, status: int, kinds: list[str]
 ) -> None:
-    """A busy shop has asked for it, and the equal run was played on; an error is no such request."""
+    """A 503 requests a retry, which the earlier run has received; another error is a problem."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: ("", status)))
     judging = Judging(payment_sandbox)
     payment_sandbox.act(judging.order_id)
-    judging.believe(paid=1295)
+    judging.set_books(paid=1295)
     judging.verdict()
     second = judging.verdict("webhook:1:twice")
     assert (second.is_duplicate, judging.advanced) == (True, [])
     assert [problem.kind for problem in second.problems] == kinds
 
 
-def test_a_shop_that_believes_something_else_is_another_case(judging: Judging) -> None:
-    """The service alone does not decide how a run goes on."""
-    judging.believe()
+def test_other_books_are_another_state(judging: Judging) -> None:
+    """A run with different books is no duplicate, although the service's state is equal."""
+    judging.set_books()
     judging.verdict()
-    judging.believe(cancelled=True)
+    judging.set_books(cancelled=True)
     assert not judging.verdict().is_duplicate
 
 
-def test_a_run_with_another_payment_is_another_case(
-    judging: Judging, payment_sandbox: PaymentSandbox
-) -> None:
-    """As is one in which a webhook is still under way, or time has passed."""
-    judging.believe()
+def test_another_payment_or_time_is_another_state(judging: Judging, payment_sandbox: PaymentSandbox) -> None:
+    """A run at another time or with another payment is no duplicate."""
+    judging.set_books()
     judging.verdict()
     payment_sandbox.clock.advance("PT1S")
     assert not judging.verdict().is_duplicate
@@ -111,7 +109,7 @@ def test_a_run_with_another_payment_is_another_case(
 
 @pytest.mark.payment_settings(mode="live")
 def test_a_surplus_is_no_finding_of_a_rehearsal(payment_sandbox: PaymentSandbox) -> None:
-    """The review knows it, but the shop cannot: no response has more than the order's amount."""
+    """Only the review reports a surplus, because no response shows it to the shop."""
     transfer = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "bank-transfer"}]}
     url = f"{payment_sandbox.base_url}/v1/orders/"
     order_id = payment_sandbox.session.post(url, json=transfer).json()["id"]

@@ -1,4 +1,4 @@
-"""Suites for Node and PHP: each test is judged on its own, with its books, and the right one is named."""
+"""Suites for Node and PHP: each test has its own verdict and books, and a finding names its test."""
 
 import json
 import re
@@ -17,8 +17,8 @@ from tests.support.languages import INSTALL, require
 SUITES = Path(__file__).parent / "suites"
 
 
-class Planted(NamedTuple):
-    """A mistake, the variation that shows it, the test that it is in, and what it does there."""
+class PlantedMistake(NamedTuple):
+    """A mistake, the variation and the test that reveal it, and its effect."""
 
     name: str
     variation: str
@@ -27,13 +27,13 @@ class Planted(NamedTuple):
 
 
 class Language(NamedTuple):
-    """A suite with two tests, how it is run, as a whole and one test of it, and its mistakes."""
+    """A suite with two tests, the commands for the suite and for a single test, and its mistakes."""
 
     name: str
     programs: tuple[str, ...]
     command: tuple[str, ...]
-    one: str
-    mistakes: tuple[Planted, Planted]
+    single_command: str
+    mistakes: tuple[PlantedMistake, PlantedMistake]
 
 
 NODE = Language(
@@ -42,13 +42,13 @@ NODE = Language(
     ("node", "--test"),
     "node --test --test-name-pattern={test}",
     (
-        Planted(
+        PlantedMistake(
             "counts-webhooks", "action:1:fails", "a paid sale is shipped", "S-1: the shop marks it as paid"
         ),
-        Planted(
+        PlantedMistake(
             "refunds-again",
             "change:1:answer-lost",
-            "a sale is given back (in part)",
+            "a sale is refunded (in part)",
             "S-2: the shop recorded refunds of €5.00, but the customer received €10.00",
         ),
     ),
@@ -60,13 +60,13 @@ PHP = Language(
     tuple(PHPUNIT.split()),
     f"{PHPUNIT} --filter {{test}}",
     (
-        Planted(
+        PlantedMistake(
             "believes-webhooks",
             "action:1:fails",
             "ShopTest::testAPaidSaleIsShipped",
             "S-1: the shop marks it as paid, but no payment was made",
         ),
-        Planted(
+        PlantedMistake(
             "believes-failures",
             "change:1:answer-lost",
             "ShopTest::testASaleIsRefunded",
@@ -82,13 +82,15 @@ every_language = pytest.mark.parametrize(
 INTERRUPTIBLE = """
 import signal
 from payment_sandbox.__main__ import main
-signal.signal(signal.SIGINT, signal.default_int_handler)  # where tests run in the background, it is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it by default
 main()
 """
 
 
-def begun(language: Language, folder: Path, *options: str, mistakes: str = "") -> "subprocess.Popen[str]":
-    """Begin to rehearse a copy of a language's suite, into which mistakes are planted."""
+def start_rehearsal(
+    language: Language, folder: Path, *options: str, mistakes: str = ""
+) -> "subprocess.Popen[str]":
+    """Start to rehearse a copy of a language's suite with planted mistakes."""
     require(*language.programs)
     if not folder.exists():
         shutil.copytree(SUITES / language.name, folder)
@@ -106,91 +108,91 @@ def begun(language: Language, folder: Path, *options: str, mistakes: str = "") -
 def rehearse(
     language: Language, folder: Path, *options: str, mistakes: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Rehearse it to the end."""
-    with begun(language, folder, *options, mistakes=mistakes) as process:
-        printed, said = process.communicate(timeout=200)
-    return subprocess.CompletedProcess(process.args, process.returncode, printed, said)
+    """Rehearse a copy of a language's suite to the end."""
+    with start_rehearsal(language, folder, *options, mistakes=mistakes) as process:
+        printed, errors = process.communicate(timeout=200)
+    return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
 
-def findings(ran: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """The findings, as JSON says them."""
-    told: dict[str, Any] = json.loads(ran.stdout)
-    assert [test["test"] for test in told["tests"]], ran.stderr
-    found: list[dict[str, Any]] = told["findings"]
-    return found
+def findings(result: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """Return the findings of the JSON report."""
+    report: dict[str, Any] = json.loads(result.stdout)
+    assert [test["test"] for test in report["tests"]], result.stderr
+    findings: list[dict[str, Any]] = report["findings"]
+    return findings
 
 
-def only(language: Language) -> list[str]:
-    """The options that play the variations which show the mistakes."""
-    return [word for planted in language.mistakes for word in ("--only", planted.variation)]
+def only_options(language: Language) -> list[str]:
+    """Return the options that select the variations of the mistakes."""
+    return [word for mistake in language.mistakes for word in ("--only", mistake.variation)]
 
 
 @every_language
 def test_planted_mistakes_are_named_with_their_tests(language: Language, tmp_path: Path) -> None:
-    """Each variation is played in both tests; each is judged on its own, by its shop's books."""
-    names = " ".join(planted.name for planted in language.mistakes)
-    ran = rehearse(language, tmp_path / "suite", *only(language), "--json", mistakes=names)
-    told = findings(ran)
-    assert ran.returncode == 1
-    for planted in language.mistakes:
-        finding = next(each for each in told if planted.effect in each["effect"])
-        assert (finding["test"], finding["variation"]) == (planted.test, planted.variation)
+    """Each finding names its variation, and the only test that shows it."""
+    names = " ".join(mistake.name for mistake in language.mistakes)
+    result = rehearse(language, tmp_path / "suite", *only_options(language), "--json", mistakes=names)
+    reported = findings(result)
+    assert result.returncode == 1
+    for mistake in language.mistakes:
+        finding = next(each for each in reported if mistake.effect in each["effect"])
+        assert (finding["test"], finding["variation"]) == (mistake.test, mistake.variation)
         assert finding["section"].startswith("/docs/mistakes/#")
         assert finding["sentence"] == f"{finding['change']}: {finding['effect']}"
-        assert f'--only "{planted.variation}" --test ' in finding["again"]
+        assert f'--only "{mistake.variation}" --test ' in finding["again"]
     if language is NODE:
-        line = next(each["line"] for each in told if each["variation"] == "change:1:answer-lost")
+        line = next(each["line"] for each in reported if each["variation"] == "change:1:answer-lost")
         assert re.fullmatch(r"shop\.mjs:\d+", line), "where the shop makes the changed call"
 
 
 def test_a_finding_of_two_changes_is_confirmed_alone(tmp_path: Path) -> None:
-    """A shop without a job and books, whose review shows the loss of both webhooks days after the test."""
+    """The review reports the loss of both webhooks in a shop without a job and books."""
     require(*NODE.programs)
     folder = shutil.copytree(SUITES / NODE.name, tmp_path / "suite")
     INSTALL[NODE.name](folder)
     suite = folder / "shop.test.mjs"
     lines = suite.read_text().splitlines(keepends=True)
-    less = [line for line in lines if "sandbox.every" not in line and "tellBooks" not in line]
-    assert len(less) == len(lines) - 2
-    suite.write_text("".join(less))
-    both = "webhook:1:lost+webhook:2:lost"
-    ran = rehearse(NODE, folder, "--only", both, "--json")
-    assert {(each["test"], each["variation"]) for each in findings(ran)} >= {(NODE.mistakes[1].test, both)}
-    assert ran.returncode == 1
+    reduced = [line for line in lines if "sandbox.every" not in line and "tellBooks" not in line]
+    assert len(reduced) == len(lines) - 2
+    suite.write_text("".join(reduced))
+    pair = "webhook:1:lost+webhook:2:lost"
+    result = rehearse(NODE, folder, "--only", pair, "--json")
+    assert {(each["test"], each["variation"]) for each in findings(result)} >= {(NODE.mistakes[1].test, pair)}
+    assert result.returncode == 1
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("language", [NODE, PHP], ids=lambda language: language.name)
-def test_a_right_shop_is_silent(language: Language, tmp_path: Path) -> None:
-    """After the same changes, where its runner runs one test at a time."""
-    ran = rehearse(language, tmp_path / "suite", *only(language), "--one", language.one)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "2 tests rehearsed in 4 variations: no findings" in ran.stdout
-    assert "changing one thing at a time in 2 tests" in ran.stderr
+def test_a_correct_shop_has_no_findings(language: Language, tmp_path: Path) -> None:
+    """A correct shop has no findings when its runner runs one test at a time."""
+    result = rehearse(language, tmp_path / "suite", *only_options(language), "--one", language.single_command)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "2 tests rehearsed in 4 variations: no findings" in result.stdout
+    assert "changing one thing at a time in 2 tests" in result.stderr
 
 
 @pytest.mark.prove
-def test_what_was_tried_is_not_tried_again(tmp_path: Path) -> None:
-    """After Ctrl-C, which still reports what was found."""
-    with begun(NODE, tmp_path / "suite", "--budget", "10m") as stopped:
-        assert stopped.stderr is not None
-        lines = iter(stopped.stderr.readline, "")
+def test_an_interrupted_rehearsal_is_continued(tmp_path: Path) -> None:
+    """Ctrl-C ends a rehearsal with its findings, and --continue skips tried variations."""
+    with start_rehearsal(NODE, tmp_path / "suite", "--budget", "10m") as interrupted:
+        assert interrupted.stderr is not None
+        lines = iter(interrupted.stderr.readline, "")
         assert next((line for line in lines if " tried, no findings, " in line), None), (
-            "it says how it goes on"
+            "the progress is not printed"
         )
-        stopped.send_signal(signal.SIGINT)
-        printed, _ = stopped.communicate(timeout=60)
-    assert stopped.returncode == 130
+        interrupted.send_signal(signal.SIGINT)
+        printed, _ = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130
     assert "some variations were not tried: --continue resumes with them" in printed
-    ran = rehearse(NODE, tmp_path / "suite", "--budget", "1s", "--continue")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert " variations were tried before" in ran.stderr
+    result = rehearse(NODE, tmp_path / "suite", "--budget", "1s", "--continue")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert " variations were tried before" in result.stderr
 
 
 @pytest.mark.prove
-def test_tests_are_named_where_none_matches(tmp_path: Path) -> None:
-    """So that a new user sees their names."""
-    ran = rehearse(NODE, tmp_path / "suite", "--test", "refund")
-    assert ran.returncode == 2
-    names = "'a paid sale is shipped', 'a sale is given back (in part)'"
-    assert f"no test has 'refund' in its name; the tests are: {names}" in ran.stderr
+def test_an_unknown_test_name_lists_the_tests(tmp_path: Path) -> None:
+    """If no test matches, the error lists the test names."""
+    result = rehearse(NODE, tmp_path / "suite", "--test", "checkout")
+    assert result.returncode == 2
+    names = "'a paid sale is shipped', 'a sale is refunded (in part)'"
+    assert f"no test has 'checkout' in its name; the tests are: {names}" in result.stderr

@@ -1,4 +1,4 @@
-"""Secrets are found in what a shop logs at any level and stores in a database, and nothing else is one."""
+"""Secrets are found in logs of any level and in databases, without false alarms."""
 
 import logging
 import sqlite3
@@ -11,7 +11,7 @@ import pytest
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.leaks import collect_logs, leaks_in_output, leaks_in_storage
-from tests.rehearsal.test_rehearsing import A_SALE, LOCKED, rehearsed
+from tests.rehearsal.test_rehearsing import A_SALE, LOCKED, rehearse_suite
 
 CARD = 4111_1111_1111_1111
 
@@ -25,14 +25,14 @@ def project(payment_sandbox: PaymentSandbox) -> Project:
 
 
 def test_the_code_in_a_traceback_is_no_secret(project: Project) -> None:
-    """Neither in a chained one nor in a group; what the errors say is looked at."""
+    """Source lines of tracebacks are ignored, and error messages are checked."""
 
-    def pay(card: str, said: str) -> str:
+    def pay(card: str, message: str) -> str:
         try:
             try:
                 raise LookupError(card or "4111111111111111"[:4])
             except LookupError as error:
-                raise ExceptionGroup(said, [KeyError("4111111111111111"[:4])]) from error
+                raise ExceptionGroup(message, [KeyError("4111111111111111"[:4])]) from error
         except ExceptionGroup:
             text = traceback.format_exc()
         return text
@@ -48,7 +48,7 @@ def test_the_code_in_a_traceback_is_no_secret(project: Project) -> None:
 def test_a_column_of_a_database_can_hold_a_secret(
     project: Project, tmp_path: Path, kind: str, value: int | str, mode: str, encoding: str
 ) -> None:
-    """As a number, in any encoding, and before it is written into the file itself."""
+    """A secret is found as a number, in any encoding, and in the write-ahead log."""
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA encoding = '{encoding}'")
@@ -63,7 +63,7 @@ def test_a_column_of_a_database_can_hold_a_secret(
 
 
 def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None:
-    """Three digits alone are none."""
+    """Three digits are a secret only in a column for card codes."""
     for column, count in (("cvc", 1), ("size", 0)):
         path = tmp_path / f"{column}.db"
         with closing(sqlite3.connect(path)) as connection:
@@ -73,8 +73,8 @@ def test_a_code_is_known_by_its_column(project: Project, tmp_path: Path) -> None
         assert len(leaks_in_storage(project, lambda: [path])) == count  # noqa: B023 (it is called at once)
 
 
-def test_all_levels_are_heard_for_a_while() -> None:
-    """The levels are as before afterwards."""
+def test_all_log_levels_are_collected() -> None:
+    """All levels are collected, and the logger's level is restored afterwards."""
     before, logger = logging.root.level, logging.getLogger("shop.without.level")
     with collect_logs() as texts:
         logger.debug("as %s", "key")
@@ -83,15 +83,15 @@ def test_all_levels_are_heard_for_a_while() -> None:
     assert logging.root.level == before
 
 
-def test_a_log_without_a_level_is_looked_at(tmp_path: Path) -> None:
-    """The shop logs its key as information, which a test does not show."""
+def test_info_messages_are_checked(tmp_path: Path) -> None:
+    """A key in an info message is a finding, although a test does not show the message."""
     leaking = LOCKED.replace(
         "    def look(order_id):",
         "    def look(order_id):\n"
         "        __import__('logging').getLogger('shop').info('as %s', payment_sandbox.api_key)",
     )
-    code, told, printed = rehearsed(tmp_path, leaking + A_SALE, "--payment-rehearse-budget=1s")
+    code, report, output = rehearse_suite(tmp_path, leaking + A_SALE, "--payment-rehearse-budget=1s")
     assert code == 1
-    assert [each["sentence"] for each in told["findings"]] == [
+    assert [each["sentence"] for each in report["findings"]] == [
         "without any change: the shop's log or output contains a key, a card number or a CVC"
-    ], printed
+    ], output

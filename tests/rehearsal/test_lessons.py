@@ -1,4 +1,4 @@
-"""Every finding says what it costs, and leads to wrong and right code."""
+"""Every finding names its risk, and links to wrong and correct code."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ HINTS = {"SCN-02", "SET-03"}  # about the test, not about the integration
 
 
 def test_every_finding_of_the_review_has_a_lesson() -> None:
-    """By its rule, as its check says."""
+    """The rule of each check has a lesson."""
     checks = "".join(path.read_text() for path in (SOURCE / "operations" / "review").glob("*.py"))
     rules = set(re.findall(r'Finding\(\s*(?:"([A-Z]+-\d\d)"|\w)', checks)) - {""}
     assert rules >= {"HOOK-08", "ORD-07", "FLOW-09"}
@@ -27,14 +27,14 @@ def test_every_finding_of_the_review_has_a_lesson() -> None:
 
 
 def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
-    """But for those whose words are the user's own, and those about the run itself."""
+    """Each kind of problem has a lesson, except for the user's own checks and unfinished runs."""
     judging = "".join(path.read_text() for path in Path(judging_module.__file__).parent.glob("*.py"))
     kinds = {*CHECKS, LEAK_KIND, *re.findall(r'Problem\(\s*"([a-z-]+)"', judging)}
     assert kinds - {"test", "invariant", "not-judged"} <= LESSONS.keys()
 
 
 def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
-    """With its risk."""
+    """The page shows every lesson with its risk."""
     html = requests.get(f"{sandbox.url}{MISTAKES_PAGE}", timeout=10).text
     plain = " ".join(re.sub(r"<[^>]+>", " ", html).split())
     for lesson in LESSONS.values():
@@ -44,7 +44,7 @@ def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("HOOK-08")
 def test_a_finding_tells_its_lesson(payment_sandbox: PaymentSandbox) -> None:
-    """In its text, too, which tests show."""
+    """The text of a finding has its risk and a link to its lesson."""
     order = {"currency": "EUR", "amount": 5, "descripton": "Hat"}
     payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order)
     (finding,) = payment_sandbox.review()

@@ -1,7 +1,6 @@
-"""Mistakes that are planted in the sock shop: the variation that finds each passes in the right shop.
+"""Mistakes that are planted in the sock shop are found by their variations.
 
-``make rehearse`` looks for all of them without knowing the variation, which takes a quarter of an hour.
-"""
+``make rehearse`` searches for all of them without a given variation, which takes a quarter of an hour."""
 
 import json
 import subprocess
@@ -11,58 +10,65 @@ from pathlib import Path
 import pytest
 
 from tests.rehearsal.mistakes import MISTAKES
-from tests.rehearsal.planting import planted, rehearse
+from tests.rehearsal.planting import plant_mistake, run_suite
 from tests.support.documentation import ROOT
 
 FOUND_BY = {
-    "counts the same news twice": ("as it is", "a mail twice"),
-    "looks before it reads, and acts afterwards": ("webhook:1:together", "a mail twice"),
-    "refunds on both of two clicks": ("press:3:twice", "€19.90 was refunded instead of €9.95"),
+    "handles the same status twice": ("unchanged", "a mail twice"),
+    "decides before it reads the order": ("webhook:1:together", "a mail twice"),
+    "refunds twice after a double click": ("press:3:twice", "€19.90 was refunded instead of €9.95"),
     "refunds again after a lost response": ("change:2:answer-lost", "but the customer received €19.90"),
-    "waits for ever": ("create:1:silent", "the call has no timeout"),
-    "forgets the first try": ("action:1:pays-both", "the customer paid 2 times"),
-    "authorizes for too short": ("action:1:three-days", "the authorization expired before the shop shipped"),
-    "fails on orders that it does not know": (
+    "waits forever": ("create:1:silent", "the call has no timeout"),
+    "forgets the first attempt": ("action:1:pays-both", "the customer paid 2 times"),
+    "authorizes for too short a time": (
+        "action:1:three-days",
+        "the authorization expired before the shop shipped",
+    ),
+    "fails on unknown orders": (
         "create:1:early",
         "Your shop answered the webhook with an error",
     ),
-    "tells the key in its answers": ("read:1:unavailable", "contains a key"),
-    "looks only once in its job": ("webhook:2:lost+read:2:unavailable", "the shop does not mark it as paid"),
+    "exposes the key in its responses": ("read:1:unavailable", "contains a key"),
+    "reads an order only once in its job": (
+        "webhook:2:lost+read:2:unavailable",
+        "the shop does not mark it as paid",
+    ),
 }
 
 
-FAST = "counts the same news twice"
-UNTOLD = ("looks before it reads, and acts afterwards", "forgets the first try")
-"""A rehearsal has to find these without being told where to look."""
+FAST_MISTAKE = "handles the same status twice"
+FOUND_UNAIDED = ("decides before it reads the order", "forgets the first attempt")
+"""Mistakes that a rehearsal must find without a given variation."""
 
 
 @pytest.mark.parametrize(
-    "mistake", [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in FOUND_BY]
+    "mistake",
+    [name if name == FAST_MISTAKE else pytest.param(name, marks=pytest.mark.prove) for name in FOUND_BY],
 )
 def test_a_mistake_is_found(mistake: str, tmp_path: Path) -> None:
-    """The happy tests pass with it; one variation tells its effect."""
+    """The happy tests pass with the mistake, and one variation reports its effect."""
     variation, effect = FOUND_BY[mistake]
     option = "--payment-rehearse-only=" + (variation if ":" in variation else "webhook:1:lost")
-    wrong = planted(tmp_path, mistake)
-    assert rehearse(wrong).code == 0, "the happy tests find it"
-    done = rehearse(wrong, option)
-    assert done.code == 1, done.text[-3000:]
-    assert any(effect in finding["sentence"] for finding in done.findings), done.text[-3000:]
+    folder = plant_mistake(tmp_path, mistake)
+    assert run_suite(folder).code == 0, "the happy tests find it"
+    result = run_suite(folder, option)
+    assert result.code == 1, result.text[-3000:]
+    assert any(effect in finding["sentence"] for finding in result.findings), result.text[-3000:]
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("mistake", UNTOLD)
+@pytest.mark.parametrize("mistake", FOUND_UNAIDED)
 def test_a_rehearsal_finds_a_mistake_by_itself(mistake: str) -> None:
-    """As ``make rehearse`` looks for all of them."""
-    ran = subprocess.run(
+    """A rehearsal finds the mistake without a given variation, as ``make rehearse`` does."""
+    result = subprocess.run(
         [sys.executable, "-m", "tests.rehearsal.planting", mistake],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert result.returncode == 0, result.stdout + result.stderr[-2000:]
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [(line["mistake"], line["found"]) for line in lines[:3]] == [
         (None, False),
         (None, False),
@@ -72,23 +78,23 @@ def test_a_rehearsal_finds_a_mistake_by_itself(mistake: str) -> None:
 
 
 @pytest.mark.prove
-def test_a_change_of_a_job_after_the_test_is_played(tmp_path: Path) -> None:
-    """Though the run is like another one until the job runs."""
-    wrong = planted(tmp_path, "looks only once in its job")
-    done = rehearse(wrong, "--payment-rehearse", "--payment-rehearse-budget=30s", "-k", "test_a_transfer")
-    (finding,) = done.findings
+def test_a_change_to_a_job_after_the_test_is_tried(tmp_path: Path) -> None:
+    """A variation of a later job is continued, although the run is a duplicate until then."""
+    folder = plant_mistake(tmp_path, "reads an order only once in its job")
+    result = run_suite(folder, "--payment-rehearse", "--payment-rehearse-budget=30s", "-k", "test_a_transfer")
+    (finding,) = result.findings
     assert "the shop does not mark it as paid" in finding["sentence"]
-    assert finding["variation"] == FOUND_BY["looks only once in its job"][0]
+    assert finding["variation"] == FOUND_BY["reads an order only once in its job"][0]
 
 
 def test_every_mistake_can_be_planted(tmp_path: Path) -> None:
-    """The shop has the lines that they change."""
+    """The shop has all lines that the mistakes replace."""
     for number, mistake in enumerate(MISTAKES):
-        planted(tmp_path / str(number), mistake)
+        plant_mistake(tmp_path / str(number), mistake)
     assert len(MISTAKES) > 30
 
 
 def test_the_sock_shop_survives(tmp_path: Path) -> None:
-    """Its happy tests, in what six seconds let through; ``make rehearse`` says the rest."""
-    done = rehearse(planted(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=4s")
-    assert (done.code, done.findings) == (0, []), done.text[-3000:]
+    """The sock shop has no findings within a small budget; ``make rehearse`` has a larger one."""
+    result = run_suite(plant_mistake(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=4s")
+    assert (result.code, result.findings) == (0, []), result.text[-3000:]

@@ -1,4 +1,4 @@
-"""What a rehearsal learns from others: the helpers of a suite, books elsewhere, what it remembers itself."""
+"""Data from outside a rehearsal: helpers of a suite, external books, and remembered variations."""
 
 import json
 import re
@@ -36,8 +36,8 @@ LOST = parse_variation("webhook:1:lost")
 PYTHON = sys.executable
 
 
-class TestsOfARun:
-    """Tests that ask each helper for the same things."""
+class RecordingTests:
+    """Tests that request the same data from each helper."""
 
     __test__ = False
 
@@ -51,33 +51,33 @@ class TestsOfARun:
 
     def end_test(self, project_id: str, ending: EndOfTest, conversation: Conversation) -> None:
         self.answers += [ending.failure, [name for name, _ in ending.jobs]]
-        for ask in (
+        for request in (
             conversation.books,
             lambda: conversation.page("/thanks"),
             lambda: conversation.run_job("look"),
         ):
             try:
-                self.answers.append(ask())
-            except (AssertionError, NoHelperAnswer) as wrong:
-                self.answers.append(f"{type(wrong).__name__}: {wrong}")
+                self.answers.append(request())
+            except (AssertionError, NoHelperAnswer) as error:
+                self.answers.append(f"{type(error).__name__}: {error}")
 
 
-def test_a_helper_answers_until_nothing_is_asked() -> None:
-    """With the books, a page, and a job that fails."""
-    tests = TestsOfARun()
+def test_a_helper_answers_all_requests() -> None:
+    """A helper returns the books, a page and the error of a job until no request is left."""
+    tests = RecordingTests()
     with HelperEndpoint(tests) as endpoint:
 
-        def say(**message: object) -> dict[str, object]:
-            answer: dict[str, object] = requests.post(
+        def post_message(**message: object) -> dict[str, object]:
+            response: dict[str, object] = requests.post(
                 endpoint.url, json={"project_id": "p", **message}
             ).json()
-            return answer
+            return response
 
-        assert say(begins="a sale") == {"test": "a sale"}
-        assert say(ends="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
-        assert say(wrong="two mails") == {"ask": "page", "url": "/thanks"}
-        assert say(page="Thank you") == {"ask": "job", "job": "look"}
-        assert say(error="TypeError: x\n at y") == {"ask": None}
+        assert post_message(begins="a sale") == {"test": "a sale"}
+        assert post_message(ends="Error: no", books=True, jobs={"look": "PT1H"}) == {"ask": "books"}
+        assert post_message(wrong="two mails") == {"ask": "page", "url": "/thanks"}
+        assert post_message(page="Thank you") == {"ask": "job", "job": "look"}
+        assert post_message(error="TypeError: x\n at y") == {"ask": None}
     assert tests.answers == ["Error: no", ["look"], "AssertionError: two mails", "Thank you", "TypeError: x"]
 
 
@@ -91,25 +91,25 @@ def test_a_helper_answers_until_nothing_is_asked() -> None:
         ('{"project_id": "p", "ends": null, "jobs": {"look": "hourly"}}', "hourly"),
     ],
 )
-def test_a_helper_is_told_what_was_wrong(text: str, words: str) -> None:
-    """In the form of all errors."""
-    with HelperEndpoint(TestsOfARun()) as endpoint:
-        answer = requests.post(endpoint.url, data=text)
-    assert answer.status_code == 400
-    assert words in answer.json()["error"]["value"]
+def test_an_invalid_helper_message_is_refused(text: str, words: str) -> None:
+    """An invalid message of a helper gets an error in the usual form."""
+    with HelperEndpoint(RecordingTests()) as endpoint:
+        response = requests.post(endpoint.url, data=text)
+    assert response.status_code == 400
+    assert words in response.json()["error"]["value"]
 
 
 NOON = datetime(2027, 1, 4, 12, tzinfo=UTC)
 
 
-def test_books_elsewhere_are_those_of_the_project() -> None:
-    """A shop that runs on has those of other runs, too."""
+def test_external_books_are_filtered_by_project() -> None:
+    """External books of a running shop are filtered by the project's orders."""
     project = made_project(NOON)
     order = create_order(project, {"currency": "EUR", "amount": 1295, "client": {}})
-    own = f'{{"purchase": "S-2", "orders": ["{order.id}"], "paid": 5}}'
-    text = f'[{{"purchase": "S-1", "orders": ["other"], "paid": 5}}, {own}]'
-    books = ExternalBooks(f"{PYTHON} -c 'import os; print(os.environ[\"TOLD\"])'")
-    (entry,) = books.read_entries(project, {"TOLD": text})
+    own_entry = f'{{"purchase": "S-2", "orders": ["{order.id}"], "paid": 5}}'
+    text = f'[{{"purchase": "S-1", "orders": ["other"], "paid": 5}}, {own_entry}]'
+    books = ExternalBooks(f"{PYTHON} -c 'import os; print(os.environ[\"BOOKS\"])'")
+    (entry,) = books.read_entries(project, {"BOOKS": text})
     assert (entry.purchase, entry.paid) == ("S-2", 5)
 
 
@@ -123,47 +123,54 @@ def test_books_elsewhere_are_those_of_the_project() -> None:
         ("http://127.0.0.1:1/books", "no response"),
     ],
 )
-def test_books_that_cannot_be_read_say_why(source: str, words: str) -> None:
-    """And where."""
-    with pytest.raises(BooksUnreadable) as wrong:
+def test_unreadable_books_are_explained(source: str, words: str) -> None:
+    """The error names the source of the books and the reason."""
+    with pytest.raises(BooksUnreadable) as error:
         ExternalBooks(source).read_entries(made_project(NOON), {})
-    assert str(wrong.value).startswith(f"--books {source}: ")
-    assert words in str(wrong.value)
+    assert str(error.value).startswith(f"--books {source}: ")
+    assert words in str(error.value)
 
 
-def ran(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> RunResult:
-    """A run with these problems."""
-    shown = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
-    trace = tuple(f"{step.name} {step.label}" for step in shown)
-    return RunResult(RunVerdict(list(problems), trace, (state,)), list(shown), list(TWICE), "line", "picture")
+def run_result(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> RunResult:
+    """Return the result of a run with these problems."""
+    all_steps = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
+    trace = tuple(f"{step.name} {step.label}" for step in all_steps)
+    return RunResult(
+        RunVerdict(list(problems), trace, (state,)), list(all_steps), list(TWICE), "line", "picture"
+    )
 
 
-def test_what_was_tried_is_remembered() -> None:
-    """With all that the next rehearsal needs: problems, whether it ended alike, and new steps."""
+def test_results_are_remembered() -> None:
+    """A remembered result has its problems, trace and steps; it is dropped if the test has changed."""
     played: list[ChangedSteps] = []
 
     def play(variation: ChangedSteps) -> RunResult:
         played.append(variation)
         new = Step(READ, 2, "the shop's GET", ShopCall("GET", "/v1/orders/x/"))
-        return ran(BookProblem("paid-twice", "twice"), steps=(*ran().steps, new))
+        return run_result(BookProblem("paid-twice", "twice"), steps=(*run_result().steps, new))
 
-    first = TriedVariations(ran())
-    shown = first.run(TWICE, play)
-    again = TriedVariations(ran(), first.results_json)
-    assert again.count == 1
-    known = again.run(TWICE, play)
+    first = TriedVariations(run_result())
+    first_result = first.run(TWICE, play)
+    restored = TriedVariations(run_result(), first.results_json)
+    assert restored.count == 1
+    second_result = restored.run(TWICE, play)
     assert played == [TWICE]
-    assert known.verdict.problems == shown.verdict.problems
-    assert known.verdict[1:3] == shown.verdict[1:3]
-    assert (list(known.steps), list(known.applied)) == (list(shown.steps), list(shown.applied))
-    assert (known.timeline, known.picture) == ("line", "picture")
-    again.run(LOST, play)
+    assert second_result.verdict.problems == first_result.verdict.problems
+    assert second_result.verdict[1:3] == first_result.verdict[1:3]
+    assert (list(second_result.steps), list(second_result.applied)) == (
+        list(first_result.steps),
+        list(first_result.applied),
+    )
+    assert (second_result.timeline, second_result.picture) == ("line", "picture")
+    restored.run(LOST, play)
     assert played == [TWICE, LOST]
-    assert TriedVariations(ran(state="unpaid"), first.results_json).count == 0, "the test has changed since"
+    assert TriedVariations(run_result(state="unpaid"), first.results_json).count == 0, (
+        "the test has changed since"
+    )
 
 
-def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
-    """Not for every variation."""
+def test_progress_names_variations_and_remaining_time() -> None:
+    """Progress counts variations and findings, but not after every variation."""
     lines: list[str] = []
     progress = Progress(lines.append)
     for _ in range(3):
@@ -176,15 +183,15 @@ def test_progress_says_what_was_tried_and_how_much_time_is_left() -> None:
 
 
 def test_tests_share_runs_and_stop_together() -> None:
-    """One run plays a variation of each; the one that ends first does not hold up the others."""
-    seen: dict[str, list[ChangedSteps]] = {"one": [], "two": []}
+    """One run plays a variation of each test, and the first test to end does not block the others."""
+    played: dict[str, list[ChangedSteps]] = {"one": [], "two": []}
 
     def exploration(name: str, count: int) -> Callable[[Callable[[ChangedSteps], RunResult]], Exploration]:
         def explore(play: Callable[[ChangedSteps], RunResult]) -> Exploration:
             try:
                 for _ in range(count):
                     play(TWICE)
-                    seen[name].append(TWICE)
+                    played[name].append(TWICE)
             except NoMoreRuns:
                 return Exploration([], -1, 0, [])
             return Exploration([], count, 0, [])
@@ -194,11 +201,11 @@ def test_tests_share_runs_and_stop_together() -> None:
     batches = SharedRuns({"one": exploration("one", 1), "two": exploration("two", 9)})
     with batches:
         assert set(batches.next_batch()) == {"one", "two"}
-        batches.answer("one", ran())
-        batches.answer("two", ran())
+        batches.answer("one", run_result())
+        batches.answer("two", run_result())
         assert set(batches.next_batch()) == {"two"}
     assert {name: each.tried for name, each in batches.explored.items()} == {"one": 1, "two": -1}
-    assert [len(each) for each in seen.values()] == [1, 1]
+    assert [len(each) for each in played.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -212,13 +219,13 @@ def test_tests_share_runs_and_stop_together() -> None:
         ("at /a/shop.test.mjs:3:1", ""),
     ],
 )
-def test_the_line_of_the_shop_is_the_innermost_of_its_own(text: str, line: str) -> None:
-    """No library's, and no test's."""
+def test_the_line_of_the_shop_is_the_innermost_one(text: str, line: str) -> None:
+    """The shop's line is the innermost one outside libraries and tests."""
     assert shop_line(text) == line
 
 
 def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
-    """Runners read it as a regular expression."""
+    """A test name is escaped for runners that read regular expressions."""
     assert pattern_of("sales > a sale (in part) #2") == r"a sale \(in part\)"
     assert pattern_of(r"Shop\SaleTest::testAll") == r"Shop\\SaleTest::testAll"
 
@@ -236,16 +243,16 @@ def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
         ("open: [\n", "is not valid YAML"),
     ],
 )
-def test_steps_that_are_wrong_are_placed(tmp_path: Path, text: str, words: str) -> None:
-    """With the line, and what was expected."""
+def test_an_invalid_step_is_located(tmp_path: Path, text: str, words: str) -> None:
+    """An invalid script is refused with the line and the expected keys."""
     (tmp_path / "buy.yaml").write_text(text)
-    with pytest.raises(ValueError, match=r"buy\.yaml") as wrong:
+    with pytest.raises(ValueError, match=r"buy\.yaml") as error:
         read_buy_script(tmp_path / "buy.yaml")
-    assert words in str(wrong.value)
+    assert words in str(error.value)
 
 
-def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
-    """So that a new user can begin with them."""
+def test_the_documented_steps_are_valid(tmp_path: Path) -> None:
+    """The documented script is valid."""
     example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", read_source("rehearsal"))
     assert example is not None
     (tmp_path / "buy.yaml").write_text(dedent(example[0]))
@@ -257,8 +264,8 @@ def test_the_steps_in_the_documentation_are_right(tmp_path: Path) -> None:
     assert (buy.first_page, buy.expected_return) == ("/socks", "text=Thank you")
 
 
-class Cache:
-    """What pytest remembers between sessions: JSON, by a key."""
+class MemoryCache:
+    """A stand-in for pytest's cache, which stores JSON by key."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -270,14 +277,14 @@ class Cache:
         self._texts[key] = json.dumps(value)
 
 
-def test_pytest_goes_on_where_it_was_stopped_if_it_is_asked_to() -> None:
-    """By its cache; once all is tried, there is nothing to go on with."""
-    cache, tried = Cache(), TriedVariations(ran())
-    tried.run(TWICE, lambda variation: ran(BookProblem("paid-twice", "twice")))
+def test_pytest_resumes_a_stopped_rehearsal_on_request() -> None:
+    """The cache holds the tried variations until all are tried; an option resumes with them."""
+    cache, tried = MemoryCache(), TriedVariations(run_result())
+    tried.run(TWICE, lambda variation: run_result(BookProblem("paid-twice", "twice")))
     PytestMemory(cache, resumes=False).store("a", Exploration([], 1, 0, []), tried, is_stopped=True)
     assert PytestMemory(cache, resumes=False).tried_variations("a") is None
     memory = PytestMemory(cache, resumes=True)
-    assert TriedVariations(ran(), memory.tried_variations("a")).count == 1
+    assert TriedVariations(run_result(), memory.tried_variations("a")).count == 1
     assert (memory.tried_variations("b"), memory.failed_variations("a")) == (None, [])
     memory.store("a", Exploration([], 1, 0, []), tried, is_stopped=False)
     assert memory.tried_variations("a") is None

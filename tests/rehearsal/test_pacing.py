@@ -1,4 +1,4 @@
-"""The shop's jobs run less often in a rehearsal while they see nothing new, and each new call is a step."""
+"""In a rehearsal, repetitive jobs run less often, and each new call is a step."""
 
 from datetime import datetime, timedelta
 
@@ -11,41 +11,41 @@ DAYS = 40
 
 
 def project_of(payment_sandbox: PaymentSandbox) -> Project:
-    """The project itself."""
+    """Return the project of the sandbox."""
     project = payment_sandbox.server.project_of(payment_sandbox.api_key)
     assert project is not None
     return project
 
 
-def rehearsed(payment_sandbox: PaymentSandbox) -> RehearsedRun:
-    """A rehearsal of the project."""
+def start_rehearsal(payment_sandbox: PaymentSandbox) -> RehearsedRun:
+    """Start a rehearsal of the project."""
     project = project_of(payment_sandbox)
     run = RehearsedRun(project)
     project.rehearse(run)
     return run
 
 
-def runs_of_a_job(payment_sandbox: PaymentSandbox, run: RehearsedRun) -> list[datetime]:
-    """When a job runs that reads an order every hour, and once a month does something else."""
+def job_run_times(payment_sandbox: PaymentSandbox, run: RehearsedRun) -> list[datetime]:
+    """Return the run times of an hourly job that reads an order, and makes another call once a month."""
     times: list[datetime] = []
-    order_id, begun = place(payment_sandbox), payment_sandbox.clock.now
+    order_id, start = place(payment_sandbox), payment_sandbox.clock.now
 
-    def look() -> None:
+    def read_order() -> None:
         times.append(payment_sandbox.clock.now)
         payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/", timeout=5)
-        if timedelta(days=30) <= times[-1] - begun < timedelta(days=30, hours=1):
+        if timedelta(days=30) <= times[-1] - start < timedelta(days=30, hours=1):
             payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/merchant/", timeout=5)
 
-    payment_sandbox.every("PT1H", look)
+    payment_sandbox.every("PT1H", read_order)
     payment_sandbox.clock.advance(timedelta(days=DAYS))
     assert run.pace.busy, "the first run is new"
     return times
 
 
-def test_the_test_as_it_is_has_every_run(payment_sandbox: PaymentSandbox) -> None:
-    """Nothing is skipped, until it has ended."""
-    run = rehearsed(payment_sandbox)
-    times = runs_of_a_job(payment_sandbox, run)
+def test_the_unchanged_test_has_every_job_run(payment_sandbox: PaymentSandbox) -> None:
+    """No run of a job is skipped before the end of the unchanged test."""
+    run = start_rehearsal(payment_sandbox)
+    times = job_run_times(payment_sandbox, run)
     assert len(times) == DAYS * 24
     run.end_test()
     before = len(times)
@@ -54,30 +54,30 @@ def test_the_test_as_it_is_has_every_run(payment_sandbox: PaymentSandbox) -> Non
     assert times[-1] == payment_sandbox.clock.now, "the last one is not skipped"
 
 
-def test_a_variation_has_the_runs_that_were_new(payment_sandbox: PaymentSandbox) -> None:
-    """At their own times, and one at the end; others become rare."""
-    begun = payment_sandbox.clock.now
-    month = begun + timedelta(days=30)
-    run = rehearsed(payment_sandbox)
-    run.pace.baseline_busy = {"look": [month]}
-    times = runs_of_a_job(payment_sandbox, run)
+def test_a_variation_has_the_new_job_runs(payment_sandbox: PaymentSandbox) -> None:
+    """A variation has the new runs at their times and a last one; other runs become rare."""
+    start = payment_sandbox.clock.now
+    month = start + timedelta(days=30)
+    run = start_rehearsal(payment_sandbox)
+    run.pace.baseline_busy = {"read_order": [month]}
+    times = job_run_times(payment_sandbox, run)
     assert len(times) < DAYS
-    assert {begun + timedelta(hours=1), begun + timedelta(hours=2), month, begun + timedelta(days=DAYS)} <= {
+    assert {start + timedelta(hours=1), start + timedelta(hours=2), month, start + timedelta(days=DAYS)} <= {
         *times
     }
 
 
 def test_every_charge_of_a_subscription_is_a_step(payment_sandbox: PaymentSandbox) -> None:
-    """A job that does something in each run is observed in each; what it repeats in the same state is not."""
-    run = rehearsed(payment_sandbox)
+    """A job that creates an order in each run is observed in each run."""
+    run = start_rehearsal(payment_sandbox)
     payment_sandbox.every("P30D", lambda: place(payment_sandbox))
     payment_sandbox.clock.advance("P95D")
     assert [step.name for step in run.steps if step.kind == "create"] == ["create:1", "create:2", "create:3"]
 
 
-def test_a_read_that_is_repeated_is_no_step(payment_sandbox: PaymentSandbox) -> None:
-    """Until something changes."""
-    run, order_id = rehearsed(payment_sandbox), place(payment_sandbox)
+def test_a_repeated_read_is_no_step(payment_sandbox: PaymentSandbox) -> None:
+    """A repeated read is a step only if the state has changed."""
+    run, order_id = start_rehearsal(payment_sandbox), place(payment_sandbox)
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
     payment_sandbox.every("PT1M", lambda: payment_sandbox.session.get(url, timeout=5))
     payment_sandbox.clock.advance("PT4M")

@@ -1,4 +1,4 @@
-"""A finding names the line of the shop that decided on a call, and not the helper that makes all of them."""
+"""A finding names the line that decided on a call, and not the helper that makes all calls."""
 
 import json
 from pathlib import Path
@@ -45,42 +45,45 @@ def test_a_sale(payment_sandbox, shop):
     assert is_paid(api, order_id)
 """
 READ, CREATE = "GET /v1/orders/…/", "POST /v1/orders/"
-HELPER, BUYS, LOOKS = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
-CREATES, READS = LocatedCall(CREATE, [HELPER, BUYS]), LocatedCall(READ, [HELPER, LOOKS])
+HELPER_LINE, BUY_LINE, READ_LINE = ("/api.py", "8"), ("/sales.py", "7"), ("/sales.py", "13")
+CREATE_CALL, READ_CALL = (
+    LocatedCall(CREATE, [HELPER_LINE, BUY_LINE]),
+    LocatedCall(READ, [HELPER_LINE, READ_LINE]),
+)
 
 
 @pytest.mark.parametrize(
     ("calls", "line"),
     [
-        ([CREATES, READS], BUYS),
-        ([CREATES, CREATES], HELPER),  # as far as the run shows
-        ([CREATES, LocatedCall(READ, [HELPER, BUYS])], HELPER),  # a loop makes all calls
+        ([CREATE_CALL, READ_CALL], BUY_LINE),
+        ([CREATE_CALL, CREATE_CALL], HELPER_LINE),  # the run shows no other caller
+        ([CREATE_CALL, LocatedCall(READ, [HELPER_LINE, BUY_LINE])], HELPER_LINE),  # a loop makes all calls
     ],
 )
 def test_a_line_decides_if_only_one_kind_of_call_passes_it(
     calls: list[LocatedCall], line: tuple[str, str]
 ) -> None:
-    """The innermost one, as a helper of a helper may decide, too."""
+    """The innermost line with only one kind of call is the deciding line."""
     assert deciding_line(calls[0], calls) == line
 
 
 def test_a_call_from_another_process_has_no_line() -> None:
-    """Its lines are unknown."""
-    assert deciding_line(LocatedCall(CREATE, []), [CREATES]) is None
+    """The line of a call from another process is unknown."""
+    assert deciding_line(LocatedCall(CREATE, []), [CREATE_CALL]) is None
 
 
 def test_a_finding_names_the_caller_of_the_helper(tmp_path: Path) -> None:
-    """Of the first call, whose response was lost."""
+    """The finding names the line of the call whose response was lost."""
     (tmp_path / "api.py").write_text(API)
     (tmp_path / "sales.py").write_text(SALES)
     report = tmp_path / "report.json"
-    ran = suite(
+    result = suite(
         tmp_path,
         TESTS,
         "--payment-rehearse-only=create:1:answer-lost",
         f"--payment-rehearse-report={report}",
     )
-    assert ran.returncode == 1, ran.stdout[-3000:]
+    assert result.returncode == 1, result.stdout[-3000:]
     line = 1 + SALES.splitlines().index('        return api.call("POST", "/v1/orders/", ORDER)["id"]')
     (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
     assert finding["line"] == f"sales.py:{line}"
@@ -136,13 +139,16 @@ def test_a_sale(payment_sandbox, shop):
 
 
 def test_a_coroutine_has_a_line(tmp_path: Path) -> None:
-    """Although its call is answered on another thread."""
+    """A coroutine's call has a line, although another thread answers it."""
     (tmp_path / "api.py").write_text(ASYNC_API)
     (tmp_path / "sales.py").write_text(ASYNC_SALES)
     report = tmp_path / "report.json"
-    only, told = "--payment-rehearse-only=create:1:answer-lost", f"--payment-rehearse-report={report}"
-    ran = suite(tmp_path, ASYNC_TESTS, only, told)
-    assert ran.returncode == 1, ran.stdout[-3000:]
+    only, report_option = (
+        "--payment-rehearse-only=create:1:answer-lost",
+        f"--payment-rehearse-report={report}",
+    )
+    result = suite(tmp_path, ASYNC_TESTS, only, report_option)
+    assert result.returncode == 1, result.stdout[-3000:]
     line = 1 + ASYNC_SALES.splitlines().index('        order = await api.call("POST", "/v1/orders/", ORDER)')
     (finding,) = json.loads(report.read_text())["tests"][0]["findings"]
     assert finding["line"] == f"sales.py:{line}"

@@ -1,4 +1,4 @@
-"""What a project asks its rehearsal."""
+"""Faults and resets of a project during a rehearsal."""
 
 from contextlib import closing
 
@@ -14,18 +14,18 @@ ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": 
 AUTH = (FIRST_API_KEY, "")
 
 
-def created(server: Server) -> requests.Response:
-    """A new order, or the fault that comes instead."""
+def post_order(server: Server) -> requests.Response:
+    """Create an order, and return the response."""
     return requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=10)
 
 
 def test_a_fault_after_processing_is_answered_as_configured() -> None:
-    """The order is made, its answer is lost, and the shop has not seen it."""
+    """A fault after processing loses the response, and the order is new."""
     with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
         (project,) = server.registry.all()
         project.rehearse(RehearsedRun(project))
         client.faults([{"when": {"method": "POST"}, "then": {"status": 503, "phase": "after"}}])
-        assert created(server).status_code == 503
+        assert post_order(server).status_code == 503
         (order,) = client.orders()
         client.faults()
         read = requests.get(f"{server.url}/v1/orders/{order['id']}/", auth=AUTH, timeout=10)
@@ -33,12 +33,12 @@ def test_a_fault_after_processing_is_answered_as_configured() -> None:
 
 
 def test_a_reset_keeps_the_rehearsal() -> None:
-    """What happens afterwards is a step, too."""
+    """Calls after a reset are steps, too."""
     with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
         (project,) = server.registry.all()
         run = RehearsedRun(project)
         project.rehearse(run)
-        created(server)
+        post_order(server)
         client.reset()
-        created(server)
+        post_order(server)
         assert [step.name for step in run.steps if step.kind == "create"] == ["create:1", "create:2"]

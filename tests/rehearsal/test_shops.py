@@ -1,4 +1,4 @@
-"""A shop without tests is explored with a browser: by its pages, and by its books if it tells them."""
+"""A shop without tests is explored with a browser, and checked by its pages and its books."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from tests.support.ports import free_port
 
 SUITE = Path(__file__).parent / "suites" / "flask"
 MISTAKES = {
-    # by the variation that shows it: the mistake, and what it does
+    # variation: (mistake, effect)
     "action:2:fails": (
         "thanks-everybody",
         "the page /thanks shows the same text to a customer who has not paid",
@@ -31,11 +31,12 @@ def explore(
     """Explore the shop, which the command starts."""
     if not any(map(shutil.which, NAMES)):
         pytest.skip("no Chromium here: apt-get install chromium")
-    port, own = free_port(), free_port()
+    shop_port, sandbox_port = free_port(), free_port()
     command = [
         *(sys.executable, "-m", "payment_sandbox", "explore", *options),
-        *("--shop", f"http://127.0.0.1:{port}", "--sandbox", f"http://127.0.0.1:{own}", "--buy", str(buy)),
-        *("--", sys.executable, str(SUITE / "shop.py"), str(port)),
+        *("--shop", f"http://127.0.0.1:{shop_port}", "--buy", str(buy)),
+        *("--sandbox", f"http://127.0.0.1:{sandbox_port}"),
+        *("--", sys.executable, str(SUITE / "shop.py"), str(shop_port)),
     ]
     return subprocess.run(
         command,
@@ -50,27 +51,27 @@ def explore(
 
 @pytest.mark.prove
 def test_planted_mistakes_are_named(tmp_path: Path) -> None:
-    """With a picture of the page, in one file; the report has what was changed."""
-    ran = explore(
+    """Each finding has its effect and a command, and the report has pictures of the pages."""
+    result = explore(
         tmp_path, *ONLY, "--books", "/books", mistakes=" ".join(name for name, _ in MISTAKES.values())
     )
-    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert result.returncode == 1, result.stdout + result.stderr
     for variation, (mistake, effect) in MISTAKES.items():
-        assert effect in ran.stdout, mistake
-        assert f'payment-sandbox explore --only "{variation}" --shop ' in ran.stdout, mistake
-    assert "1 shop rehearsed in 3 variations: 3 findings" in ran.stdout
+        assert effect in result.stdout, mistake
+        assert f'payment-sandbox explore --only "{variation}" --shop ' in result.stdout, mistake
+    assert "1 shop rehearsed in 3 variations: 3 findings" in result.stdout
     page = (tmp_path / "exploration.html").read_text()
     assert re.search(r'<img alt="the page http[^"]*/thanks[^"]*" src="data:image/jpeg;base64,', page)
     assert "<script" not in page
 
 
 @pytest.mark.prove
-def test_a_right_shop_is_silent(tmp_path: Path) -> None:
-    """After the same changes; while something is under way, it says so."""
-    ran = explore(tmp_path, *ONLY, "--books", "/books")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "1 shop rehearsed in 3 variations: no findings" in ran.stdout
-    assert "making the unchanged purchase in http" in ran.stderr
+def test_a_correct_shop_has_no_findings(tmp_path: Path) -> None:
+    """A correct shop has no findings, and the command prints its progress."""
+    result = explore(tmp_path, *ONLY, "--books", "/books")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 shop rehearsed in 3 variations: no findings" in result.stdout
+    assert "making the unchanged purchase in http" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -82,10 +83,12 @@ def test_a_right_shop_is_silent(tmp_path: Path) -> None:
         ([], "open: /\nsteps:\n- press: a\n", "buy.yaml:3: step 1: expected one of click, fill"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, options: list[str], buy: str, words: str) -> None:
-    """With exit code 2, before a browser is started."""
+def test_a_wrong_option_or_script_is_explained(
+    tmp_path: Path, options: list[str], buy: str, words: str
+) -> None:
+    """An invalid option or script ends the command with 2 before a browser is started."""
     (tmp_path / "buy.yaml").write_text(buy or (SUITE / "buy.yaml").read_text())
-    given = [
+    required_options = [
         "--shop",
         "http://127.0.0.1:1",
         "--sandbox",
@@ -93,16 +96,16 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, options: list[str], buy
         "--buy",
         "buy.yaml",
     ]
-    command = [sys.executable, "-m", "payment_sandbox", "explore", *given, *options]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.returncode, words in ran.stderr) == (2, True), ran.stderr
+    command = [sys.executable, "-m", "payment_sandbox", "explore", *required_options, *options]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, words in result.stderr) == (2, True), result.stderr
 
 
 @pytest.mark.prove
-def test_a_purchase_that_does_not_work_is_explained(tmp_path: Path) -> None:
-    """With the file, what it expected, where the customer is, and what the page says."""
+def test_a_failed_purchase_is_explained(tmp_path: Path) -> None:
+    """The error names the script, the expected text, the address, and the text of the page."""
     (tmp_path / "buy.yaml").write_text((SUITE / "buy.yaml").read_text().replace("/thanks", "text=Merci"))
-    ran = explore(tmp_path, buy=tmp_path / "buy.yaml")
-    assert ran.returncode == 2
-    assert 'buy.yaml, returned: expected "text=Merci" on http' in ran.stderr
-    assert "which shows 'Thank you! Your socks are on their way.'" in ran.stderr
+    result = explore(tmp_path, buy=tmp_path / "buy.yaml")
+    assert result.returncode == 2
+    assert 'buy.yaml, returned: expected "text=Merci" on http' in result.stderr
+    assert "which shows 'Thank you! Your socks are on their way.'" in result.stderr

@@ -1,4 +1,4 @@
-"""A shop without books is judged by what it shows: its pages and mails."""
+"""A shop without books is checked by its pages and emails."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pytest_payment_sandbox.rehearsal.showing import (
     find_view_problems,
     normalize,
 )
-from tests.rehearsal.test_rehearsing import rehearsed, rehearsed_until, tries_many
+from tests.rehearsal.test_rehearsing import has_many_variations, rehearse_suite, rehearse_until
 
 TWICE = [parse_changed_step("webhook:1:twice")]
 FAILS = [parse_changed_step("action:1:fails")]
@@ -30,58 +30,60 @@ FAILS = [parse_changed_step("action:1:fails")]
         ("2026-01-04T09:00:00.123456+00:00", "2027-11-30T23:59:59+01:00"),
     ],
 )
-def test_numbers_dates_and_tokens_do_not_count(one: str, other: str) -> None:
-    """Nor does what a customer does not see."""
-    shown = normalize(one).replace("Monday", "#")
-    assert shown.split()[0] == normalize(other).split()[0]
+def test_numbers_dates_and_tokens_are_normalized(one: str, other: str) -> None:
+    """Numbers, dates, tokens and invisible parts of a page are normalized."""
+    normalized = normalize(one).replace("Monday", "#")
+    assert normalized.split()[0] == normalize(other).split()[0]
     assert set(normalize(one).replace(",", "").split()) == set(normalize(other).replace(",", "").split())
 
 
 @pytest.mark.parametrize(("one", "other"), [("paid", "not paid"), ("May I help?", "I help?"), ("a", "b")])
 def test_words_count(one: str, other: str) -> None:
-    """All of them."""
+    """Every word counts."""
     assert normalize(one) != normalize(other)
 
 
-def page(is_paid: bool | None, text: str | None) -> ShownPage:
-    """A page of one order."""
+def shown_page(is_paid: bool | None, text: str | None) -> ShownPage:
+    """Return a page of one order."""
     return ShownPage("/thanks", is_paid, text)
 
 
-def test_a_page_tells_who_has_paid() -> None:
-    """If it says the same to others, it is wrong."""
-    before = CustomerView([page(True, "thank you")])
+def test_a_page_must_tell_paid_from_unpaid() -> None:
+    """A page that shows the text of a paid order to an unpaid customer is a problem."""
+    before = CustomerView([shown_page(True, "thank you")])
     (wrong,) = find_view_problems(
-        CustomerView([page(False, "thank you")]), before, FAILS, is_same_money=False
+        CustomerView([shown_page(False, "thank you")]), before, FAILS, is_same_money=False
     )
     assert wrong.kind == "shown-paid"
     assert wrong.sentence.endswith("shows the same text to a customer who has not paid: 'thank you'")
-    for shown in (page(False, "pay now"), page(None, "thank you"), page(True, "thank you")):
-        assert list(find_view_problems(CustomerView([shown]), before, FAILS, is_same_money=False)) == []
+    for page in (shown_page(False, "pay now"), shown_page(None, "thank you"), shown_page(True, "thank you")):
+        assert list(find_view_problems(CustomerView([page]), before, FAILS, is_same_money=False)) == []
 
 
-def test_an_earlier_try_of_a_purchase_shows_what_was_paid() -> None:
-    """Its order is not paid, the purchase is."""
-    tries = CustomerView([page(False, "thank you"), page(True, "thank you")])
+def test_an_earlier_attempt_may_show_the_payment() -> None:
+    """The page of an unpaid attempt may show that its purchase is paid."""
+    tries = CustomerView([shown_page(False, "thank you"), shown_page(True, "thank you")])
     assert not list(find_view_problems(tries, tries, (), is_same_money=True))
-    unpaid = CustomerView([page(False, "thank you"), page(False, "thank you")])
+    unpaid = CustomerView([shown_page(False, "thank you"), shown_page(False, "thank you")])
     assert list(find_view_problems(unpaid, tries, FAILS, is_same_money=False))
 
 
-def test_a_change_that_must_not_matter_is_not_shown() -> None:
-    """Unless it has moved money, or the page is another one each time."""
-    before, now = CustomerView([page(True, "thank you")]), CustomerView([page(True, "we wait")])
+def test_a_harmless_change_must_not_alter_a_page() -> None:
+    """A harmless change must not alter a page, unless money has moved or the page always varies."""
+    before, now = CustomerView([shown_page(True, "thank you")]), CustomerView([shown_page(True, "we wait")])
     (wrong,) = find_view_problems(now, before, TWICE, is_same_money=True)
     assert wrong.sentence == "the page /thanks shows 'we wait' instead of 'thank you'"
     assert list(find_view_problems(now, before, TWICE, is_same_money=False)) == []
     assert list(find_view_problems(now, before, FAILS, is_same_money=True)) == []
-    assert list(find_view_problems(now, CustomerView([page(True, None)]), TWICE, is_same_money=True)) == []
+    assert (
+        list(find_view_problems(now, CustomerView([shown_page(True, None)]), TWICE, is_same_money=True)) == []
+    )
 
 
 def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
-    """Unless it fails in the unchanged test, too, or is unknown there."""
-    fails = page(False, None)._replace(error="status 500")
-    before, now = CustomerView([page(True, "thank you")]), CustomerView([fails])
+    """A failing page is a problem unless it fails or is missing in the unchanged test."""
+    fails = shown_page(False, None)._replace(error="status 500")
+    before, now = CustomerView([shown_page(True, "thank you")]), CustomerView([fails])
     (wrong,) = find_view_problems(now, before, FAILS, is_same_money=False)
     assert (wrong.kind, wrong.sentence) == ("shown-error", "the page /thanks fails: status 500")
     assert [each.kind for each in find_view_problems(now, before, TWICE, is_same_money=True)] == [
@@ -92,8 +94,8 @@ def test_a_page_that_fails_is_a_finding_of_any_change() -> None:
 
 
 def test_mails_are_counted() -> None:
-    """One that comes twice or never is wrong; and one that others get who have not paid."""
-    pages = [page(True, "thank you")]
+    """Extra and missing emails are problems, and so is a receipt for an unpaid customer."""
+    pages = [shown_page(True, "thank you")]
     before = CustomerView(pages, Emails(["basket", "paid"], 1))
     for texts, words in (
         (["basket", "paid", "paid"], "an extra copy of an email"),
@@ -103,11 +105,11 @@ def test_mails_are_counted() -> None:
             CustomerView(pages, Emails(texts, 1)), before, TWICE, is_same_money=True
         )
         assert (wrong.kind, words in wrong.sentence) == ("mailed-differently", True)
-    unpaid = CustomerView([page(False, "pay now")], Emails(["basket", "paid"], 1))
+    unpaid = CustomerView([shown_page(False, "pay now")], Emails(["basket", "paid"], 1))
     (wrong,) = find_view_problems(unpaid, before, FAILS, is_same_money=False)
     assert "gets the same emails as one who has: 'paid'" in wrong.sentence
-    told = unpaid._replace(emails=Emails(["basket"], 1))
-    assert list(find_view_problems(told, before, FAILS, is_same_money=False)) == []
+    without_receipt = unpaid._replace(emails=Emails(["basket"], 1))
+    assert list(find_view_problems(without_receipt, before, FAILS, is_same_money=False)) == []
 
 
 SHOWS = """
@@ -171,8 +173,8 @@ FLASK_MAIL = "from blinker import signal\n\nemail_dispatched = signal('email-dis
 DJANGO = "outbox = []\n"
 
 
-def mailing(folder: Path, mailer: str) -> str:
-    """A shop that mails as with a library, which stands in the folder."""
+def shop_with_mailer(folder: Path, mailer: str) -> str:
+    """Return a shop that sends emails through a stand-in for a library, which is written to the folder."""
     if mailer == "flask_mail":
         (folder / "flask_mail.py").write_text(FLASK_MAIL)
         return SHOWS.replace("MAILER", mailer).replace(
@@ -191,9 +193,9 @@ def mailing(folder: Path, mailer: str) -> str:
     )
 
 
-def test_a_right_shop_without_books_passes(tmp_path: Path) -> None:
-    """Whatever is tried."""
-    right = mailing(tmp_path, "flask_mail").replace(
+def test_a_correct_shop_without_books_passes(tmp_path: Path) -> None:
+    """A correct shop without books has no findings."""
+    right = shop_with_mailer(tmp_path, "flask_mail").replace(
         "app.paid, app.known = set(), set()", "app.paid, app.known, lock = set(), set(), threading.Lock()"
     )
     right = right.replace("        look(request.json", "        with lock:\n            look(request.json")
@@ -201,13 +203,13 @@ def test_a_right_shop_without_books_passes(tmp_path: Path) -> None:
         "        look(order_id)\n        return f",
         "        with lock:\n            look(order_id)\n        return f",
     )
-    code, told, printed = rehearsed_until(tries_many, tmp_path, f"import threading\n{right}")
-    assert (code, told["findings"]) == (0, []), printed[-3000:]
+    code, report, output = rehearse_until(has_many_variations, tmp_path, f"import threading\n{right}")
+    assert (code, report["findings"]) == (0, []), output[-3000:]
 
 
 MISTAKES = {
-    "fails for who has not paid": ("else 'Please pay.'", "else app.paid[0]"),
-    "thanks whoever comes back in time": (
+    "fails for unpaid customers": ("else 'Please pay.'", "else app.paid[0]"),
+    "thanks customers who return early": (
         "        look(order_id)\n        return f",
         "        look(order_id)\n"
         "        url = f'{payment_sandbox.base_url}/v1/orders/{order_id}/'\n"
@@ -215,27 +217,27 @@ MISTAKES = {
         "            return f'<h1>Order {order_id}</h1> Thank you!'\n"
         "        return f",
     ),
-    "fails for who is faster than the webhook": (
+    "fails for customers before the webhook": (
         "        look(order_id)\n        return f",
         "        app.known.remove(order_id) if order_id in app.paid else app.paid.remove(order_id)\n"
         "        app.known.add(order_id)\n        return f",
     ),
-    "thanks everybody": ("'Thank you!' if order_id in app.paid else 'Please pay.'", "'Thank you!'"),
-    "mails everybody": (
+    "thanks every customer": ("'Thank you!' if order_id in app.paid else 'Please pay.'", "'Thank you!'"),
+    "mails every customer": (
         '        answer.raise_for_status()\n        if answer.json()["status"] == "completed" and',
         "        if",
     ),
     "mails for each webhook": (" and order_id not in app.paid:", ":"),
-    "never looks again": ("[look(order_id) for order_id in app.known - app.paid]", "None"),
+    "never reads again": ("[look(order_id) for order_id in app.known - app.paid]", "None"),
 }
 
 
 @pytest.mark.parametrize(
     ("mistake", "mailer", "variation", "words"),
     [
-        ("thanks everybody", "flask_mail", "action:1:fails", "shows the same text to a customer"),
-        ("mails everybody", "flask_mail", "action:1:fails", "gets the same emails as one who has"),
-        ("mails everybody", "django", "action:1:cancels", "gets the same emails as one who has"),
+        ("thanks every customer", "flask_mail", "action:1:fails", "shows the same text to a customer"),
+        ("mails every customer", "flask_mail", "action:1:fails", "gets the same emails as one who has"),
+        ("mails every customer", "django", "action:1:cancels", "gets the same emails as one who has"),
         (
             "mails for each webhook",
             "flask_mail",
@@ -249,47 +251,47 @@ MISTAKES = {
             "an extra copy of an email",
         ),
         (
-            "fails for who has not paid",
+            "fails for unpaid customers",
             "django",
             "action:1:fails",
             "the page /thanks fails: status 500",
         ),
         (
-            "fails for who is faster than the webhook",
+            "fails for customers before the webhook",
             "django",
             "action:1:returns-first",
             "the page /thanks fails when the customer returns: status 500",
         ),
         (
-            "thanks whoever comes back in time",
+            "thanks customers who return early",
             "django",
             "action:1:returns-unpaid",
             "shows the same text to a customer who returns without having paid: 'Order # Thank you!'",
         ),
-        ("never looks again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
+        ("never reads again", "django", "webhook:1:lost+webhook:2:lost", "does not get the email"),
     ],
 )
-def test_a_mistake_shows(tmp_path: Path, mistake: str, mailer: str, variation: str, words: str) -> None:
-    """In pages and mails, of Flask and of Django."""
-    right = mailing(tmp_path, mailer)
+def test_a_mistake_is_found(tmp_path: Path, mistake: str, mailer: str, variation: str, words: str) -> None:
+    """Mistakes in pages and emails are found with Flask and with Django."""
+    right = shop_with_mailer(tmp_path, mailer)
     wrong = right.replace(*MISTAKES[mistake])
     assert wrong != right
-    code, told, printed = rehearsed(tmp_path, wrong, f"--payment-rehearse-only={variation}")
-    assert code == 1, printed[-3000:]
-    assert any(words in each["sentence"] for each in told["findings"]), told["findings"]
+    code, report, output = rehearse_suite(tmp_path, wrong, f"--payment-rehearse-only={variation}")
+    assert code == 1, output[-3000:]
+    assert any(words in each["sentence"] for each in report["findings"]), report["findings"]
 
 
 def test_a_suite_names_more_pages(tmp_path: Path) -> None:
-    """Here the shop's own API, which is wrong for who has not paid."""
-    api = mailing(tmp_path, "django").replace(
+    """A fixture adds pages, such as the shop's own API."""
+    api = shop_with_mailer(tmp_path, "django").replace(
         '    @app.get("/thanks")',
         '    @app.get("/api/<order_id>")\n    def api(order_id):\n        return {"paid": True}\n\n    @app.get("/thanks")',
     )
-    named = f"{api}\n\n@pytest.fixture\ndef payment_pages():\n    return ['/api/{{order_id}}']\n"
+    with_pages = f"{api}\n\n@pytest.fixture\ndef payment_pages():\n    return ['/api/{{order_id}}']\n"
     option = "--payment-rehearse-only=action:1:fails"
-    assert rehearsed(tmp_path, api, option)[0] == 0
-    _, told, printed = rehearsed(tmp_path, named, option)
+    assert rehearse_suite(tmp_path, api, option)[0] == 0
+    _, report, output = rehearse_suite(tmp_path, with_pages, option)
     assert (
         "the page /api/… shows the same text to a customer who has not paid"
-        in told["findings"][0]["sentence"]
-    ), printed
+        in report["findings"][0]["sentence"]
+    ), output

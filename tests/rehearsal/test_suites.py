@@ -1,4 +1,4 @@
-"""A suite in any language is rehearsed by its exit code, against a server of its own."""
+"""A suite in any language is rehearsed by its exit code, against its own server."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import Request, urlopen
 
-URL, told = os.environ["SANDBOX_URL"], []
+URL, paid = os.environ["SANDBOX_URL"], []
 
 
 def call(method, path, body=None, key=None):
@@ -33,8 +33,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         order_id = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["order_id"]
         status = call("GET", f"/v1/orders/{order_id}/", key=project)["status"]
-        if status == "completed" and (order_id not in told or CARELESS):
-            told.append(order_id)
+        if status == "completed" and (order_id not in paid or CARELESS):
+            paid.append(order_id)
         self.send_response(204)
         self.end_headers()
 
@@ -48,16 +48,17 @@ threading.Thread(target=shop.serve_forever, daemon=True).start()
 hook = f"http://127.0.0.1:{shop.server_port}/webhook"
 project = call("POST", "/control/projects/", {"clock": "frozen", "webhook_url": hook}, key="")["api_key"]
 order = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "wallet-web"}]}
-made = call("POST", "/v1/orders/", order, key=project)
+created = call("POST", "/v1/orders/", order, key=project)
 for action in ("visit", "pay"):
-    call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": action}, key=project)
+    path = f"/control/orders/{created['id']}/act/"
+    call("POST", path, {"actor": "customer", "action": action}, key=project)
     call("GET", "/control/wait/?idle=1", key=project)
-assert told == [made["id"]], told
+assert paid == [created["id"]], paid
 """
 
 
 def rehearse(folder: Path, *options: str, suite: str = SUITE % False) -> subprocess.CompletedProcess[str]:
-    """Rehearse a suite; it is a plain program."""
+    """Rehearse a suite that is a plain program."""
     (folder / "suite.py").write_text(suite)
     command = [
         sys.executable,
@@ -72,36 +73,36 @@ def rehearse(folder: Path, *options: str, suite: str = SUITE % False) -> subproc
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_right_suite_passes(tmp_path: Path) -> None:
-    """As far as the budget goes."""
-    ran = rehearse(tmp_path, "--budget", "4s")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "1 suite rehearsed in" in ran.stdout
-    assert "no findings" in ran.stdout
+def test_a_correct_suite_passes(tmp_path: Path) -> None:
+    """A correct suite has no findings within the budget."""
+    result = rehearse(tmp_path, "--budget", "4s")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 suite rehearsed in" in result.stdout
+    assert "no findings" in result.stdout
 
 
-def test_a_finding_is_told_and_can_be_played_again(tmp_path: Path) -> None:
-    """With what the suite printed, and a report for programs."""
-    ran = rehearse(
+def test_a_finding_can_be_reproduced(tmp_path: Path) -> None:
+    """A finding has the output of the suite, a report, and a command that reproduces it."""
+    result = rehearse(
         tmp_path, "--only", "webhook:2:twice", "--report", "out.json", "--json", suite=SUITE % True
     )
-    assert ran.returncode == 1, ran.stdout + ran.stderr
-    told: dict[str, Any] = json.loads(ran.stdout)
-    (finding,) = told["findings"]
+    assert result.returncode == 1, result.stdout + result.stderr
+    report: dict[str, Any] = json.loads(result.stdout)
+    (finding,) = report["findings"]
     assert finding["sentence"] == "the webhook of 'completed' arrived twice: the suite fails: exit code 1"
     assert "AssertionError" in finding["timeline"]
     assert 'rehearse --only "webhook:2:twice" -- ' in finding["again"]
-    assert json.loads((tmp_path / "out.json").read_text())["tests"] == [told]
-    ran = rehearse(tmp_path, "--only", "webhook:2:twice")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["tests"] == [report]
+    result = rehearse(tmp_path, "--only", "webhook:2:twice")
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
-    """Its program may end as it likes, because the end has changed."""
-    for way in ("unavailable", "answer-lost", "early", "silent"):
-        ran = rehearse(tmp_path, "--only", f"create:1:{way}")
-        assert ran.returncode == 0, f"{way}: {ran.stdout}{ran.stderr}"
-        assert "the test has no step" not in ran.stdout
+    """A client over a socket gets the faults, and its suite may fail because of them."""
+    for change in ("unavailable", "answer-lost", "early", "silent"):
+        result = rehearse(tmp_path, "--only", f"create:1:{change}")
+        assert result.returncode == 0, f"{change}: {result.stdout}{result.stderr}"
+        assert "the test has no step" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -116,14 +117,14 @@ def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
         ([], "print('nothing')", "the suite made no call to SANDBOX_URL"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, options: list[str], suite: str, words: str) -> None:
-    """In a line, with exit code 2."""
-    ran = rehearse(tmp_path, *options, suite=suite)
-    assert (ran.returncode, words in ran.stderr) == (2, True), ran.stderr
+def test_a_wrong_option_is_explained(tmp_path: Path, options: list[str], suite: str, words: str) -> None:
+    """An invalid option or suite ends the command with 2 and an explanation."""
+    result = rehearse(tmp_path, *options, suite=suite)
+    assert (result.returncode, words in result.stderr) == (2, True), result.stderr
 
 
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
-    """Is named."""
+def test_a_missing_command_is_named(tmp_path: Path) -> None:
+    """The error names the program that cannot be run."""
     command = [sys.executable, "-m", "payment_sandbox", "rehearse", "--", "no-such-program"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.returncode, "cannot run 'no-such-program'" in ran.stderr) == (2, True), ran.stderr
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, "cannot run 'no-such-program'" in result.stderr) == (2, True), result.stderr

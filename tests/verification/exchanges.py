@@ -1,4 +1,4 @@
-"""A session that changes calls and answers on their way."""
+"""A session that alters requests and responses."""
 
 import json
 from collections.abc import Callable
@@ -8,13 +8,13 @@ import requests
 
 
 class Exchange:
-    """A call and its answer, which a way changes in place."""
+    """A request and its response, which an alteration changes in place."""
 
-    def __init__(self, method: str, url: str, sent: Any, answer: requests.Response | None = None) -> None:
+    def __init__(self, method: str, url: str, body: Any, response: requests.Response | None = None) -> None:
         self.method = method
         self.path = "/" + url.split("/", 3)[3]
-        self.sent = sent
-        self.answer = answer
+        self.body = body
+        self.response = response
         self.data: Any = None
         self.options: dict[str, Any] = {}
 
@@ -24,26 +24,26 @@ class Exchange:
 
     @property
     def error(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
-        return found
+        error: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
+        return error
 
     def reply(self, status: int, **error: Any) -> None:
-        """Refuse, or answer with another status."""
-        assert self.answer is not None
-        self.answer.status_code = status
+        """Replace the response with an error, or change its status."""
+        assert self.response is not None
+        self.response.status_code = status
         if error:
             self.data = {"error": {"status": status, "violations": [], **error}}
         elif self.error:
             self.error["status"] = status
 
 
-Way = Callable[[Exchange], None]
+Alteration = Callable[[Exchange], None]
 
 
-class DifferingSession(requests.Session):
-    """Changes what goes out and what comes back."""
+class AlteringSession(requests.Session):
+    """A session that alters requests before it sends them and responses before it returns them."""
 
-    def __init__(self, before: Way | None, after: Way | None) -> None:
+    def __init__(self, before: Alteration | None, after: Alteration | None) -> None:
         super().__init__()
         self.trust_env = False
         self.before, self.after = before, after
@@ -53,24 +53,24 @@ class DifferingSession(requests.Session):
             return super().request(method, url, **options)
         data = options.get("data")
         try:
-            sent = json.loads(data) if data else None
+            body = json.loads(data) if data else None
         except ValueError:
-            sent = None
-        exchange = Exchange(method, url, sent)
+            body = None
+        exchange = Exchange(method, url, body)
         exchange.options = options
-        if self.before is not None and isinstance(sent, dict):
+        if self.before is not None and isinstance(body, dict):
             self.before(exchange)
-            options["data"] = json.dumps(sent).encode()
-        answer = super().request(method, url, **options)
+            options["data"] = json.dumps(body).encode()
+        response = super().request(method, url, **options)
         if self.after is not None:
-            exchange.answer, exchange.data = answer, _parsed(answer)
+            exchange.response, exchange.data = response, _parse_json(response)
             self.after(exchange)
-            answer._content = json.dumps(exchange.data).encode()
-        return answer
+            response._content = json.dumps(exchange.data).encode()
+        return response
 
 
-def _parsed(answer: requests.Response) -> Any:
+def _parse_json(response: requests.Response) -> Any:
     try:
-        return answer.json()
+        return response.json()
     except ValueError:
         return None

@@ -16,10 +16,10 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class Recorder:
-    """Makes calls, and keeps them as entries of a HAR file; ``passed`` moves the time on."""
+    """Makes calls and records them as HAR entries; ``advance`` moves the clock forward."""
 
-    def __init__(self, own: ReferenceSandbox) -> None:
-        self.own = own
+    def __init__(self, reference: ReferenceSandbox) -> None:
+        self.reference = reference
         self.entries: list[dict[str, Any]] = []
         self.at = START
         self.etag = ""  # of the last answer
@@ -32,14 +32,16 @@ class Recorder:
         *,
         raw: str | None = None,
         key: str | None = None,
-        **said: str,
+        **header_fields: str,
     ) -> Any:
         """Make a call, and record it as a browser does; a header ``if_match`` is ``If-Match``."""
-        sent = {name.replace("_", "-"): value for name, value in said.items()}
-        exact = raw.encode() if raw is not None else None
-        answer = self.own.service.call(method, path, body, content=exact, key=key, headers=sent)
+        request_headers = {name.replace("_", "-"): value for name, value in header_fields.items()}
+        raw_bytes = raw.encode() if raw is not None else None
+        answer = self.reference.service.call(
+            method, path, body, content=raw_bytes, key=key, headers=request_headers
+        )
         request: dict[str, Any] = {"method": method, "url": f"https://api.provider.example{path}"}
-        request["headers"] = [{"name": name, "value": value} for name, value in sent.items()]
+        request["headers"] = [{"name": name, "value": value} for name, value in request_headers.items()]
         if raw is not None or body is not None:
             text = raw if raw is not None else json.dumps(body)
             request["postData"] = {"mimeType": "application/json", "text": text}
@@ -52,34 +54,33 @@ class Recorder:
         )
         return answer.data
 
-    def act(self, order: Any, actor: Actor, action: ActionName, **how: str) -> None:
-        """Somebody does something that no recording shows."""
-        self.own.client.act(order["id"], actor, action, **how)
+    def act(self, order: Any, actor: Actor, action: ActionName, **parameters: str) -> None:
+        """Perform an action that is not part of the recording."""
+        self.reference.client.act(order["id"], actor, action, **parameters)
 
-    def passed(self, time: timedelta) -> None:
-        """Time goes by."""
+    def advance(self, time: timedelta) -> None:
         self.at += time
-        self.own.client.clock.advance(time)
+        self.reference.client.clock.advance(time)
 
 
-def shop(recorder: Recorder) -> None:
-    """What a shop does on a day: a sale with a refund, an authorization, an invoice, a code, mistakes."""
+def play_shop_day(recorder: Recorder) -> None:
+    """Play a shop's day: a sale with a refund, an authorization, an invoice, a QR code, and mistakes."""
     sale = recorder.call("POST", "/v1/orders/", _order([{"payment_method": "credit-card"}]))
     recorder.call("GET", f"/v1/orders/{sale['id']}/")
     recorder.act(sale, "customer", "pay")
-    recorder.passed(timedelta(minutes=2))
+    recorder.advance(timedelta(minutes=2))
     recorder.call("GET", f"/v1/orders/{sale['id']}/")
     refund = recorder.call("POST", f"/v1/orders/{sale['id']}/refunds/", {"amount": 400})
     recorder.call("GET", f"/v1/orders/{refund['id']}/")
     recorder.call("POST", f"/v1/orders/{sale['id']}/refunds/", {"amount": 900})
     held = [{"payment_method": "invoice-later-b"}]
     invoice = recorder.call("POST", "/v1/orders/", _order(held, order_lines=LINES, customer=CUSTOMER))
-    place = f"/v1/orders/{invoice['id']}/transactions/{invoice['transactions'][0]['id']}"
+    path = f"/v1/orders/{invoice['id']}/transactions/{invoice['transactions'][0]['id']}"
     lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}], "description": "One"}
-    recorder.call("POST", f"{place}/captures/orderlines/", lines)
+    recorder.call("POST", f"{path}/captures/orderlines/", lines)
     recorder.call("GET", f"/v1/orders/{invoice['id']}/?fields[]=order_line_details")
     late = recorder.call("POST", "/v1/orders/", _order([{"payment_method": "credit-card"}]))
-    recorder.passed(timedelta(hours=1))
+    recorder.advance(timedelta(hours=1))
     recorder.call("GET", f"/v1/orders/{late['id']}/")
     cancelled = recorder.call("POST", "/v1/orders/", _order(None))
     recorder.act(cancelled, "customer", "visit")
@@ -90,18 +91,18 @@ def shop(recorder: Recorder) -> None:
     recorder.call("POST", "/v1/orders/", _order(None, currency="USD"))
 
 
-def careful(recorder: Recorder) -> None:
-    """Conditions, repeated and broken requests, attempts on the hosted page, a screening, a scan."""
+def play_careful_shop(recorder: Recorder) -> None:
+    """Play conditions, repeated and invalid requests, hosted page attempts, a screening, and a scan."""
     held = [{"payment_method": "credit-card", "capture_mode": "manual"}]
     order = recorder.call("POST", "/v1/orders/", _order(held))
-    place = f"/v1/orders/{order['id']}/"
-    recorder.call("DELETE", place, if_match='"stale"')
-    recorder.call("GET", place)
-    recorder.call("GET", place, if_none_match=recorder.etag)
+    path = f"/v1/orders/{order['id']}/"
+    recorder.call("DELETE", path, if_match='"stale"')
+    recorder.call("GET", path)
+    recorder.call("GET", path, if_none_match=recorder.etag)
     recorder.act(order, "customer", "pay")
-    capture = f"{place}transactions/{order['transactions'][0]['id']}/captures/amount/"
+    capture = f"{path}transactions/{order['transactions'][0]['id']}/captures/amount/"
     recorder.call("POST", capture, {"amount": 400})
-    recorder.call("GET", place)
+    recorder.call("GET", path)
     for _ in range(2):
         recorder.call("POST", capture, {"amount": 100}, if_match=recorder.etag)
     for amount in (500, 500, 600):
@@ -123,24 +124,26 @@ def careful(recorder: Recorder) -> None:
     recorder.act(screened, "screening", "approve")
     recorder.call("GET", f"/v1/orders/{screened['id']}/")
     code = recorder.call("POST", "/v1/bankqr/", {"amount": 1000, "description": "Socks"})
-    scanned = recorder.own.client.scan(code["id"])
+    scanned = recorder.reference.client.scan(code["id"])
     recorder.act(scanned, "customer", "pay")
     recorder.call("GET", f"/v1/orders/{scanned['id']}/")
 
 
-def _order(transactions: Any, **more: Any) -> dict[str, Any]:
-    found = {"currency": "EUR", "amount": 1000, "description": "Socks", **more}
-    return found if transactions is None else {**found, "transactions": transactions}
+def _order(transactions: Any, **fields: Any) -> dict[str, Any]:
+    order = {"currency": "EUR", "amount": 1000, "description": "Socks", **fields}
+    return order if transactions is None else {**order, "transactions": transactions}
 
 
-def recorded(file: Path, change: Change | None = None, do: Callable[[Recorder], None] = shop) -> Path:
-    """Write a HAR file of a shop's day; ``change`` makes every answer's JSON another one."""
-    with reference_sandbox({"clock": f"frozen@{START.isoformat()}"}) as own:
-        recorder = Recorder(own)
-        do(recorder)
+def record_har(
+    file: Path, change: Change | None = None, play: Callable[[Recorder], None] = play_shop_day
+) -> Path:
+    """Write a HAR file of a shop's day; ``change`` alters each entry."""
+    with reference_sandbox({"clock": f"frozen@{START.isoformat()}"}) as reference:
+        recorder = Recorder(reference)
+        play(recorder)
     for entry in recorder.entries:
         content = entry["response"]["content"]
-        if not content["text"]:  # of 304
+        if not content["text"]:  # a 304 response has none
             continue
         data = json.loads(content["text"])
         if change is not None:

@@ -17,11 +17,11 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox_verify.comparing import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.servers import make_server
-from tests.verification.recording import recorded
+from tests.verification.recording import record_har
 
 
-def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run payment-sandbox; what it remembers is in this folder."""
+def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run payment-sandbox with its state in this folder."""
     run = [sys.executable, "-m", "payment_sandbox", *arguments]
     environment = {**os.environ, "XDG_STATE_HOME": str(cwd)}
     return subprocess.run(
@@ -29,21 +29,22 @@ def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def open_orders(server: Server) -> list[str]:
-    """The statuses of the orders that are neither over nor refunded."""
+def statuses_of_open_orders(server: Server) -> list[str]:
+    """Return the statuses of the orders that are neither finished, voided nor refunded."""
     orders = SandboxClient(server.url, "sandbox-key").orders(limit=1000)
-    over = ("cancelled", "expired", "error")
+    finished = ("cancelled", "expired", "error")
     return [
         order["status"]
         for order in orders
-        if order["status"] not in over and not {"has-refunds", "has-voids", "is-refund"} & set(order["flags"])
+        if order["status"] not in finished
+        and not {"has-refunds", "has-voids", "is-refund"} & set(order["flags"])
     ]
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None:
-    """A signal lets it take back what it made; after a kill, --clean-up does."""
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_run_cleans_up(tmp_path: Path, signal_number: int) -> None:
+    """After SIGTERM or SIGINT, verify cleans up its orders; after SIGKILL, --clean-up does."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     with make_server() as server:
         run = [sys.executable, "-m", "payment_sandbox", "verify", "--url", server.url, "--key", "sandbox-key"]
@@ -51,27 +52,30 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None
             client = SandboxClient(server.url, "sandbox-key")
             while len(client.orders(limit=1000)) < 25:
                 assert process.poll() is None
-            process.send_signal(number)
-            _, said = process.communicate(timeout=60)
+            process.send_signal(signal_number)
+            _, printed = process.communicate(timeout=60)
         file = tmp_path / "payment-sandbox" / "verify-made.jsonl"
-        if number == signal.SIGKILL:
-            assert open_orders(server)
+        if signal_number == signal.SIGKILL:
+            assert statuses_of_open_orders(server)
             assert file.exists()
-            ran = command("verify", "--url", server.url, "--key", "sandbox-key", "--clean-up", cwd=tmp_path)
-            assert ran.returncode == 0, ran.stderr
-            assert "orders are cleaned up" in ran.stdout
-            left = open_orders(server)  # at most the one that was asked for when the kill came
-            assert len(left) <= ("one more may be left" in ran.stdout)
+            result = run_command(
+                "verify", "--url", server.url, "--key", "sandbox-key", "--clean-up", cwd=tmp_path
+            )
+            assert result.returncode == 0, result.stderr
+            assert "orders are cleaned up" in result.stdout
+            # at most the order that was being created at the kill remains
+            remaining = statuses_of_open_orders(server)
+            assert len(remaining) <= ("one more may be left" in result.stdout)
         else:
             assert process.returncode == 2
-            assert said.splitlines()[-1].endswith("stopped; no orders remain")
-            assert open_orders(server) == []
+            assert printed.splitlines()[-1].endswith("stopped; no orders remain")
+            assert statuses_of_open_orders(server) == []
         assert not file.exists()
 
 
 @pytest.mark.prove
-def test_whoever_cannot_wait_is_told_the_command_that_takes_back_the_rest(tmp_path: Path) -> None:
-    """A second Ctrl-C ends it at once; what it made is still known, and the command works as it is told."""
+def test_a_second_interrupt_prints_the_clean_up_command(tmp_path: Path) -> None:
+    """A second Ctrl-C stops verify at once; it prints the command that cleans up the remaining orders."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
     with make_server() as server:
         arguments = ["verify", "--url", server.url, "--key", "sandbox-key", "--rate", "25"]
@@ -81,40 +85,41 @@ def test_whoever_cannot_wait_is_told_the_command_that_takes_back_the_rest(tmp_pa
             while len(client.orders(limit=1000)) < 25:
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            before = len(open_orders(server))
-            while len(open_orders(server)) >= before:
+            before = len(statuses_of_open_orders(server))
+            while len(statuses_of_open_orders(server)) >= before:
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, printed = process.communicate(timeout=60)
         assert process.returncode == 2
-        assert open_orders(server)
-        told = said.splitlines()[-1].partition("to cancel or refund them: payment-sandbox ")[2]
-        assert told.split() == ["verify", "--url", server.url, "--key", "...", "--clean-up"]
-        ran = command(*told.replace("...", "sandbox-key").split(), cwd=tmp_path)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        assert open_orders(server) == []
+        assert statuses_of_open_orders(server)
+        clean_up_command = printed.splitlines()[-1].partition("to cancel or refund them: payment-sandbox ")[2]
+        assert clean_up_command.split() == ["verify", "--url", server.url, "--key", "...", "--clean-up"]
+        result = run_command(*clean_up_command.replace("...", "sandbox-key").split(), cwd=tmp_path)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert statuses_of_open_orders(server) == []
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that behaves otherwise."""
+def deviating_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose settings deviate from the rules."""
     file = tmp_path_factory.mktemp("other") / "other.yaml"
-    own = {"ORD-03": {"status": 422, "value": "Only euros, please"}}
-    project = {"api_key": "sandbox-key", "authorized_status": "accepted", "errors": own}
+    errors = {"ORD-03": {"status": 422, "value": "Only euros, please"}}
+    project = {"api_key": "sandbox-key", "authorized_status": "accepted", "errors": errors}
     live = {"api_key": "live-key", "mode": "live"}
     file.write_text(json.dumps({"projects": [project, live]}), encoding="utf-8")
     with make_server(project_files=[file]) as server:
         yield server
 
 
-def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path: Path) -> None:
-    """The exit code is 1 if one differs."""
-    ran = command(
-        *("verify", "--url", other.url, "--key", "sandbox-key", "--differences", "differences.yaml"),
+def test_verify_reports_each_rule_and_writes_the_settings(deviating_server: Server, tmp_path: Path) -> None:
+    """verify prints a verdict on each rule, writes the settings, and exits with 1 if a rule differs."""
+    result = run_command(
+        *("verify", "--url", deviating_server.url, "--key", "sandbox-key"),
+        *("--differences", "differences.yaml"),
         cwd=tmp_path,
     )
-    assert ran.returncode == 1, ran.stderr
-    lines = ran.stdout.splitlines()
+    assert result.returncode == 1, result.stderr
+    lines = result.stdout.splitlines()
     assert "agrees          ORD-02   currency: required" in lines
     assert "differs         SET-38   authorized card or pay-later-a: completed, is_capturable" in lines
     assert lines[
@@ -122,39 +127,42 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
     ] == (f"{'':25}status is 'accepted', not 'completed'")
     assert any(line.startswith("could not tell  GPAY-02") for line in lines)
     assert "differences.yaml reproduces 2 of 2: payment-sandbox serve --project differences.yaml" in lines
-    assert "rules agree, 2 differ," in ran.stdout
+    assert "rules agree, 2 differ," in result.stdout
     written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")
     assert "authorized_status: accepted" in written
     assert "value: Only euros, please" in written
 
 
 @pytest.mark.prove
-def test_two_servers_are_compared(other: Server) -> None:
-    """With --against, the verdict on the other one stands beside."""
-    with requests.Session() as session, reference_sandbox({"authorized_status": "accepted"}) as beside:
+def test_two_servers_are_compared(deviating_server: Server) -> None:
+    """With --against, the report shows the other server's verdict next to each difference."""
+    with requests.Session() as session, reference_sandbox({"authorized_status": "accepted"}) as second:
         session.trust_env = False
-        clock = SandboxClient(other.url, "sandbox-key").clock
+        clock = SandboxClient(deviating_server.url, "sandbox-key").clock
         service = service_at(
-            other.url,
+            deviating_server.url,
             "sandbox-key",
             session,
             pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
-        compared = compare(service, live=False, against=beside.service)
-    told = {rule["rule"]: rule for rule in report_data(compared)["rules"]}
-    assert told["SET-38"]["verdict"] == "differs"
-    assert told["SET-38"]["beside"] == {"verdict": "differs", "how": "status is 'accepted', not 'completed'"}
-    assert told["SET-08"]["verdict"] == "differs"
-    assert told["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
-    shown = list(report_lines(compared.theirs.reports, compared.ours.reports))
-    assert any(line.strip() == "the other server agrees" for line in shown)
+        comparison = compare(service, live=False, against=second.service)
+    reports = {rule["rule"]: rule for rule in report_data(comparison)["rules"]}
+    assert reports["SET-38"]["verdict"] == "differs"
+    assert reports["SET-38"]["beside"] == {
+        "verdict": "differs",
+        "how": "status is 'accepted', not 'completed'",
+    }
+    assert reports["SET-08"]["verdict"] == "differs"
+    assert reports["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
+    lines = list(report_lines(comparison.theirs.reports, comparison.ours.reports))
+    assert any(line.strip() == "the other server agrees" for line in lines)
 
 
-def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
-    """Unless one says that it may be asked."""
-    ran = command("verify", "--url", other.url, "--key", "live-key", cwd=tmp_path)
-    assert ran.returncode == 2
-    assert "does not create test orders; to continue in live mode, add --yes-live" in ran.stderr
+def test_live_mode_needs_a_confirmation(deviating_server: Server, tmp_path: Path) -> None:
+    """In live mode, verify stops unless --yes-live is given."""
+    result = run_command("verify", "--url", deviating_server.url, "--key", "live-key", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "does not create test orders; to continue in live mode, add --yes-live" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -174,33 +182,35 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
         (["--url", "http://127.0.0.1:9", "--rate", "0"], "'0' is not a number from 0.1 to 1000"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, options: list[str], words: str) -> None:
-    """In one line."""
-    ran = command("verify", "--key", "x", *options, cwd=tmp_path)
-    assert (ran.returncode, words in ran.stderr, ran.stderr.count("\n")) == (2, True, 1), ran.stderr
+def test_a_wrong_option_is_explained(tmp_path: Path, options: list[str], words: str) -> None:
+    """verify exits with 2 and explains the problem in one line."""
+    result = run_command("verify", "--key", "x", *options, cwd=tmp_path)
+    assert (result.returncode, words in result.stderr, result.stderr.count("\n")) == (2, True, 1), (
+        result.stderr
+    )
 
 
-def test_a_key_that_is_refused_is_told(other: Server, tmp_path: Path) -> None:
-    """So is a file that cannot be written, before anything is asked."""
-    ran = command("verify", "--url", other.url, "--key", "wrong", cwd=tmp_path)
-    assert (ran.returncode, "refuses the key: 401" in ran.stderr) == (2, True), ran.stderr
-    ran = command(
-        *("verify", "--url", other.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"),
+def test_a_refused_key_is_reported(deviating_server: Server, tmp_path: Path) -> None:
+    """verify reports a refused key, and a settings file that it cannot write."""
+    result = run_command("verify", "--url", deviating_server.url, "--key", "wrong", cwd=tmp_path)
+    assert (result.returncode, "refuses the key: 401" in result.stderr) == (2, True), result.stderr
+    result = run_command(
+        *("verify", "--url", deviating_server.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"),
         cwd=tmp_path,
     )
-    assert (ran.returncode, "cannot write nowhere/x.yaml" in ran.stderr) == (2, True), ran.stderr
+    assert (result.returncode, "cannot write nowhere/x.yaml" in result.stderr) == (2, True), result.stderr
 
 
-def test_recorded_traffic_is_held_against_the_sandbox(tmp_path: Path) -> None:
-    """The same report; without differences the exit code is 0."""
-    recorded(tmp_path / "shop.har")
-    ran = command("import-journal", "shop.har", cwd=tmp_path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "agrees          END-02   order creation returns 201" in ran.stdout
-    assert " 0 differ, " in ran.stdout
+def test_recorded_traffic_is_compared_with_the_sandbox(tmp_path: Path) -> None:
+    """import-journal prints the same report as verify, and exits with 0 without differences."""
+    record_har(tmp_path / "shop.har")
+    result = run_command("import-journal", "shop.har", cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "agrees          END-02   order creation returns 201" in result.stdout
+    assert " 0 differ, " in result.stdout
     for file, words in (("no.har", "cannot read no.har: No such file"), ("differences.py", "cannot read")):
-        ran = command("import-journal", file, cwd=tmp_path)
-        assert (ran.returncode, words in ran.stderr) == (2, True), ran.stderr
+        result = run_command("import-journal", file, cwd=tmp_path)
+        assert (result.returncode, words in result.stderr) == (2, True), result.stderr
     (tmp_path / "bad.har").write_text("{", encoding="utf-8")
-    ran = command("import-journal", "bad.har", cwd=tmp_path)
-    assert "bad.har: line 1, column 2: this is not JSON" in ran.stderr
+    result = run_command("import-journal", "bad.har", cwd=tmp_path)
+    assert "bad.har: line 1, column 2: this is not JSON" in result.stderr

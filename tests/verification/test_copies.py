@@ -1,4 +1,4 @@
-"""The settings file that verify writes makes a sandbox that behaves like the service."""
+"""A sandbox with the settings file that verify writes behaves like the service."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,55 +13,59 @@ from payment_sandbox_verify.comparing import compare, format_settings_file
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
-from tests.verification.differing import DIFFERENT
-from tests.verification.exchanges import DifferingSession, Exchange
+from tests.verification.differing import DEVIATIONS
+from tests.verification.exchanges import AlteringSession, Exchange
 
-COPIED = (
+REPRODUCIBLE = (
     "an authorized card is accepted",
     "addresses have a scheme",
     "a refund is processing",
     "invalid requests are 422",
-    "the currency is refused in own words",
+    "the currency error has another text",
     "unknown orders are forbidden",
-    "a capture of too much is 400",
+    "an excessive capture is 400",
 )
 
 
-def _all_of_them(exchange: Exchange) -> None:
-    for name in COPIED:
-        after = DIFFERENT[name].after
+def _apply_all(exchange: Exchange) -> None:
+    for name in REPRODUCIBLE:
+        after = DEVIATIONS[name].after
         assert after is not None
         after(exchange)
 
 
 @pytest.mark.prove
-def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Path) -> None:
-    """Served with --project, it answers as the service did."""
-    with reference_sandbox() as own:
-        own.service._session = DifferingSession(None, _all_of_them)
-        found = compare(own.service, live=False)
-    assert found.not_copied == []
+def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Path) -> None:
+    """A server with the written file as its project differs in the same rules as the service."""
+    with reference_sandbox() as reference:
+        reference.service._session = AlteringSession(None, _apply_all)
+        comparison = compare(reference.service, live=False)
+    assert comparison.not_copied == []
     file = tmp_path / "differences.yaml"
-    file.write_text(format_settings_file(found, file.name), encoding="utf-8")
+    file.write_text(format_settings_file(comparison, file.name), encoding="utf-8")
     with make_server(project_files=[file]) as server, requests.Session() as session:
         session.trust_env = False
         clock = SandboxClient(server.url, "sandbox-key").clock
         pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731
-        copy = compare(service_at(server.url, "sandbox-key", session, pause=pause), live=False)
-    assert {each.rule for each in copy.differing} == {each.rule for each in found.differing}
-    assert copy.settings == found.settings
+        comparison_with_copy = compare(
+            service_at(server.url, "sandbox-key", session, pause=pause), live=False
+        )
+    assert {each.rule for each in comparison_with_copy.differing} == {
+        each.rule for each in comparison.differing
+    }
+    assert comparison_with_copy.settings == comparison.settings
 
 
-def refused(sandbox: Sandbox, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-    """The status and the error of a call, which no description knows."""
-    answer = sandbox.http.request(method, f"{sandbox.url}{path}", json=body, auth=(sandbox.key, ""))
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["status"] == answer.status_code
-    return answer.status_code, error
+def request_error(sandbox: Sandbox, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    """Return the status and the error of a call, without a check against the API description."""
+    response = sandbox.http.request(method, f"{sandbox.url}{path}", json=body, auth=(sandbox.key, ""))
+    error: dict[str, Any] = response.json()["error"]
+    assert error["status"] == response.status_code
+    return response.status_code, error
 
 
-def test_own_errors_replace_status_type_and_sentence(project: Callable[..., Sandbox]) -> None:
-    """By type, and over it by the rule; what is not set stays, and so do the violations."""
+def test_configured_errors_replace_status_type_and_message(project: Callable[..., Sandbox]) -> None:
+    """Errors set by rule override those set by type; fields without a setting and violations stay."""
     sandbox = project(
         errors={
             "ValidationError": {"status": 422, "type": "Invalid"},
@@ -70,18 +74,18 @@ def test_own_errors_replace_status_type_and_sentence(project: Callable[..., Sand
             "NotFound": {"status": 403, "type": "Forbidden"},
         }
     )
-    status, error = refused(sandbox, "POST", "/v1/orders/", {"amount": 5, "currency": "USD"})
+    status, error = request_error(sandbox, "POST", "/v1/orders/", {"amount": 5, "currency": "USD"})
     assert (status, error["type"], error["value"]) == (422, "Invalid", "Only euros, please")
     assert [each["path"] for each in error["violations"]] == ["currency"]
-    status, error = refused(sandbox, "POST", "/v1/orders/", {"amount": -1, "currency": "EUR"})
+    status, error = request_error(sandbox, "POST", "/v1/orders/", {"amount": -1, "currency": "EUR"})
     assert (status, error["type"], "amount" in error["value"]) == (422, "Invalid", True)
     order = sandbox.place(card(capture_mode="manual"))
-    place = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
-    status, error = refused(sandbox, "POST", place, {})
+    captures_path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
+    status, error = request_error(sandbox, "POST", captures_path, {})
     assert (status, error["type"], error["value"]) == (400, "AuthorizationMissing", "Too early")
-    status, error = refused(sandbox, "GET", f"/v1/orders/{NOBODY}/")
+    status, error = request_error(sandbox, "GET", f"/v1/orders/{NOBODY}/")
     assert (status, error["type"]) == (403, "Forbidden")
-    status, error = refused(sandbox, "GET", "/v1/nothing/")
+    status, error = request_error(sandbox, "GET", "/v1/nothing/")
     assert (status, error["type"]) == (403, "Forbidden")
     journal = sandbox.get("/control/journal/").json()["items"]
     assert [entry["status"] for entry in journal if entry["status"] >= 400] == [422, 422, 400, 403, 403]
@@ -98,18 +102,18 @@ def test_own_errors_replace_status_type_and_sentence(project: Callable[..., Sand
         ({"ORD-03": {"value": 5}}, "errors.ORD-03.value"),
     ],
 )
-def test_errors_of_unknown_rules_are_refused(
+def test_an_invalid_errors_setting_is_refused(
     project: Callable[..., Sandbox], errors: dict[str, object], path: str
 ) -> None:
-    """Nothing changes, and the place is told."""
+    """An invalid errors setting is refused, and the error names its path."""
     sandbox = project()
-    answer = sandbox.patch("/control/project/", {"errors": errors})
-    assert answer.status_code == 400
-    assert [each["path"] for each in answer.json()["error"]["violations"]] == [path]
+    response = sandbox.patch("/control/project/", {"errors": errors})
+    assert response.status_code == 400
+    assert [each["path"] for each in response.json()["error"]["violations"]] == [path]
 
 
-def test_refunds_can_be_slow_by_a_setting(project: Callable[..., Sandbox]) -> None:
-    """They settle a minute later."""
+def test_refunds_can_take_time_by_a_setting(project: Callable[..., Sandbox]) -> None:
+    """With refund_status processing, refunds complete a minute later."""
     sandbox = project(refund_status="processing")
     order = sandbox.place(card())
     sandbox.pay(order)

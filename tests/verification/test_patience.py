@@ -1,4 +1,4 @@
-"""Whoever has half an hour learns how a server sends webhooks again."""
+"""A patient run of verify checks how a server retries webhooks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,29 +10,29 @@ from payment_sandbox_verify.probing import Probe, RuleReport, Verdict, run_probe
 from payment_sandbox_verify.verifying import reference_sandbox, verify_default_sandbox
 
 PROBES = [each for each in all_probes() if each.run.__module__ == patience.__name__]
-QUICK = [each for each in PROBES if each.run is not patience.slow_webhook]  # in real time, too
+QUICK = [each for each in PROBES if each.run is not patience.slow_webhook]  # quick in real time, too
 RULES = {rule for each in PROBES for rule in each.rules}
 
 
-def patiently(probes: Sequence[Probe], *faults: dict[str, Any]) -> dict[str, RuleReport]:
-    """What a patient run tells of a sandbox with these faults of webhooks; its clock is moved."""
-    with reference_sandbox() as own:
-        own.client.call("PUT", "/control/faults/", {"webhooks": list(faults)})
-        own.service.is_patient = True
-        return sum_up(run_probes(probes, own.service, is_live=False))
+def run_patiently(probes: Sequence[Probe], *faults: dict[str, Any]) -> dict[str, RuleReport]:
+    """Return the reports of a patient run on a sandbox with these webhook faults; its clock is advanced."""
+    with reference_sandbox() as reference:
+        reference.client.call("PUT", "/control/faults/", {"webhooks": list(faults)})
+        reference.service.is_patient = True
+        return sum_up(run_probes(probes, reference.service, is_live=False))
 
 
-def differing(told: dict[str, RuleReport]) -> dict[str, str]:
-    """The rules that differ, and how."""
-    return {rule: each.reason for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
+def reasons_of_differences(reports: dict[str, RuleReport]) -> dict[str, str]:
+    """Return the reasons of the rules that differ."""
+    return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
 
 
 @pytest.mark.prove
 def test_the_sandbox_agrees_with_itself() -> None:
-    """In all rules about retries."""
-    told = patiently(PROBES)
-    assert told.keys() == RULES
-    assert {each.verdict for each in told.values()} == {Verdict.AGREES}, told
+    """The sandbox agrees in all rules about retries."""
+    reports = run_patiently(PROBES)
+    assert reports.keys() == RULES
+    assert {each.verdict for each in reports.values()} == {Verdict.AGREES}, reports
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_the_sandbox_agrees_with_itself() -> None:
     ],
 )
 def test_a_server_that_differs(fault: dict[str, Any], rules: set[str], words: str) -> None:
-    """It is named, with what came instead."""
-    found = differing(patiently(QUICK, fault))
-    assert rules <= found.keys(), found
-    assert any(words in how for how in found.values()), found
-    assert found.keys() <= rules | {"HOOK-12", "LIM-06"}
+    """A deviation in retries is reported with the observed behaviour."""
+    differences = reasons_of_differences(run_patiently(QUICK, fault))
+    assert rules <= differences.keys(), differences
+    assert any(words in reason for reason in differences.values()), differences
+    assert differences.keys() <= rules | {"HOOK-12", "LIM-06"}
 
 
-def test_without_patience_it_says_what_would_tell() -> None:
-    """And asks nothing."""
+def test_an_impatient_run_names_the_missing_options() -> None:
+    """Without --patient, the rules about retries are not checked, and the reason names the options."""
     assert {verify_default_sandbox().reports[rule].reason for rule in RULES} == {
         "needs half an hour: try --patient, with --webhook-url"
     }

@@ -1,4 +1,4 @@
-"""What verify finds of servers: of the sandbox itself, and of servers that differ on purpose."""
+"""Verdicts of verify on the sandbox itself and on servers that deviate on purpose."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,70 +13,78 @@ from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import RuleReport, Verdict, run_probes, sum_up
 from payment_sandbox_verify.service import SKIPPED_IN_LIVE_MODE
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify, verify_default_sandbox
-from tests.verification.differing import DIFFERENT, Different
-from tests.verification.exchanges import DifferingSession, Exchange, Way
+from tests.verification.differing import DEVIATIONS, Deviation
+from tests.verification.exchanges import Alteration, AlteringSession, Exchange
 
-ASKED_MIN = 295
+AGREEING_MIN = 295
 
 
-def told(verdict: Verdict) -> set[str]:
-    """The rules with a verdict on the sandbox itself."""
+def rules_with(verdict: Verdict) -> set[str]:
+    """Return the rules with this verdict on the sandbox itself."""
     return {rule for rule, each in verify_default_sandbox().reports.items() if each.verdict is verdict}
 
 
-def compared(different: Different) -> Comparison:
-    """What verify says about a server that differs."""
-    with reference_sandbox() as own:
-        own.service._session = DifferingSession(different.before, different.after)
-        return compare(own.service, live=bool(is_live(own.service)))
+def compare_deviation(deviation: Deviation) -> Comparison:
+    """Compare a server with this deviation."""
+    with reference_sandbox() as reference:
+        reference.service._session = AlteringSession(deviation.before, deviation.after)
+        return compare(reference.service, live=bool(is_live(reference.service)))
 
 
 def test_the_sandbox_agrees_with_itself() -> None:
-    """In every rule that a caller can show; all the others have a reason."""
+    """The sandbox agrees in every rule that a caller can observe; each other rule has a reason."""
     assert {
         rule: each.reason
         for rule, each in verify_default_sandbox().reports.items()
-        if rule in told(Verdict.DIFFERS)
+        if rule in rules_with(Verdict.DIFFERS)
     } == {}
-    assert len(told(Verdict.AGREES)) >= ASKED_MIN
+    assert len(rules_with(Verdict.AGREES)) >= AGREEING_MIN
     assert set(verify_default_sandbox().reports) == {rule["id"] for rule in rules()}
-    unknown = [verify_default_sandbox().reports[rule].reason for rule in told(Verdict.UNKNOWN)]
+    unknown = [verify_default_sandbox().reports[rule].reason for rule in rules_with(Verdict.UNKNOWN)]
     assert all(unknown)
     assert "the probe stopped before this check" not in unknown
 
 
-TOGETHER = (  # what has nothing to do with each other is noticed at one server
+COMBINATIONS = (  # independent deviations are checked on one server
     (
         *("the largest QR size is refused", "a locale is refused", "orders have another field"),
         *("a 401 has no challenge", "line details have numbers"),
     ),
     (
         *("the smallest QR size is refused", "a type of lines is refused", "transactions have another field"),
-        *("times end in Z", "extra is forgotten in part"),
+        *("times end in Z", "a part of extra is forgotten"),
     ),
     (
-        *("a QR bound of one cent less is refused", "the client is forgotten", "refunds have another field"),
-        "what is captured stays capturable",
+        *(
+            "a QR minimum below the amount is refused",
+            "the client is forgotten",
+            "refunds have another field",
+        ),
+        "captured attempts stay capturable",
     ),
     (
         *("lines are forgotten", "return addresses are forgotten", "webhook addresses are forgotten"),
-        *("QR amounts are cents", "cards expire after a quarter"),
+        *("QR amounts are cents", "cards expire after 15 minutes"),
     ),
     (
-        *("descriptions are read without accents", "transfers cannot be cancelled", "orders have few lines"),
-        *("errors have no violations", "nothing says what is capturable"),
+        *(
+            "descriptions are read without accents",
+            "transfers cannot be cancelled",
+            "orders have at most 50 lines",
+        ),
+        *("errors have no violations", "is_capturable is missing"),
     ),
     (
-        *("QR sizes are clamped", "methods have names in any case", "a series may charge less"),
+        *("QR sizes are clamped", "method names ignore case", "a series may charge less"),
         "customers cannot be changed",
     ),
     (
-        *("paths need their slash", "refunds are pending", "only the first event stays"),
-        *("modified never moves", "orders have no flags"),
+        *("paths need their slash", "refunds are pending", "only the first event is kept"),
+        *("modified never changes", "orders have no flags"),
     ),
     (
-        *("countries may have three letters", "dates need no dashes", "offsets do not count"),
-        *("lists of tags do not match", "violations do not say what is allowed"),
+        *("countries may have three letters", "dates need no dashes", "offsets are ignored"),
+        *("lists of ETags do not match", "violations lack the allowed values"),
     ),
     (
         *("pages need no lines", "inner keys are ignored silently", "a status is ignored silently"),
@@ -85,45 +93,51 @@ TOGETHER = (  # what has nothing to do with each other is noticed at one server
 )
 
 
-def _all(ways: list[Way]) -> Way:
-    """One way that is all of them."""
+def _combine(alterations: list[Alteration]) -> Alteration:
+    def apply_all(exchange: Exchange) -> None:
+        for alteration in alterations:
+            alteration(exchange)
 
-    def go(exchange: Exchange) -> None:
-        for way in ways:
-            way(exchange)
-
-    return go
+    return apply_all
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("names", TOGETHER)
-def test_a_server_that_differs_in_several_ways(names: tuple[str, ...]) -> None:
-    """Each of its differences is named as if it were the only one."""
-    ways = [DIFFERENT[name] for name in names]
-    befores = [each.before for each in ways if each.before is not None]
-    afters = [each.after for each in ways if each.after is not None]
-    found = compared(Different("", before=_all(befores) if befores else None, after=_all(afters)))
-    assert {each.rule for each in found.differing} == {rule for each in ways for rule in each.rules.split()}
-    assert found.settings == {}
+@pytest.mark.parametrize("names", COMBINATIONS)
+def test_a_server_with_several_deviations(names: tuple[str, ...]) -> None:
+    """Each deviation of a server is reported as if it were the only one."""
+    deviations = [DEVIATIONS[name] for name in names]
+    before_alterations = [each.before for each in deviations if each.before is not None]
+    after_alterations = [each.after for each in deviations if each.after is not None]
+    comparison = compare_deviation(
+        Deviation(
+            "",
+            before=_combine(before_alterations) if before_alterations else None,
+            after=_combine(after_alterations),
+        )
+    )
+    assert {each.rule for each in comparison.differing} == {
+        rule for each in deviations for rule in each.rules.split()
+    }
+    assert comparison.settings == {}
 
 
 @pytest.mark.prove  # each is verified twice, which takes a while
-@pytest.mark.parametrize("name", [name for name in DIFFERENT if name not in sum(TOGETHER, ())])
+@pytest.mark.parametrize("name", [name for name in DEVIATIONS if name not in sum(COMBINATIONS, ())])
 def test_a_server_that_differs(name: str) -> None:
-    """Exactly its differences are found, and settings copy those that settings can copy."""
-    different = DIFFERENT[name]
-    found = compared(different)
-    assert sorted(each.rule for each in found.differing) == sorted(different.rules.split())
-    assert found.settings == different.settings
-    assert all(each.reason for each in found.differing)
-    is_copied = bool(different.settings) and name != "orders cannot be cancelled"
-    assert (found.not_copied == []) is (is_copied or not found.differing)
-    text = format_settings_file(found, "differences.yaml")
-    assert all(f"#   {each.rule}: " in text for each in found.not_copied)
+    """Exactly the rules of the deviation are reported, with the settings that reproduce it."""
+    deviation = DEVIATIONS[name]
+    comparison = compare_deviation(deviation)
+    assert sorted(each.rule for each in comparison.differing) == sorted(deviation.rules.split())
+    assert comparison.settings == deviation.settings
+    assert all(each.reason for each in comparison.differing)
+    is_copied = bool(deviation.settings) and name != "orders cannot be cancelled"
+    assert (comparison.not_copied == []) is (is_copied or not comparison.differing)
+    text = format_settings_file(comparison, "differences.yaml")
+    assert all(f"#   {each.rule}: " in text for each in comparison.not_copied)
 
 
-def test_what_a_difference_hides_is_listed_under_it() -> None:
-    """Of a rule that could not be asked about for this reason, nothing is said but that."""
+def test_rules_hidden_by_a_difference_are_listed_with_it() -> None:
+    """A rule that a difference prevents from being checked is listed with that difference only."""
     reports = {
         "CAP-02": RuleReport("CAP-02", Verdict.UNKNOWN, "hidden because STA-04 differs", "STA-04"),
         "STA-04": RuleReport("STA-04", Verdict.DIFFERS, "status is 'new', not 'processing'"),
@@ -134,15 +148,15 @@ def test_what_a_difference_hides_is_listed_under_it() -> None:
     ]
 
 
-def test_an_account_may_have_its_own_names_of_methods() -> None:
-    """They are sent, and the file has them as aliases."""
+def test_an_account_may_have_custom_method_names() -> None:
+    """Custom method names are sent in requests and written to the settings file as aliases."""
     names = {"bank-redirect-nl": "my-bank-button", "wallet-qr": "my-app"}
-    with reference_sandbox({"aliases": {theirs: name for name, theirs in names.items()}}) as own:
-        own.service.names = names
-        found = compare(own.service, live=False)
-        sent = str(list(own.client.journal()))
-    assert found.differing == []
-    assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl", "my-app": "wallet-qr"}}
+    with reference_sandbox({"aliases": {alias: name for name, alias in names.items()}}) as reference:
+        reference.service.names = names
+        comparison = compare(reference.service, live=False)
+        sent = str(list(reference.client.journal()))
+    assert comparison.differing == []
+    assert comparison.settings == {"aliases": {"my-bank-button": "bank-redirect-nl", "my-app": "wallet-qr"}}
     assert "'my-bank-button'" in sent
     assert "/v1/my-bank-button/issuers/" in sent
     assert "'payment_method': 'bank-redirect-nl'" not in sent
@@ -151,102 +165,104 @@ def test_an_account_may_have_its_own_names_of_methods() -> None:
 WITH_WEBHOOKS = ("credit-card", "bank-transfer", "webhooks of all orders")
 
 
-def told_of_webhooks(alter: Callable[[Any], None]) -> dict[str, str]:
-    """The rules of webhooks that differ at a server whose sandbox, or shop, is altered; and how."""
-    with reference_sandbox() as own:
-        alter(own)
+def webhook_differences(alter: Callable[[Any], None]) -> dict[str, str]:
+    """Return the reasons of the webhook rules that differ in an altered sandbox."""
+    with reference_sandbox() as reference:
+        alter(reference)
         probes = [each for each in all_probes() if each.name in WITH_WEBHOOKS]
-        told = sum_up(run_probes(probes, own.service, is_live=False))
-    return {rule: each.reason for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
+        reports = sum_up(run_probes(probes, reference.service, is_live=False))
+    return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
 
 
-def _each_twice(own: Any) -> None:
-    own.client.call("PUT", "/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
+def _duplicate_webhooks(reference: Any) -> None:
+    reference.client.call("PUT", "/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
 
 
-def _first_only(own: Any) -> None:
-    """A shop that hears the first webhook of an order only."""
-    wait_for = own.service.receiver.wait_for
+def _ignore_later_webhooks(reference: Any) -> None:
+    """Ignore all webhooks of an order after the first."""
+    wait_for = reference.service.receiver.wait_for
 
-    def first(order_id: str, seconds: float, *, nth: int = 1) -> Any:
+    def wait_for_first(order_id: str, seconds: float, *, nth: int = 1) -> Any:
         if nth > 1:
             raise TimeoutError
         return wait_for(order_id, seconds, nth=nth)
 
-    own.service.receiver.wait_for = first
+    reference.service.receiver.wait_for = wait_for_first
 
 
-def _none(own: Any) -> None:
-    """A server that sends no webhooks."""
-    own.client.call("PUT", "/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+def _drop_webhooks(reference: Any) -> None:
+    reference.client.call("PUT", "/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
 
 
 @pytest.mark.parametrize(
     ("alter", "expected"),
     [
-        (lambda own: None, {}),
-        (_each_twice, {"HOOK-02": "3 webhooks arrived for 2 changes of an order with status cancelled"}),
-        (_first_only, {"HOOK-02": "1 of 2 webhooks arrived for an order with status cancelled"}),
-        (_none, {"HOOK-02": "0 of 2 webhooks arrived for an order with status cancelled"}),
+        (lambda reference: None, {}),
+        (
+            _duplicate_webhooks,
+            {"HOOK-02": "3 webhooks arrived for 2 changes of an order with status cancelled"},
+        ),
+        (_ignore_later_webhooks, {"HOOK-02": "1 of 2 webhooks arrived for an order with status cancelled"}),
+        (_drop_webhooks, {"HOOK-02": "0 of 2 webhooks arrived for an order with status cancelled"}),
     ],
 )
 def test_each_change_is_one_webhook(alter: Callable[[Any], None], expected: dict[str, str]) -> None:
-    """One too many or too few is told."""
-    assert told_of_webhooks(alter) == expected
+    """A missing or an extra webhook is reported."""
+    assert webhook_differences(alter) == expected
 
 
-def _live(exchange: Exchange) -> None:
-    """Answer like an account in live mode."""
+def _report_live_mode(exchange: Exchange) -> None:
+    """Remove the test flag, as in live mode."""
     if exchange.is_order:
         exchange.data["flags"].remove("is-test")
 
 
-def test_live_mode_is_noticed_and_costs_nothing() -> None:
-    """With --yes-live, what makes invoices or moves money is left out."""
-    with reference_sandbox() as own:
-        own.service._session = DifferingSession(None, _live)
-        assert is_live(own.service)
-        found = verify(own.service, live=True)
-        orders = own.client.orders()
-    assert found.reports["INV-03"].reason == SKIPPED_IN_LIVE_MODE
-    assert found.reports["ORD-03"].verdict is Verdict.AGREES
+def test_live_mode_is_detected_and_costs_nothing() -> None:
+    """In live mode, probes that create invoices or move money are skipped."""
+    with reference_sandbox() as reference:
+        reference.service._session = AlteringSession(None, _report_live_mode)
+        assert is_live(reference.service)
+        verification = verify(reference.service, live=True)
+        orders = reference.client.orders()
+    assert verification.reports["INV-03"].reason == SKIPPED_IN_LIVE_MODE
+    assert verification.reports["ORD-03"].verdict is Verdict.AGREES
     assert {order["status"] for order in orders} == {"cancelled"}
-    assert found.remaining == {}
+    assert verification.remaining == {}
 
 
-def _takes_everything(exchange: Exchange) -> None:
-    """A live account that also accepts what it should refuse."""
-    _live(exchange)
+def _record_refused_orders(exchange: Exchange) -> None:
+    """Answer as in live mode, and record the orders that were refused."""
+    _report_live_mode(exchange)
     if exchange.error and exchange.method == "POST" and exchange.path.rstrip("/").endswith("/orders"):
-        sent.append(exchange.sent)
+        refused_bodies.append(exchange.body)
 
 
-sent: list[Any] = []
+refused_bodies: list[Any] = []
 
 
-def test_live_mode_sends_nothing_that_would_cost_if_it_were_accepted() -> None:
-    """No invoice, not even one that has to be refused."""
-    with reference_sandbox() as own:
-        own.service._session = DifferingSession(None, _takes_everything)
-        found = verify(own.service, live=True)
-    assert sent
-    assert "invoice-later-b" not in str(sent)
-    assert found.reports["INV-02"].reason == SKIPPED_IN_LIVE_MODE
+def test_live_mode_sends_no_invoices() -> None:
+    """In live mode, no invoice is sent, not even an invalid one."""
+    with reference_sandbox() as reference:
+        reference.service._session = AlteringSession(None, _record_refused_orders)
+        verification = verify(reference.service, live=True)
+    assert refused_bodies
+    assert "invoice-later-b" not in str(refused_bodies)
+    assert verification.reports["INV-02"].reason == SKIPPED_IN_LIVE_MODE
 
 
-def test_what_is_made_is_taken_back() -> None:
-    """Orders are cancelled; where money has moved, it is refunded, and the order is named."""
-    with reference_sandbox() as own:
-        found = verify(own.service, live=False)
-        orders = {order["id"]: order for order in own.client.orders(limit=1000)}
-    assert found.remaining
+def test_created_orders_are_cleaned_up() -> None:
+    """Orders are cancelled or refunded; those with refunded money are named."""
+    with reference_sandbox() as reference:
+        verification = verify(reference.service, live=False)
+        orders = {order["id"]: order for order in reference.client.orders(limit=1000)}
+    assert verification.remaining
     for order_id, order in orders.items():
-        is_over = order["status"] in ("cancelled", "expired", "error")
-        assert is_over or order_id in found.remaining or "is-refund" in order["flags"], order
-    assert all("has-refunds" in orders[order_id]["flags"] for order_id in found.remaining)
+        is_finished = order["status"] in ("cancelled", "expired", "error")
+        assert is_finished or order_id in verification.remaining or "is-refund" in order["flags"], order
+    assert all("has-refunds" in orders[order_id]["flags"] for order_id in verification.remaining)
 
 
-def _failing(error: Exception) -> Callable[..., Any]:
+def _raise(error: Exception) -> Callable[..., Any]:
     def request(*arguments: Any, **options: Any) -> Any:
         raise error
 
@@ -254,39 +270,39 @@ def _failing(error: Exception) -> Callable[..., Any]:
 
 
 def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is one that refuses the key, or one that is something else."""
-    with reference_sandbox() as own:
-        own.service.key = "wrong"
+    """A server that refuses the key or does not respond is not verified."""
+    with reference_sandbox() as reference:
+        reference.service.key = "wrong"
         with pytest.raises(NotVerified, match="refuses the key: 401 Unauthorized"):
-            is_live(own.service)
-        own.service.pause = lambda seconds: None
-        monkeypatch.setattr(own.service._session, "request", _failing(requests.ConnectionError("gone")))
+            is_live(reference.service)
+        reference.service.pause = lambda seconds: None
+        monkeypatch.setattr(reference.service._session, "request", _raise(requests.ConnectionError("gone")))
         with pytest.raises(NotVerified, match="was not answered"):
-            is_live(own.service)
+            is_live(reference.service)
 
 
-def test_an_answer_that_fails_in_between_is_no_difference() -> None:
-    """A probe whose call gets no answer could not tell."""
-    with reference_sandbox() as own:
-        request = own.service._session.request
+def test_a_failed_call_is_no_difference() -> None:
+    """A probe whose call fails has no verdict."""
+    with reference_sandbox() as reference:
+        request = reference.service._session.request
 
-        def sometimes(method: str, url: str, **options: Any) -> Any:
+        def fail_for_bank_qr(method: str, url: str, **options: Any) -> Any:
             if "/bankqr/" in url:
                 raise requests.ConnectionError("gone")
             return request(method, url, **options)
 
-        own.service._session.request = sometimes  # type: ignore[method-assign, assignment]
-        found = verify(own.service, live=False)
-    assert found.reports["QR-01"].verdict is Verdict.UNKNOWN
-    assert "was not answered" in found.reports["QR-01"].reason
-    assert found.count(Verdict.DIFFERS) == 0
+        reference.service._session.request = fail_for_bank_qr  # type: ignore[method-assign, assignment]
+        verification = verify(reference.service, live=False)
+    assert verification.reports["QR-01"].verdict is Verdict.UNKNOWN
+    assert "was not answered" in verification.reports["QR-01"].reason
+    assert verification.count(Verdict.DIFFERS) == 0
 
 
-def test_each_probe_can_read_what_the_sandbox_answers() -> None:
-    """One that falls over an answer would tell nothing of any server."""
-    with reference_sandbox() as own:
-        found = list(run_probes(list(all_probes()), own.service, is_live=False))
-        own.service.clean_up()
+def test_each_probe_can_read_the_responses_of_the_sandbox() -> None:
+    """No probe reports an unreadable response of the sandbox."""
+    with reference_sandbox() as reference:
+        reports = list(run_probes(list(all_probes()), reference.service, is_live=False))
+        reference.service.clean_up()
     assert [
-        each for each in found if isinstance(each, RuleReport) and "could not be read" in each.reason
+        each for each in reports if isinstance(each, RuleReport) and "could not be read" in each.reason
     ] == []

@@ -1,1 +1,1 @@
-"""Shop systems that nobody here wrote, with plugins that have the address of the payment service built in."""
+"""Third-party shop systems, whose plugins have the address of the payment service built in."""

@@ -1,4 +1,4 @@
-"""django-oscar: a guest buys in its pages, and the staff ships and refunds in its dashboard."""
+"""django-oscar: a guest buys on its pages, and the staff ships and refunds on its dashboard."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ from typing import Final
 
 import requests
 
-from tests.howto.shops.walking import Place, main, until_it_answers
+from tests.howto.shops.walking import ShopFiles, main, wait_for_server
 from tests.support.documentation import ROOT
 
 PROJECT: Final = ROOT / "tests" / "howto" / "projects" / "oscar"
@@ -21,20 +21,20 @@ ADDRESS: Final = {
 
 
 class Browser(requests.Session):
-    """Posts forms with the token that the page has."""
+    """A session that submits forms with the token of their page."""
 
     def submit(self, path: str, form: dict[str, str], page: str | None = None) -> requests.Response:
-        """Open a page, and post a form; redirects are not followed."""
-        shown = self.get(SHOP + (page or path), timeout=30)
-        assert shown.status_code == 200, shown.url
-        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', shown.text)
-        assert token is not None, shown.text[:2000]
+        """Open a page, and submit a form without following redirects."""
+        response = self.get(SHOP + (page or path), timeout=30)
+        assert response.status_code == 200, response.url
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', response.text)
+        assert token is not None, response.text[:2000]
         form = {**form, "csrfmiddlewaretoken": token[1]}
         return self.post(SHOP + path, data=form, allow_redirects=False, timeout=30)
 
 
 class Oscar:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def __init__(self) -> None:
         self.staff = Browser()
@@ -44,72 +44,73 @@ class Oscar:
         self.staff.submit("/accounts/login/", {**login, "login_submit": "Log In"})
 
     def buy(self) -> str:
-        """As a guest."""
+        """Buy as a guest; return the address of the payment page."""
         customer = Browser()
         customer.submit("/basket/add/1/", {"quantity": "2"}, "/catalogue/socks_1/")
         customer.submit("/checkout/", GUEST)
         customer.submit("/checkout/shipping-address/", ADDRESS)
         customer.get(f"{SHOP}/checkout/shipping-method/", timeout=30)
         customer.get(f"{SHOP}/checkout/payment-method/", timeout=30)
-        placed = customer.submit("/checkout/preview/", {"action": "place_order"})
-        assert placed.status_code == 302, placed.text[:1000]
+        response = customer.submit("/checkout/preview/", {"action": "place_order"})
+        assert response.status_code == 302, response.text[:1000]
         self.order = f"/dashboard/orders/{re.findall('10000[0-9]+', self.staff.get(f'{SHOP}/dashboard/orders/', timeout=30).text)[0]}/"
-        return placed.headers["Location"]
+        return response.headers["Location"]
 
     def status(self) -> str:
-        """As the dashboard shows it."""
-        shown = re.search(r"Status €.* (\w+) Order Details", self._text())
-        assert shown is not None, self._text()
-        return shown[1]
+        """Return the status that the dashboard shows."""
+        match = re.search(r"Status €.* (\w+) Order Details", self._order_page_text())
+        assert match is not None, self._order_page_text()
+        return match[1]
 
     def ship(self) -> None:
-        """One of the line's two."""
+        """Ship one of two pieces."""
         line = {
             "line_action": "create_shipping_event",
             "selected_line": "1",
             "selected_line_qty_1": "1",
             "reference": "",
         }
-        assert self._done({**line, "shipping_event_type": "shipped"}) == "Shipping event created"
+        message = self._submit_and_read_message({**line, "shipping_event_type": "shipped"})
+        assert message == "Shipping event created"
 
     def refund(self, amount: int) -> str | None:
-        """With a payment event."""
+        """Refund with a payment event; return the error if it is refused."""
         form = {
             "order_action": "create_order_payment_event",
             "payment_event_type": "refund",
             "amount": f"{amount / 100}",
         }
-        said = self._done(form)
-        return None if said == "Payment event created" else said
+        message = self._submit_and_read_message(form)
+        return None if message == "Payment event created" else message
 
-    def _done(self, form: dict[str, str]) -> str:
+    def _submit_and_read_message(self, form: dict[str, str]) -> str:
         self.staff.submit(self.order, form)
-        shown = self.staff.get(SHOP + self.order, timeout=30).text
-        said = re.search(r'<div class="alertinner[^"]*">(.*?)</div>', shown, re.DOTALL)
-        assert said is not None, shown
-        return _words(said[1])
+        page = self.staff.get(SHOP + self.order, timeout=30).text
+        match = re.search(r'<div class="alertinner[^"]*">(.*?)</div>', page, re.DOTALL)
+        assert match is not None, page
+        return _visible_text(match[1])
 
-    def _text(self) -> str:
-        return _words(self.staff.get(SHOP + self.order, timeout=30).text)
+    def _order_page_text(self) -> str:
+        return _visible_text(self.staff.get(SHOP + self.order, timeout=30).text)
 
 
-def _words(page: str) -> str:
+def _visible_text(page: str) -> str:
     return " ".join(re.sub("<[^>]*>", " ", page).split())
 
 
-def start(place: Place) -> Iterator[Oscar]:
-    """The project of the page, with a product and a member of the staff."""
-    shutil.copytree(PROJECT, place.folder, dirs_exist_ok=True)
+def start(files: ShopFiles) -> Iterator[Oscar]:
+    """Start the project of the page, with a product and a member of the staff."""
+    shutil.copytree(PROJECT, files.folder, dirs_exist_ok=True)
     environment = {
-        "PYTHONPATH": str(place.packages), "DJANGO_SETTINGS_MODULE": "shop.settings",
-        "REQUESTS_CA_BUNDLE": place.ca_file, "SHOP_FOLDER": str(place.folder),
+        "PYTHONPATH": str(files.packages), "DJANGO_SETTINGS_MODULE": "shop.settings",
+        "REQUESTS_CA_BUNDLE": files.ca_file, "SHOP_FOLDER": str(files.folder),
     }  # fmt: skip
     program = [sys.executable, "prepare.py"]
-    with place.running(program, **environment) as preparing:
-        assert preparing.wait(120) == 0
+    with files.running(program, **environment) as preparation:
+        assert preparation.wait(120) == 0
     serve = [sys.executable, "-m", "django", "runserver", "--noreload", "--insecure", "8000"]
-    with place.running(serve, **environment):
-        until_it_answers(f"{SHOP}/basket/")
+    with files.running(serve, **environment):
+        wait_for_server(f"{SHOP}/basket/")
         yield Oscar()
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import requests
 
-from tests.howto.shops.walking import KEY, Place, main
+from tests.howto.shops.walking import KEY, ShopFiles, main
 from tests.support.documentation import ROOT
 
 PROJECT: Final = ROOT / "tests" / "howto" / "projects" / "vendure"
@@ -31,63 +31,62 @@ REFUND: Final = """refundOrder(input: {paymentId: "%s", amount: %d, lines: [], s
 
 
 class Vendure:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def __init__(self) -> None:
         self.customer, self.staff = requests.Session(), requests.Session()
         self._admin(LOGIN)
 
     def buy(self) -> str:
-        """As a guest."""
+        """Buy as a guest; return the address of the payment page."""
         for step in CHECKOUT:
-            assert self._ask(self.customer, "shop", f"mutation {{ {step} }}")["__typename"] == "Order", step
-        self.order = self._ask(self.customer, "shop", f"mutation {{ {PAY} }}")
+            assert self._query(self.customer, "shop", f"mutation {{ {step} }}")["__typename"] == "Order", step
+        self.order = self._query(self.customer, "shop", f"mutation {{ {PAY} }}")
         self.payment = self.order["payments"][0]
         page: str = self.payment["metadata"]["public"]["paymentUrl"]
         return page
 
     def status(self) -> str:
-        """The order's state."""
-        shown: str = self._ask(self.staff, "admin", f'{{ order(id: "{self.order["id"]}") {{ state }} }}')[
+        state: str = self._query(self.staff, "admin", f'{{ order(id: "{self.order["id"]}") {{ state }} }}')[
             "state"
         ]
-        return shown
+        return state
 
     def ship(self) -> None:
-        """One of the line's two."""
-        made = self._admin(SHIP % self.order["lines"][0]["id"])
-        assert "id" in made, made
-        assert self._admin(SHIPPED % made["id"])["__typename"] == "Fulfillment"
+        """Ship one of two pieces."""
+        fulfillment = self._admin(SHIP % self.order["lines"][0]["id"])
+        assert "id" in fulfillment, fulfillment
+        assert self._admin(SHIPPED % fulfillment["id"])["__typename"] == "Fulfillment"
         assert self.status() == "PartiallyShipped"
 
     def refund(self, amount: int) -> str | None:
-        """From the payment."""
+        """Refund the payment; return the error if it is refused."""
         refund = self._admin(REFUND % (self.payment["id"], amount))
         return None if refund["state"] == "Settled" else refund["metadata"]["error"]
 
     def _admin(self, mutation: str) -> dict[str, Any]:
-        return self._ask(self.staff, "admin", f"mutation {{ {mutation} }}")
+        return self._query(self.staff, "admin", f"mutation {{ {mutation} }}")
 
-    def _ask(self, session: requests.Session, api: str, query: str) -> dict[str, Any]:
-        answer = session.post(f"{SHOP}/{api}-api", json={"query": query}, timeout=30).json()
-        assert "errors" not in answer, answer
-        (shown,) = answer["data"].values()
-        assert isinstance(shown, dict)
-        return shown
+    def _query(self, session: requests.Session, api: str, query: str) -> dict[str, Any]:
+        response = session.post(f"{SHOP}/{api}-api", json={"query": query}, timeout=30).json()
+        assert "errors" not in response, response
+        (data,) = response["data"].values()
+        assert isinstance(data, dict)
+        return data
 
 
-def start(place: Place) -> Iterator[Vendure]:
-    """The project of the page, with a product."""
-    shutil.copytree(PROJECT, place.folder, dirs_exist_ok=True)
-    (place.folder / "node_modules").symlink_to(place.packages / "node_modules")
+def start(files: ShopFiles) -> Iterator[Vendure]:
+    """Start the project of the page, with a product."""
+    shutil.copytree(PROJECT, files.folder, dirs_exist_ok=True)
+    (files.folder / "node_modules").symlink_to(files.packages / "node_modules")
     environment = {
-        "NODE_EXTRA_CA_CERTS": place.ca_file,
+        "NODE_EXTRA_CA_CERTS": files.ca_file,
         "PAYMENTS_KEY": KEY,
         "WEBHOOK_URL": f"{SHOP}/payments/webhook",
     }
-    with place.running(["node", "shop.js"], **environment) as process:
+    with files.running(["node", "shop.js"], **environment) as process:
         assert process.stdout is not None
-        assert "ready\n" in iter(process.stdout.readline, ""), "it has ended"
+        assert "ready\n" in iter(process.stdout.readline, ""), "the shop has ended"
         yield Vendure()
 
 

@@ -1,7 +1,6 @@
-"""A customer and a merchant in a shop system: an order, its webhook, a part capture, a refund.
+"""A customer and a merchant in a shop system: an order, its webhook, a partial capture, a refund.
 
-Runs alone in a network of its own, in which the sandbox has the provider's name and port 443.
-"""
+The walk runs in a network of its own, where the sandbox has the provider's name and port 443."""
 
 import json
 import os
@@ -23,14 +22,14 @@ TEXT_PAGE: Final = {"Accept": "text/html"}
 
 
 class Shop(Protocol):
-    """What the walk needs of a shop system: two pairs of socks at 10.00 each are bought, and one is shipped."""
+    """A shop system in which two pairs of socks are bought at 10.00 each, and one is shipped."""
 
     def buy(self) -> str:
-        """Put socks into the basket, check out, and return where the customer is sent."""
+        """Put socks into the basket and check out; return the address of the payment page."""
         ...
 
     def status(self) -> str:
-        """What the shop thinks of the order."""
+        """Return the status of the order in the shop."""
         ...
 
     def ship(self) -> None:
@@ -38,14 +37,14 @@ class Shop(Protocol):
         ...
 
     def refund(self, amount: int) -> str | None:
-        """Refund some cents; return what the shop says if it is refused."""
+        """Refund some cents; return the shop's message if the refund is refused."""
         ...
 
 
-class Seen(TypedDict):
-    """What a walk has seen, for the test to judge."""
+class WalkResult(TypedDict):
+    """The results of a walk, which the test checks."""
 
-    page: tuple[str, int]  # the address of the service, and how the page answered
+    page: tuple[str, int]  # the service's address, and the status of the page
     paid: str
     refused: str | None
     amounts: dict[str, int]
@@ -54,8 +53,8 @@ class Seen(TypedDict):
     findings: list[str]
 
 
-class Place(NamedTuple):
-    """Where a shop runs: the packages of its system, its own files, and the certificate to trust."""
+class ShopFiles(NamedTuple):
+    """The files of a shop: the packages of its system, its own folder, and the trusted certificate."""
 
     packages: Path
     folder: Path
@@ -63,7 +62,7 @@ class Place(NamedTuple):
 
     @contextmanager
     def running(self, program: Sequence[str], **environment: str) -> Iterator[subprocess.Popen[str]]:
-        """Run a program of the shop while it is needed; its output goes to a file that the test shows."""
+        """Run a program of the shop during a block; its output goes to a log that the test shows."""
         log = (self.folder / "shop.log").open("w")
         with log, subprocess.Popen(
             program, env={**os.environ, **environment}, cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True
@@ -74,12 +73,12 @@ class Place(NamedTuple):
                 process.kill()
 
 
-Start = Callable[[Place], Iterator[Shop]]
+Start = Callable[[ShopFiles], Iterator[Shop]]
 
 
 @contextmanager
 def stand_in(folder: Path) -> Iterator[Mapping[str, str]]:
-    """The sandbox under the provider's name, to which a line in the hosts file leads, as the server prints it."""
+    """Run the sandbox under the provider's name, with the line for the hosts file that it prints."""
     (folder / "projects.yaml").write_text(f"projects:\n  - {{api_key: {KEY}, clock: frozen}}\n")
     ready = folder / "ready.json"
     options = ["--stand-in-for", HOST, "--project", "projects.yaml", "--ready-file", str(ready), "--quiet"]
@@ -99,10 +98,10 @@ def stand_in(folder: Path) -> Iterator[Mapping[str, str]]:
             server.communicate()
 
 
-def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> Seen:
-    """Buy, pay, ship a part, refund a part and too much."""
+def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> WalkResult:
+    """Buy, pay, ship a part, and refund too much and then a part."""
     page = shop.buy()
-    shown = requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10)
+    response = requests.get(page, headers=TEXT_PAGE, verify=ca_file, timeout=10)
     (order,) = sandbox.orders()
     sandbox.act(order["id"], "customer", "pay")
     sandbox.wait(idle=True)
@@ -113,7 +112,7 @@ def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> Seen:
     sandbox.wait(idle=True)
     calls = sandbox.journal(method="POST")
     return {
-        "page": (page.rpartition("/pay/")[0], shown.status_code),
+        "page": (page.rpartition("/pay/")[0], response.status_code),
         "paid": paid,
         "refused": refused,
         "amounts": sandbox.call("GET", f"/v1/orders/{order['id']}/?fields[]=amount_details")[
@@ -126,11 +125,11 @@ def walk(shop: Shop, sandbox: SandboxClient, ca_file: str) -> Seen:
 
 
 def main(start: Start, packages: str) -> None:
-    """Walk, and print what was seen; the report goes to standard error, for a failure."""
+    """Walk, and print the results; the report goes to standard error, for failures."""
     folder = Path.cwd()
     with stand_in(folder) as ready:
         sandbox = SandboxClient(ready["listening"], KEY)
-        for shop in start(Place(Path(packages), folder, ready["ca_file"])):
+        for shop in start(ShopFiles(Path(packages), folder, ready["ca_file"])):
             try:
                 print(json.dumps(walk(shop, sandbox, ready["ca_file"])))
             finally:
@@ -138,8 +137,16 @@ def main(start: Start, packages: str) -> None:
         sandbox.close()
 
 
-def until_it_answers(url: str, seconds: float = 60) -> None:
-    """Wait for a server to listen."""
-    tries = ["--retry", "300", "--retry-delay", "1", "--retry-connrefused", "--retry-max-time", str(seconds)]
-    asked = ["curl", "--silent", "--fail", *tries, url]
-    subprocess.run(asked, check=True, timeout=2 * seconds, stdout=subprocess.DEVNULL)
+def wait_for_server(url: str, seconds: float = 60) -> None:
+    """Wait until a server responds."""
+    retries = [
+        "--retry",
+        "300",
+        "--retry-delay",
+        "1",
+        "--retry-connrefused",
+        "--retry-max-time",
+        str(seconds),
+    ]
+    command = ["curl", "--silent", "--fail", *retries, url]
+    subprocess.run(command, check=True, timeout=2 * seconds, stdout=subprocess.DEVNULL)

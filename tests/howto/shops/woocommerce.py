@@ -1,4 +1,4 @@
-"""A payment gateway of WooCommerce in Debian's WordPress; WooCommerce itself is stood in for, see the project."""
+"""A WooCommerce payment gateway in Debian's WordPress; the project contains a stand-in for WooCommerce."""
 
 import shutil
 import sys
@@ -7,7 +7,7 @@ from typing import Final
 
 import requests
 
-from tests.howto.shops.walking import KEY, Place, main, until_it_answers
+from tests.howto.shops.walking import KEY, ShopFiles, main, wait_for_server
 from tests.support.documentation import ROOT
 
 PROJECT: Final = ROOT / "tests" / "howto" / "projects" / "woocommerce"
@@ -15,51 +15,51 @@ SHOP: Final = "http://127.0.0.1:8000"
 
 
 class WooCommerce:
-    """The shop, seen by a customer and a member of the staff."""
+    """The shop as a customer and a member of the staff use it."""
 
     def buy(self) -> str:
-        """The checkout processes the payment, and redirects."""
-        placed = self._do("buy")
-        assert isinstance(placed, dict)
-        assert placed["result"] == "success"
-        page: str = placed["redirect"]
+        """Check out; return the address of the payment page."""
+        checkout = self._call("buy")
+        assert isinstance(checkout, dict)
+        assert checkout["result"] == "success"
+        page: str = checkout["redirect"]
         return page
 
     def status(self) -> str:
-        """As the list of orders shows it."""
-        return str(self._do("look"))
+        """Return the status in the list of orders."""
+        return str(self._call("look"))
 
     def ship(self) -> None:
-        """WooCommerce ships whole orders: what is not there is refunded before, and the rest captured."""
-        assert self._do("refund", amount="10.00") is True
-        assert self._do("complete") is True
+        """Refund the missing item, and complete the order: WooCommerce ships whole orders only."""
+        assert self._call("refund", amount="10.00") is True
+        assert self._call("complete") is True
         assert self.status() == "completed"
 
     def refund(self, amount: int) -> str | None:
-        """With the button at the order."""
-        said = self._do("refund", amount=f"{amount / 100}")
-        return None if said is True else str(said)
+        """Refund with the button of the order; return the error if it is refused."""
+        message = self._call("refund", amount=f"{amount / 100}")
+        return None if message is True else str(message)
 
-    def _do(self, action: str, **more: str) -> object:
-        answer = requests.get(SHOP, params={"do": action, **more}, timeout=30)
-        assert answer.status_code == 200, answer.text
-        shown: object = answer.json()
-        return shown
+    def _call(self, action: str, **parameters: str) -> object:
+        response = requests.get(SHOP, params={"do": action, **parameters}, timeout=30)
+        assert response.status_code == 200, response.text
+        result: object = response.json()
+        return result
 
 
-def start(place: Place) -> Iterator[WooCommerce]:
-    """The project of the page in WordPress."""
-    shutil.copytree(PROJECT, place.folder, dirs_exist_ok=True)
+def start(files: ShopFiles) -> Iterator[WooCommerce]:
+    """Start the project of the page in WordPress."""
+    shutil.copytree(PROJECT, files.folder, dirs_exist_ok=True)
     for name in ("wp-includes", "wp-admin", "wp-settings.php"):
-        (place.folder / name).symlink_to(place.packages / "usr" / "share" / "wordpress" / name)
+        (files.folder / name).symlink_to(files.packages / "usr" / "share" / "wordpress" / name)
     environment = {
         "SHOP": SHOP,
         "PAYMENTS_KEY": KEY,
-        "SANDBOX_CA": place.ca_file,
+        "SANDBOX_CA": files.ca_file,
         "PHP_CLI_SERVER_WORKERS": "2",
     }
-    with place.running(["php", "-S", "127.0.0.1:8000", "index.php"], **environment):
-        until_it_answers(f"{SHOP}/?do=look")
+    with files.running(["php", "-S", "127.0.0.1:8000", "index.php"], **environment):
+        wait_for_server(f"{SHOP}/?do=look")
         yield WooCommerce()
 
 

@@ -23,12 +23,12 @@ class Customer:
 
     def buys(self, method: str = "credit-card", **basket: int) -> Sale:
         """Fill a basket and check out; the customer is then on the payment page."""
-        answer = self.browser.post("/checkout", data={**basket, "method": method})
-        assert answer.status_code == 303, answer.text
-        return self.sale(self.sales_begun)
+        response = self.browser.post("/checkout", data={**basket, "method": method})
+        assert response.status_code == 303, response.text
+        return self.sale(self.sale_count)
 
     @property
-    def sales_begun(self) -> int:
+    def sale_count(self) -> int:
         return len(list(self._shop.sales))
 
     def sale(self, count: int = 1) -> Sale:
@@ -40,12 +40,12 @@ class Customer:
         shop: Shop = self.browser.application.extensions["shop"]
         return shop
 
-    def pays(self, sale: Sale, **how: Any) -> None:
+    def pays(self, sale: Sale, **parameters: Any) -> None:
         """Pay on the payment page."""
-        self.sandbox.act(str(sale.payment_id), **how)
+        self.sandbox.act(str(sale.payment_id), **parameters)
 
     def comes_back(self, sale: Sale) -> str:
-        """Return from the payment page, and return what the shop then says."""
+        """Return from the payment page; return the text that the shop shows."""
         return self.browser.get("/thanks", query_string={"order_id": sale.payment_id}).text
 
 
@@ -61,7 +61,7 @@ def shop(payment_sandbox: PaymentSandbox) -> FlaskClient:
 
 @pytest.fixture
 def payment_books(shop: FlaskClient) -> Callable[[], list[BookEntry]]:
-    """What the shop believes, for rehearsals."""
+    """The shop's books, for rehearsals."""
 
     def entry(sale: Sale) -> BookEntry:
         assert len(sale.mails) == len(set(sale.mails)), f"{sale.number}: the customer got a mail twice"

@@ -62,7 +62,7 @@ class Payment:
 
 
 class Payments:
-    """The calls, each sent once: if a response is lost, an error is raised and nothing is blindly retried."""
+    """The API calls; each is sent once, and a lost response raises an error instead of a blind retry."""
 
     def __init__(self, base_url: str, api_key: str, session: requests.Session | None = None) -> None:
         self._base_url = base_url
@@ -70,7 +70,7 @@ class Payments:
         self._session = session or requests.Session()
 
     def page_of(self, payment: Payment) -> str:
-        """Where the customer pays: payment_url has no scheme, so it gets that of the service."""
+        """Return the payment page's URL; payment_url has no scheme, so the service's scheme is added."""
         return f"{urlsplit(self._base_url).scheme}://{payment.attempt['payment_url']}"
 
     def create(self, order: dict[str, Any]) -> Payment:
@@ -78,7 +78,7 @@ class Payments:
         return self._call("POST", "/v1/orders/", order)
 
     def read(self, order_id: str, *fields: str) -> Payment:
-        """Read an order, with some extra fields: the only way to learn its status."""
+        """Read an order, with some extra fields; only this shows its status."""
         query = "&".join(f"fields[]={field}" for field in fields)
         return self._call("GET", f"/v1/orders/{order_id}/{'?' if query else ''}{query}")
 
@@ -96,8 +96,8 @@ class Payments:
         """Cancel what has not been captured."""
         self._call("DELETE", f"/v1/orders/{payment.order_id}/", if_match=payment.etag)
 
-    def give_back(self, payment: Payment) -> None:
-        """Let the customer have their money: void what was authorized, or refund what was paid."""
+    def return_money(self, payment: Payment) -> None:
+        """Return the money to the customer: void an authorized amount, or refund a paid one."""
         try:
             self.cancel(payment)
         except PaymentRefused:
@@ -107,7 +107,7 @@ class Payments:
     def _call(self, method: str, path: str, body: Any = None, if_match: str | None = None) -> Payment:
         headers = {"If-Match": if_match} if if_match is not None else {}
         try:
-            answer = self._session.request(
+            response = self._session.request(
                 method,
                 f"{self._base_url}{path}",
                 json=body,
@@ -115,14 +115,14 @@ class Payments:
                 auth=self._auth,
                 timeout=TIMEOUT_SECONDS,
             )
-            found = answer.json()
-        except requests.RequestException as error:  # a body that is no JSON, too
+            data = response.json()
+        except requests.RequestException as error:  # also for a body that is not JSON
             raise PaymentServiceDown(str(error)) from error
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise PaymentServiceDown(f"{method} {path} answered {answer.status_code}")
-        if answer.status_code >= 400:
-            raise PaymentRefused(found["error"]["type"], found["error"]["value"])
-        return Payment(found, answer.headers.get("ETag"))
+        if response.status_code >= 500 or response.status_code == 429:
+            raise PaymentServiceDown(f"{method} {path} answered {response.status_code}")
+        if response.status_code >= 400:
+            raise PaymentRefused(data["error"]["type"], data["error"]["value"])
+        return Payment(data, response.headers.get("ETag"))
 
 
 def _lines(lines: dict[str, int]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Tests of what the shop promises its customers, and of the amounts that it captures and refunds."""
+"""Tests of the shop's promises to its customers, and of the amounts that it captures and refunds."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -11,7 +11,7 @@ SOCKS_CENTS, HAT_CENTS = 995, 2450
 
 
 def captured_cents(sandbox: PaymentSandbox, payment_id: str | None) -> int:
-    """The captured amount of an order."""
+    """Return the captured amount of an order."""
     order = sandbox.client.call("GET", f"/v1/orders/{payment_id}/", query={"fields[]": "amount_details"})
     captured: int = order["amount_details"]["captured"]
     return captured
@@ -38,7 +38,7 @@ def test_one_payment_is_one_mail_however_its_webhooks_come(
 
 
 @pytest.mark.payment_scenario("webhook-lost")
-def test_a_lost_webhook_is_made_up_for_by_the_visit(customer: Customer) -> None:
+def test_the_return_of_the_customer_replaces_a_lost_webhook(customer: Customer) -> None:
     """When the customer returns, the shop reads the order."""
     sale = customer.buys(socks=1)
     customer.pays(sale)
@@ -56,17 +56,17 @@ def test_a_payment_that_fails_ships_nothing(customer: Customer, shop: FlaskClien
 
 
 def test_a_customer_tries_again(customer: Customer, shop: FlaskClient) -> None:
-    """The second try is a separate order with its own number."""
+    """The second attempt is a separate order with its own number."""
     sale = customer.buys(hat=1)
     customer.pays(sale, card="declined", action="pay")
-    first = sale.payment_id
+    first_payment_id = sale.payment_id
     assert shop.post(f"/sales/{sale.number}/pay").status_code == 303
     customer.pays(sale)
-    assert (sale.status, sale.payment_id != first) == ("paid", True)
+    assert (sale.status, sale.payment_id != first_payment_id) == ("paid", True)
 
 
-def test_a_customer_who_walks_away_is_lost(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
-    """After two weeks, the sale is given up."""
+def test_an_unpaid_sale_is_lost(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
+    """A sale that is not paid within two weeks is lost."""
     sale = customer.buys(socks=1)
     payment_sandbox.clock.advance("P15D")
     assert sale.status == "lost"
@@ -85,53 +85,55 @@ def test_shipping_takes_the_money(
     assert shop.post(f"/sales/{sale.number}/ship").status_code == 409, "shipped already"
 
 
-def test_shipping_too_late_is_told(
+def test_shipping_too_late_is_refused(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
     """After two weeks, the authorization has expired, so the parcel is not shipped."""
     sale = customer.buys(hat=1)
     payment_sandbox.clock.advance("PT1S")
     customer.pays(sale)
-    payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])  # and the job has not looked yet
+    payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])  # and the job has not run yet
     payment_sandbox.clock.advance("P14D")
-    answer = shop.post(f"/sales/{sale.number}/ship")
-    assert (answer.status_code, "AuthorizationExpired" in answer.get_json()["problem"]) == (409, True)
+    response = shop.post(f"/sales/{sale.number}/ship")
+    assert (response.status_code, "AuthorizationExpired" in response.get_json()["problem"]) == (409, True)
     assert sale.mails == ["We have your order."]
 
 
-def test_a_return_gives_money_back(
+def test_returned_items_are_refunded(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """The shop refunds what came back, and never more than it captured."""
+    """The shop refunds returned items, and never more than it captured."""
     sale = customer.buys(socks=2, hat=1)
     customer.pays(sale)
     shop.post(f"/sales/{sale.number}/ship")
-    answer = shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-1"})
-    assert answer.json is not None
+    response = shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-1"})
+    assert response.json is not None
     payment_sandbox.clock.advance(until="idle")
-    refund = payment_sandbox.client.order(answer.json["refund"])
+    refund = payment_sandbox.client.order(response.json["refund"])
     assert (refund["status"], refund["amount"]) == ("completed", HAT_CENTS)
     assert shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-2"}).status_code == 409
 
 
-def test_a_lost_answer_charges_nobody_twice(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
-    """The order exists, but the response is lost: the shop says so, and the second try has its own number."""
+def test_a_lost_response_charges_the_customer_once(
+    customer: Customer, payment_sandbox: PaymentSandbox
+) -> None:
+    """After a lost response, the shop reports the problem, and the second attempt has its own number."""
     payment_sandbox.scenario("lost-create-response")
-    answer = customer.browser.post("/checkout", data={"socks": 1})
-    assert (answer.status_code, "please try again" in answer.text) == (503, True)
+    response = customer.browser.post("/checkout", data={"socks": 1})
+    assert (response.status_code, "please try again" in response.text) == (503, True)
     sale = customer.sale()
     customer.browser.post(f"/sales/{sale.number}/pay")
     customer.pays(sale)
     payment_sandbox.clock.advance("P15D")
-    tries = payment_sandbox.client.journal(method="POST", path="/v1/orders/")
-    assert [entry["request"]["merchant_order_id"] for entry in tries] == ["S-1001-1", "S-1001-2"]
+    creations = payment_sandbox.client.journal(method="POST", path="/v1/orders/")
+    assert [entry["request"]["merchant_order_id"] for entry in creations] == ["S-1001-1", "S-1001-2"]
     assert sale.mails == ["We have your order."]
 
 
 def test_the_integration_is_clean(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """From checkout to refund, the sandbox's review finds nothing wrong."""
+    """The sandbox's review has no findings from checkout to refund."""
     sale = customer.buys(socks=1, hat=1)
     customer.pays(sale)
     customer.comes_back(sale)

@@ -1,4 +1,4 @@
-"""Makes the tables, a product, a member of the staff, and what Oscar's documentation has a shop create."""
+"""Creates the tables, a product, a member of the staff, and the records that Oscar's documentation requires."""
 
 from decimal import Decimal
 

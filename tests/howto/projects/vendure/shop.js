@@ -26,7 +26,7 @@ const initialData = {
   collections: [],
 };
 
-// The shop of an empty database: in euros, with one product.
+// Starts a shop with an empty database, in euros, with one product.
 async function start() {
   app = await bootstrap(config);
   const channels = app.get(ChannelService);

@@ -1,4 +1,4 @@
-"""A shop without tests, and without mistakes apart from those that the environment names."""
+"""A shop without tests, whose mistakes are selected by the environment."""
 
 import os
 import sys
@@ -13,22 +13,22 @@ URL = os.environ["SANDBOX_URL"]
 KEY = os.environ["SANDBOX_API_KEY"]
 MISTAKES = os.environ.get("MISTAKES", "").split()
 PORT = int(sys.argv[1])
-OWN = f"http://127.0.0.1:{PORT}"
+SHOP_URL = f"http://127.0.0.1:{PORT}"
 app = Flask("shop")
 numbers = count(1)
 sales: dict[str, dict[str, Any]] = {}
 
 
 def call(method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Call the service."""
-    answer = requests.request(method, URL + path, json=body, auth=(KEY, ""), timeout=3)
-    answer.raise_for_status()
-    read: dict[str, Any] = answer.json()
-    return read
+    """Call the payment service."""
+    response = requests.request(method, URL + path, json=body, auth=(KEY, ""), timeout=3)
+    response.raise_for_status()
+    data: dict[str, Any] = response.json()
+    return data
 
 
-def look(order_id: str) -> None:
-    """Learn whether an order is paid."""
+def record_payment(order_id: str) -> None:
+    """Record the payment of an order that is completed."""
     if call("GET", f"/v1/orders/{order_id}/")["status"] == "completed":
         for sale in sales.values():
             if order_id in sale["orders"]:
@@ -50,27 +50,27 @@ def buy() -> Response | str:
         "currency": "EUR",
         "amount": 1295,
         "merchant_order_id": number,
-        "return_url": f"{OWN}/thanks?sale={number}",
-        "webhook_url": f"{OWN}/webhook",
+        "return_url": f"{SHOP_URL}/thanks?sale={number}",
+        "webhook_url": f"{SHOP_URL}/webhook",
         "transactions": [{"payment_method": "credit-card"}],
     }
     try:
-        made = call("POST", "/v1/orders/", order)
+        created = call("POST", "/v1/orders/", order)
     except requests.RequestException:
         if "creates-again" not in MISTAKES:
             return "That did not work. Nothing was charged; please try again."
-        made = call("POST", "/v1/orders/", order)
-    sale["orders"].append(made["id"])
-    return redirect(f"http://{made['transactions'][0]['payment_url']}")
+        created = call("POST", "/v1/orders/", order)
+    sale["orders"].append(created["id"])
+    return redirect(f"http://{created['transactions'][0]['payment_url']}")
 
 
 @app.get("/thanks")
 def thanks() -> str:
-    """Tell the customer what became of the payment."""
+    """Show the customer the result of the payment."""
     sale = sales[request.args["sale"]]
     if "trusts-webhooks" not in MISTAKES:
         for order_id in sale["orders"]:
-            look(order_id)
+            record_payment(order_id)
     if sale["paid"] or "thanks-everybody" in MISTAKES:
         return "<h1>Thank you!</h1> Your socks are on their way."
     return "<h1>Not paid yet</h1> We ship when you have paid."
@@ -78,14 +78,14 @@ def thanks() -> str:
 
 @app.post("/webhook")
 def webhook() -> tuple[str, int]:
-    """Look at an order whose status has changed."""
-    look(request.get_json()["order_id"])
+    """Read an order whose status has changed."""
+    record_payment(request.get_json()["order_id"])
     return "", 204
 
 
 @app.get("/books")
 def books() -> list[dict[str, Any]]:
-    """Tell what the shop believes."""
+    """Return the shop's books."""
     return [{"purchase": number, **sale} for number, sale in sales.items()]
 
 

@@ -1,10 +1,10 @@
-// A shop without mistakes, apart from those that the environment names.
+// A shop whose mistakes are selected by the environment.
 const MISTAKES = (process.env.MISTAKES ?? "").split(" ");
 const LIMIT_MS = 3000;
 
 export class Shop {
   sales = new Map(); // by the shop's own number
-  webhooks = []; // the orders that they were about
+  webhooks = []; // the order of each webhook
 
   constructor(url, apiKey) {
     this.url = url;
@@ -22,9 +22,9 @@ export class Shop {
     const sale = { orders: [], amount, paid: 0, shipped: 0, refunded: 0 };
     this.sales.set(number, sale);
     const order = { currency: "EUR", amount, merchant_order_id: number, transactions: [{ payment_method: "credit-card" }] };
-    const made = await this.call("POST", "/v1/orders/", order);
-    sale.orders.push(made.id);
-    return made;
+    const created = await this.call("POST", "/v1/orders/", order);
+    sale.orders.push(created.id);
+    return created;
   }
 
   async refund(number, amount) {
@@ -51,7 +51,7 @@ export class Shop {
   async look(id) {
     const { status } = await this.call("GET", `/v1/orders/${id}/`);
     const [, sale] = [...this.sales].find(([, each]) => each.orders.includes(id)) ?? [];
-    if (sale === undefined) return; // a refund, or an order whose response is on its way
+    if (sale === undefined) return; // a refund, or an order whose response is in flight
     const count = this.webhooks.filter((each) => each === id).length;
     if (status === "completed" || (MISTAKES.includes("counts-webhooks") && count > 1)) sale.paid = sale.shipped = sale.amount;
   }

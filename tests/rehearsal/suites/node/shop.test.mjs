@@ -17,7 +17,7 @@ test("a paid sale is shipped", withShop(async (shop, sandbox) => {
   assert.ok(shop.sales.get("S-1").shipped > 0);
 }));
 
-test("a sale is given back (in part)", withShop(async (shop, sandbox) => {
+test("a sale is refunded (in part)", withShop(async (shop, sandbox) => {
   const order = await shop.checkout("S-2", 2590);
   await sandbox.pay(order.id);
   await shop.refund("S-2", 500);

@@ -1,5 +1,5 @@
 <?php
-// A shop without mistakes, apart from those that the environment names.
+// A shop whose mistakes are selected by the environment.
 final class Shop
 {
     private const SECONDS = 3;
@@ -55,8 +55,8 @@ final class Shop
     {
         $status = $this->api('GET', "/v1/orders/$id/")['status'];
         foreach ($this->sales as &$sale) {
-            $isIts = in_array($id, $sale['orders'], true);
-            if ($isIts && ($status === 'completed' || self::has('believes-webhooks'))) {
+            $isOwn = in_array($id, $sale['orders'], true);
+            if ($isOwn && ($status === 'completed' || self::has('believes-webhooks'))) {
                 $sale['paid'] = $sale['shipped'] = $sale['amount'];
             }
         }

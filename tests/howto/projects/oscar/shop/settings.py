@@ -1,4 +1,4 @@
-"""Oscar as its documentation sets it up, in an SQLite file."""
+"""Oscar's documented settings, with an SQLite database."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ AUTHENTICATION_BACKENDS = [
     "oscar.apps.customer.auth_backends.EmailBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-FORKED = {"checkout": "checkout.apps.CheckoutConfig", "order": "order.apps.OrderConfig"}
+FORKED_APPS = {"checkout": "checkout.apps.CheckoutConfig", "order": "order.apps.OrderConfig"}
 APPS = [
     "analytics",
     "checkout",
@@ -42,7 +42,7 @@ APPS = [
     "payment",
 ]
 APPS += ["offer", "order", "customer", "search", "voucher", "wishlists", "dashboard"]
-OF_THE_DASHBOARD = [
+DASHBOARD_APPS = [
     "reports",
     "users",
     "orders",
@@ -53,10 +53,10 @@ OF_THE_DASHBOARD = [
     "ranges",
     "reviews",
 ]
-OF_THE_DASHBOARD += ["vouchers", "communications", "shipping"]
-OF_OSCAR = [
-    *[FORKED.get(name, f"oscar.apps.{name}.apps.{name.capitalize()}Config") for name in APPS],
-    *[f"oscar.apps.dashboard.{name}.apps.{name.capitalize()}DashboardConfig" for name in OF_THE_DASHBOARD],
+DASHBOARD_APPS += ["vouchers", "communications", "shipping"]
+OSCAR_APPS = [
+    *[FORKED_APPS.get(name, f"oscar.apps.{name}.apps.{name.capitalize()}Config") for name in APPS],
+    *[f"oscar.apps.dashboard.{name}.apps.{name.capitalize()}DashboardConfig" for name in DASHBOARD_APPS],
     "oscar.apps.catalogue.reviews.apps.CatalogueReviewsConfig",
 ]
 INSTALLED_APPS = [
@@ -65,7 +65,7 @@ INSTALLED_APPS = [
         for name in ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")
     ],
     *["django.contrib.sites", "django.contrib.flatpages", "shop", "oscar.config.Shop"],
-    *OF_OSCAR,
+    *OSCAR_APPS,
     *["widget_tweaks", "haystack", "sorl.thumbnail", "treebeard", "django_tables2"],
 ]
 MIDDLEWARE = [
@@ -76,7 +76,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "oscar.apps.basket.middleware.BasketMiddleware",
 ]
-OF_PAGES = [
+CONTEXT_PROCESSORS = [
     *[
         f"django.template.context_processors.{name}"
         for name in ("debug", "request", "i18n", "media", "static")
@@ -93,12 +93,12 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
-        "OPTIONS": {"context_processors": OF_PAGES},
+        "OPTIONS": {"context_processors": CONTEXT_PROCESSORS},
     }
 ]
 TABLES = [
     *APPS,
-    *[f"{name}_dashboard" for name in OF_THE_DASHBOARD],
+    *[f"{name}_dashboard" for name in DASHBOARD_APPS],
     "reviews",
     "admin",
     "auth",
@@ -106,7 +106,7 @@ TABLES = [
 ]
 MIGRATION_MODULES = dict.fromkeys(
     [*TABLES, "sessions", "sites", "flatpages", "thumbnail"]
-)  # makes all tables at once: faster
+)  # creates all tables at once, which is faster
 OSCAR_ALLOW_ANON_CHECKOUT = True
 OSCAR_DEFAULT_CURRENCY = "EUR"
 OSCAR_ORDER_STATUS_PIPELINE = {

@@ -1,5 +1,5 @@
 <?php
-/** A database that has nothing in it: WordPress takes its defaults, and the orders are in files. */
+/** An empty database: WordPress uses its defaults, and the orders are stored in files. */
 $wpdb = new class ('', '', '', '') extends wpdb {
     public function db_connect($allow_bail = true) { return true; }
     public function query($query) { $this->last_result = []; return 0; }

@@ -1,7 +1,7 @@
 <?php
 /**
- * Stands in for WooCommerce, of which no package index has the source: what its payment gateways extend and call,
- * with the names, arguments and order of the real one, and orders in files. WordPress below it is the real one.
+ * Stands in for WooCommerce, whose source no package index has: the classes and functions that payment gateways use,
+ * with the real names, arguments and order of calls. Orders are stored in files. WordPress itself is real.
  */
 final class WC_Order
 {
@@ -69,9 +69,9 @@ function wc_get_order($id)
     return file_exists($file) ? new WC_Order(json_decode(file_get_contents($file), true)) : false;
 }
 
-add_filter('pre_option_home', fn () => WP_HOME); // in the database of a real shop, as are the settings
+add_filter('pre_option_home', fn () => WP_HOME); // a real shop stores this and the settings in its database
 add_filter('pre_option_woocommerce_payment_orders_settings', fn () => ['key' => getenv('PAYMENTS_KEY'), 'enabled' => 'yes']);
-require WP_CONTENT_DIR . '/plugins/payment-orders/payment-orders.php'; // as an active plugin: after must-use ones
+require WP_CONTENT_DIR . '/plugins/payment-orders/payment-orders.php'; // loaded after must-use plugins, as an active plugin is
 
 add_action('wp_loaded', function () {
     [$gateway] = array_map(fn ($class) => new $class(), apply_filters('woocommerce_payment_gateways', []));

@@ -1,0 +1,92 @@
+"""The orders that verify cleans up, and its message about money that it cannot refund."""
+
+from typing import Any
+
+import pytest
+
+from payment_sandbox_verify.answer import ServiceAnswer
+from payment_sandbox_verify.samples import CARD, INVOICE, line_quantity, transaction_with
+from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, Service
+from payment_sandbox_verify.verifying import reference_sandbox
+from tests.verification.exchanges import Alteration, AlteringSession, Exchange
+
+PARTIAL_CAPTURE = {"description": "a part", "amount": 250}
+
+
+def captured_invoice(service: Service) -> ServiceAnswer:
+    """Return a fully captured invoice of three pairs of socks and the postage."""
+    order = service.new_order_with_lines(INVOICE)
+    assert service.capture_or_void(order, "captures/", {}).is_success
+    return order
+
+
+def test_an_expired_authorization_needs_no_void() -> None:
+    """The uncaptured part of an expired authorization needs no void."""
+    with reference_sandbox() as reference:
+        order = reference.service.new_order_with_lines(INVOICE, expiration_period="PT3S")
+        assert reference.service.capture_or_void(order, "captures/amount/", PARTIAL_CAPTURE).is_success
+        reference.client.clock.advance("PT5S")
+        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+
+
+def test_a_payment_refunded_before_counts_as_refunded() -> None:
+    """A payment that was refunded before counts as refunded."""
+    with reference_sandbox() as reference:
+        order, _ = reference.service.new_paid_order(transaction_with(CARD))
+        assert reference.service.refund(order, {}).is_success
+        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+
+
+@pytest.mark.parametrize(
+    "lines", [line_quantity(1), line_quantity(2), line_quantity(3), line_quantity(1, "post")]
+)
+def test_the_rest_of_a_partly_refunded_invoice_is_refunded(lines: list[dict[str, Any]]) -> None:
+    """The clean-up refunds each line up to its remaining amount."""
+    with reference_sandbox() as reference:
+        order = captured_invoice(reference.service)
+        assert reference.service.refund(order, {"order_lines": lines}).is_success
+        assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
+        further_refunds = [
+            reference.service.refund(order, {"order_lines": line_quantity(1, line)})
+            for line in ("socks", "post")
+        ]
+        assert [response.status for response in further_refunds] == [409, 409]
+
+
+def _refuse_refund(exchange: Exchange) -> None:
+    if exchange.path.endswith("/refunds/"):
+        exchange.reply(409, type="Refused", value="ask the support")
+
+
+def test_a_refusal_of_another_refund_is_reported() -> None:
+    """If the service refuses another refund, the clean-up reports the paid amount."""
+    with reference_sandbox() as reference:
+        order, _ = reference.service.new_paid_order(transaction_with(CARD))
+        assert reference.service.refund(order, {"amount": 400}).is_success
+        reference.service._session = AlteringSession(None, _refuse_refund)
+        assert reference.service.clean_up() == {
+            order.at("id"): "1000 cents were paid, and the service refuses another refund"
+        }
+
+
+def _accept_with_order(order_id: str) -> Alteration:
+    """Return an alteration that answers a refused call with this order."""
+
+    def accept(exchange: Exchange) -> None:
+        if exchange.method in ("PATCH", "PUT") and exchange.path.rstrip("/") == "/v1/orders":
+            exchange.reply(201)
+            exchange.data = {"id": order_id, "status": "new"}
+
+    return accept
+
+
+@pytest.mark.parametrize(("method", "path"), [("PATCH", "/v1/orders/"), ("PUT", "/v1/orders")])
+def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str) -> None:
+    """An order that the server creates for an invalid call is cancelled, too."""
+    with reference_sandbox() as reference:
+        order = reference.service.new_order()
+        reference.service.created_orders.remove(order.at("id"))
+        reference.service._session = AlteringSession(None, _accept_with_order(order.at("id")))
+        assert reference.service.call(method, path, {}).is_success
+        assert reference.service.clean_up() == {}
+        assert reference.service.read(order).at("status") == "cancelled"
