@@ -1,4 +1,4 @@
-"""Secrets in every place of a request that is no text of the merchant's own: none comes out, and none stays."""
+"""Secrets in every part of a request, except in the merchant's own texts, are neither echoed nor stored."""
 
 import random  # noqa: TID251 (seeded: every run does the same)
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from tests.attack import Report, Size
+from tests.attack.client import Case, Client
 from tests.attack.grammar import (
     LAST_CHUNK,
     ORDER,
@@ -18,10 +19,9 @@ from tests.attack.grammar import (
     get,
     post,
     post_chunked,
-    says,
+    sends,
 )
-from tests.attack.served import Project, Served, served
-from tests.attack.talking import Case, Client
+from tests.attack.server_process import Project, ServerProcess, run_server
 from tests.support.canaries import CODE, NUMBER, canaries, shown
 
 SEED: Final = 9
@@ -42,7 +42,7 @@ Place = Callable[[Target, bytes], bytes]
 
 
 def _line(secret: bytes) -> bytes:
-    """The secret without what would end a line."""
+    """Return the secret without line breaks."""
     return secret.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
@@ -108,12 +108,12 @@ PLACES: Final[Mapping[str, Place]] = {
 
 
 def attack(report: Report) -> None:
-    """Each secret in each place, in turn, and then a look at everything that is kept or logged."""
+    """Send secrets in each place in turn, then search all records, files and logs for them."""
     source = random.Random(SEED)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "state.db"
-        with served("--quiet", "--state", str(file)) as server, server.project(clock="frozen") as project:
-            server.keys.extend((NUMBER, CODE))  # in the log
+        with run_server("--quiet", "--state", str(file)) as server, server.project(clock="frozen") as project:
+            server.keys.extend((NUMBER, CODE))  # must not appear in the log
             count = report.size.count(4000, 4 * len(PLACES))
             for name, leak in leaks(server, project, source, count):
                 report.expect(f"no answer to {name} has a secret", False, leak)
@@ -124,8 +124,10 @@ def attack(report: Report) -> None:
     report.note("requests with secrets", count)
 
 
-def leaks(server: Served, project: Project, source: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Send secrets; yields the answers that show one."""
+def leaks(
+    server: ServerProcess, project: Project, source: random.Random, count: int
+) -> Iterator[tuple[str, str]]:
+    """Send secrets, and yield the answers that echo one."""
     parts = urlsplit(server.url)
     target = Target(parts.netloc, Size(), project.key)
     secrets = [each.encode() for each in canaries(project.key).values()]
@@ -133,17 +135,17 @@ def leaks(server: Served, project: Project, source: random.Random, count: int) -
     for number in range(count):
         name = places[number % len(places)]
         raw = PLACES[name](target, source.choice(secrets))
-        case = Case(name, says(raw), (), is_certain=False, answer_seconds=0.01)
+        case = Case(name, sends(raw), (), is_certain=False, answer_seconds=0.01)
         with suppress(OSError):
-            talk = Client((str(parts.hostname), int(parts.port or 0)), case).talk()
-            for answer in talk.answers:
+            transcript = Client((str(parts.hostname), int(parts.port or 0)), case).run()
+            for answer in transcript.answers:
                 secret = shown(answer.body.decode("utf-8", "replace"), project.key)
                 if secret:
                     yield name, f"{secret}: {answer.body[:200]!r}"
 
 
 def records(project: Project) -> Iterator[tuple[str, str]]:
-    """The records and views that show a secret."""
+    """Yield the records and views that show a secret."""
     project_id = project.expect("GET", "/control/project/")["project_id"]
     views = [f"/dashboard/{project_id}/{view}" for view in VIEWS]
     for path in (*RECORDS, *views):
@@ -153,7 +155,7 @@ def records(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def files(folder: Path, key: str) -> Iterator[tuple[str, str]]:
-    """The files that have a secret; a project's own key is stored with it."""
+    """Yield the files that contain a secret other than the project's own key, which is stored with it."""
     for file in folder.iterdir():
         secrets = [name for name in shown(file.read_bytes().decode(errors="replace"), key) if name != "key"]
         if secrets:
