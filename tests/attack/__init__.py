@@ -38,27 +38,27 @@ class Report:
 
     def seed(self) -> int:
         """Return the random seed: a new one for each run at full size, unless ``ATTACK_SEED`` is set."""
-        drawn = int.from_bytes(os.urandom(4)) if self.size.strict else SEED
-        seed = int(os.environ.get("ATTACK_SEED", drawn))
+        random_seed = int.from_bytes(os.urandom(4)) if self.size.strict else SEED
+        seed = int(os.environ.get("ATTACK_SEED", random_seed))
         self.note("seed; ATTACK_SEED replays it", seed)
         return seed
 
-    def note(self, what: str, figure: object) -> None:
+    def note(self, label: str, figure: object) -> None:
         """Report a figure without a limit."""
-        self._show(f"  {what:60} {figure}")
+        self._show(f"  {label:60} {figure}")
 
-    def limit(self, what: str, figure: float, maximum: float, unit: str = "") -> None:
+    def limit(self, label: str, figure: float, maximum: float, unit: str = "") -> None:
         """Report a figure that must not exceed ``maximum``."""
         is_over = figure > maximum
-        self._show(f"  {what:60} {figure:.6g} {unit} (at most {maximum:g}){'  TOO MUCH' if is_over else ''}")
+        self._show(f"  {label:60} {figure:.6g} {unit} (at most {maximum:g}){'  TOO MUCH' if is_over else ''}")
         if is_over:
-            self.problems.append(f"{what}: {figure:.6g} {unit}, but at most {maximum:g}")
+            self.problems.append(f"{label}: {figure:.6g} {unit}, but at most {maximum:g}")
 
-    def expect(self, what: str, holds: bool, detail: object = "") -> None:
+    def expect(self, label: str, holds: bool, detail: object = "") -> None:
         """Record a problem unless the expectation holds."""
         if not holds:
-            self._show(f"  {what}: NO {detail}"[:500])
-            self.problems.append(f"{what}: {detail}"[:2000])
+            self._show(f"  {label}: NO {detail}"[:500])
+            self.problems.append(f"{label}: {detail}"[:2000])
 
     def end(self) -> None:
         """Fail if there are problems.

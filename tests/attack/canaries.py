@@ -1,6 +1,6 @@
 """Secrets in every part of a request, except in the merchant's own texts, are neither echoed nor stored."""
 
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Concurrent operations on shared orders keep the amounts of all orders consistent."""
 
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 from tests.attack.answers import ExpectedResponse
 from tests.attack.client import Case, Ending
 from tests.attack.grammar import (
+    ACCEPTED_BYTES,
     CHUNKED,
-    EXPECTING,
+    EXPECT_CONTINUE,
     HEALTH,
     JSON,
     OFFER,
     ORDER,
     ORDERS,
-    SURE_BYTES,
     Header,
     Target,
     chunk,
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     statuses_without_key: tuple[int, ...]
 
 
-UNKNOWN: Final = b"BREW"
+UNKNOWN_METHOD: Final = b"BREW"
 KINDS: Final = (
     Kind(b"GET", HEALTH, b"", (200,), (200,)),
     Kind(b"HEAD", HEALTH, b"", (200,), (200,)),
@@ -48,7 +48,7 @@ KINDS: Final = (
     Kind(b"GET", b"/v1/orders/nobody/", b"", (404,), (401,)),
     Kind(b"GET", b"/nothing/?a=b", b"", (404,), (404,)),
     Kind(b"DELETE", HEALTH, b"", (405,), (405,)),
-    Kind(UNKNOWN, HEALTH, b"", (400, 405), (400, 405)),
+    Kind(UNKNOWN_METHOD, HEALTH, b"", (400, 405), (400, 405)),
 )
 
 
@@ -102,13 +102,13 @@ def _request(target: Target, random_source: random.Random) -> Composed:
     framing, body = _frame(kind.body, random_source, is_http10)
     interims = 0
     if body and random_source.random() < 0.2:
-        headers.append(EXPECTING)
+        headers.append(EXPECT_CONTINUE)
         interims = int(not is_http10)
     random_source.shuffle(headers)
     raw = head(start, [*headers, *framing])
     statuses = {*(kind.statuses_with_key if target.key is not None else kind.statuses_without_key)}
     is_certain = (
-        len(raw) <= SURE_BYTES and kind.method != UNKNOWN
+        len(raw) <= ACCEPTED_BYTES and kind.method != UNKNOWN_METHOD
     )  # an unknown method may be refused together with all that was read
     expected = ExpectedResponse(frozenset(statuses), kind.method == b"HEAD", is_http10, (0, interims))
     return Composed(raw + body, expected, is_certain, closes or is_http10)

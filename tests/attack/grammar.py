@@ -12,22 +12,22 @@ from tests.attack import Size
 from tests.attack.answers import ExpectedResponse
 from tests.attack.client import Below, Case, Ending, Pause, Pieces
 
-SURE_BYTES: Final = 4096  # a length of a line or head that every server must accept
-SURE_HEADERS: Final = 60
-OVER_BYTES: Final = 1 << 16  # a length that no server needs to accept
+ACCEPTED_BYTES: Final = 4096  # a length of a line or head that every server must accept
+ACCEPTED_HEADERS: Final = 60
+REFUSABLE_BYTES: Final = 1 << 16  # a length that no server needs to accept
 BODY_BYTES_MAX: Final = 1 << 20  # limit of this server (SET-09)
 SENT_BYTES: Final = 1 << 18  # a size that a server may read at once
 ORDER: Final = b'{"currency": "EUR", "amount": 1000}'
 JSON: Final = (b"Content-Type", b"application/json")
 CHUNKED: Final = (b"Transfer-Encoding", b"chunked")
-EXPECTING: Final = (b"Expect", b"100-continue")
-CLOSING: Final = (b"Connection", b"close")
+EXPECT_CONTINUE: Final = (b"Expect", b"100-continue")
+CONNECTION_CLOSE: Final = (b"Connection", b"close")
 HEALTH: Final = b"/health/"
 ORDERS: Final = b"/v1/orders/"
 SNAPSHOT: Final = b"/control/state/"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 REFUSALS: Final = frozenset({400, 403, 404, 405, 408, 411, 413, 414, 417, 421, 426, 431, 501, 505})
-NO_METHOD: Final = frozenset({400, 405})
+METHOD_REFUSALS: Final = frozenset({400, 405})
 
 Header = tuple[bytes, bytes]
 
@@ -56,9 +56,9 @@ class Target(NamedTuple):
 
     def lengths(self, *maximum: int) -> Iterator[int]:
         """Yield lengths around usual limits, and the given ones in the full size."""
-        usual = (1, 255, SURE_BYTES - 500, 8190, 16 << 10, OVER_BYTES + 1)
+        usual = (1, 255, ACCEPTED_BYTES - 500, 8190, 16 << 10, REFUSABLE_BYTES + 1)
         yield from usual
-        yield from (self.size.count(length, OVER_BYTES + 2) for length in (1 << 20, *maximum))
+        yield from (self.size.count(length, REFUSABLE_BYTES + 2) for length in (1 << 20, *maximum))
 
 
 def authorization(key: str) -> Header:
@@ -120,10 +120,10 @@ def may_refuse(name: str, raw: bytes, statuses: Iterable[int]) -> Case:
 
 def by_length(name: str, length: int, raw: bytes, statuses: Iterable[int]) -> Case:
     """Return a case that must be answered if it is short, and refused if it is far too long."""
-    if len(raw) <= SURE_BYTES:
+    if len(raw) <= ACCEPTED_BYTES:
         return must_answer(f"{name} of {length}", raw, statuses)
-    return (must_refuse if length > OVER_BYTES else may_refuse)(
-        f"{name} of {length}", raw, REFUSALS if length > OVER_BYTES else statuses
+    return (must_refuse if length > REFUSABLE_BYTES else may_refuse)(
+        f"{name} of {length}", raw, REFUSALS if length > REFUSABLE_BYTES else statuses
     )
 
 
@@ -148,13 +148,13 @@ def segments(raw: bytes, *places: int) -> Pieces:
 
 # The start line
 
-KNOWN: Final = (b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS")
-FEW_KNOW: Final = (b"PROPFIND", b"PURGE", b"M-SEARCH", b"QUERY", b"TRACE", b"LINK")
-UNKNOWN: Final = (b"FOO", b"BREW", b"get", b"G", b"GETS", b"!#$%&'*+-.^_`|~09Az", b"X" * 64)
-NO_TOKENS: Final = (b"", b"G@T", b"G\xc9T", b"G\x00T", b"G:T", b"(GET)", b"\x7f")
+OTHER_METHODS: Final = (b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS")
+UNUSUAL_METHODS: Final = (b"PROPFIND", b"PURGE", b"M-SEARCH", b"QUERY", b"TRACE", b"LINK")
+UNKNOWN_METHODS: Final = (b"FOO", b"BREW", b"get", b"G", b"GETS", b"!#$%&'*+-.^_`|~09Az", b"X" * 64)
+INVALID_METHODS: Final = (b"", b"G@T", b"G\xc9T", b"G\x00T", b"G:T", b"(GET)", b"\x7f")
 CUT_METHODS: Final = (b"GET", b"HEAD", b"FOO", b"BREWCOFFEE", b"OPTIONS")
 VERSIONS: Final = (b"HTTP/1.2", b"HTTP/2.0", b"HTTP/0.9", b"HTTP/1", b"HTTP/11.1", b"HTTP/1.11", b"http/1.1")
-NO_VERSIONS: Final = (
+INVALID_VERSIONS: Final = (
     b"",
     b"HTTP/",
     b"HTTP/a.b",
@@ -169,12 +169,12 @@ def methods(target: Target) -> Iterator[Case]:
     """Yield known, unusual, unknown and invalid methods."""
     yield must_answer("GET", get(target), {200})
     yield must_answer("HEAD", get(target, start=b"HEAD /health/ HTTP/1.1"), {200}, is_head=True)
-    for method in KNOWN:
+    for method in OTHER_METHODS:
         raw = get(target, (b"Content-Length", b"0"), start=method + b" /health/ HTTP/1.1")
-        yield must_answer(f"{method!r}", raw, NO_METHOD)
-    for method in (*FEW_KNOW, *UNKNOWN):
-        yield must_answer(f"{method!r}", get(target, start=method + b" /health/ HTTP/1.1"), NO_METHOD)
-    for method in NO_TOKENS:
+        yield must_answer(f"{method!r}", raw, METHOD_REFUSALS)
+    for method in (*UNUSUAL_METHODS, *UNKNOWN_METHODS):
+        yield must_answer(f"{method!r}", get(target, start=method + b" /health/ HTTP/1.1"), METHOD_REFUSALS)
+    for method in INVALID_METHODS:
         yield must_refuse(f"no method {method!r}", get(target, start=method + b" /health/ HTTP/1.1"))
     for length in target.lengths(10 << 20):
         yield must_refuse(f"a method of {length}", get(target, start=b"X" * length + b" /health/ HTTP/1.1"))
@@ -186,7 +186,7 @@ def cut_methods(target: Target) -> Iterator[Case]:
     """Yield methods in two segments; they must get the same answer as in one."""
     for method in CUT_METHODS:
         raw = get(target, start=method + b" /health/ HTTP/1.1")
-        statuses = {200} if method in (b"GET", b"HEAD") else NO_METHOD
+        statuses = {200} if method in (b"GET", b"HEAD") else METHOD_REFUSALS
         for place in range(len(method) + 1):
             case = must_answer(f"{method!r} cut at {place}", raw, statuses, is_head=method == b"HEAD")
             yield case._replace(pieces=lambda raw=raw, place=place: segments(raw, place), twin=sends(raw))  # type: ignore[misc]
@@ -200,7 +200,7 @@ def start_lines(target: Target) -> Iterator[Case]:
     """Yield versions, spaces and line ends."""
     for version in VERSIONS:
         yield may_refuse(f"version {version!r}", get(target, start=b"GET /health/ " + version), {200})
-    for version in NO_VERSIONS:
+    for version in INVALID_VERSIONS:
         yield must_refuse(f"no version {version!r}", get(target, start=b"GET /health/ " + version))
     for length in target.lengths():
         yield must_refuse(
@@ -282,17 +282,17 @@ def targets(target: Target) -> Iterator[Case]:
 
 def _other_hosts(target: Target, base: bytes) -> Iterator[Case]:
     """Yield absolute targets with another host than the header Host, which they override."""
-    other, their = target._replace(host="other.example"), b"http://other.example"
-    raw = get(other, start=b"GET %s/health/ HTTP/1.1" % base)
+    other_target, other_base = target._replace(host="other.example"), b"http://other.example"
+    raw = get(other_target, start=b"GET %s/health/ HTTP/1.1" % base)
     yield must_answer("absolute, with another Host", raw, {200})
     created = target.if_authorized(201)
-    raw = post(other, start=b"POST %s/v1/orders/ HTTP/1.1" % base)
+    raw = post(other_target, start=b"POST %s/v1/orders/ HTTP/1.1" % base)
     yield must_answer("absolute, a creation with another Host", raw, created)._replace(
         twin=sends(post(target))
     )
-    raw = post(target, start=b"POST %s/v1/orders/ HTTP/1.1" % their)
+    raw = post(target, start=b"POST %s/v1/orders/ HTTP/1.1" % other_base)
     case = may_refuse("absolute, a creation at another host", raw, created)
-    yield case._replace(twin=sends(post(other)))
+    yield case._replace(twin=sends(post(other_target)))
 
 
 # Headers
@@ -326,7 +326,7 @@ def headers(target: Target) -> Iterator[Case]:
         for each in (b"X-%d", b"X"):
             names = (each % number if b"%" in each else each for number in range(count))
             raw = get(target, *((name, b"y") for name in names))
-            if count <= SURE_HEADERS:
+            if count <= ACCEPTED_HEADERS:
                 yield must_answer(f"{count} headers {each!r}", raw, {200})
             else:
                 yield by_length(f"{count} headers {each!r}", len(raw), raw, {200})._replace(is_certain=False)
@@ -389,23 +389,23 @@ def pipelined(
 def expectations(target: Target) -> Iterator[Case]:
     """Yield requests with ``Expect: 100-continue``; ``100 Continue`` must not precede a certain refusal."""
     wait = Pause(1.0 if target.size.strict else 0.2, until_answer=True)
-    prefix, created = post(target, EXPECTING, body=ORDER), target.if_authorized(201)
+    prefix, created = post(target, EXPECT_CONTINUE, body=ORDER), target.if_authorized(201)
     at = len(prefix) - len(ORDER)
-    promise = (1, 1) if target.key is not None else (0, 1)
+    interims_after_wait = (1, 1) if target.key is not None else (0, 1)
     waiting = sends(prefix[:at], wait, prefix[at:])
-    yield Case("Expect, and wait", waiting, (response(created, interims=promise),))
+    yield Case("Expect, and wait", waiting, (response(created, interims=interims_after_wait),))
     yield Case("Expect, and do not wait", sends(prefix), (response(created, interims=(0, 1)),))
-    old = post(target, EXPECTING, start=b"POST /v1/orders/ HTTP/1.0")
+    old = post(target, EXPECT_CONTINUE, start=b"POST /v1/orders/ HTTP/1.0")
     yield Case(
         "Expect with HTTP/1.0", sends(old[:at], wait, old[at:]), (response({*created, 417}, is_http10=True),)
     )
-    chunked = post_chunked(target, EXPECTING)
+    chunked = post_chunked(target, EXPECT_CONTINUE)
     yield Case(
         "Expect, and chunks",
         sends(chunked, wait, chunk(ORDER) + LAST_CHUNK),
-        (response(created, interims=promise),),
+        (response(created, interims=interims_after_wait),),
     )
-    yield must_answer("Expect without a body", get(target, EXPECTING), {200, 417}, interims=(0, 1))
+    yield must_answer("Expect without a body", get(target, EXPECT_CONTINUE), {200, 417}, interims=(0, 1))
     yield may_refuse("an unknown expectation", post(target, (b"Expect", b"200-ok")), created)
     yield Case("Expect in a pipeline", sends(get(target), prefix, get(target)),
                (response({200}), response(created, interims=(0, 1)), response({200})))  # fmt: skip
@@ -414,7 +414,7 @@ def expectations(target: Target) -> Iterator[Case]:
     for length in (BODY_BYTES_MAX + 1, 9 << 20, (256 << 20) + 2, 1 << 40):
         raw = head(
             b"POST /v1/orders/ HTTP/1.1",
-            [*target.headers, JSON, EXPECTING, (b"Content-Length", b"%d" % length)],
+            [*target.headers, JSON, EXPECT_CONTINUE, (b"Content-Length", b"%d" % length)],
         )
         refused = (response({413, *target.if_authorized(413)}),)
         yield Case(f"Expect, and a body of {length}", sends(raw, wait), refused, answer_seconds=1.0)
@@ -427,7 +427,7 @@ def bodies(target: Target) -> Iterator[Case]:
     """Yield bodies without, with correct and with wrong lengths."""
     created = target.if_authorized(201)
     for length in (0, 1, 1000, (1 << 16) + 1, BODY_BYTES_MAX - 1, BODY_BYTES_MAX):
-        if length <= OVER_BYTES + 1 or target.size.strict:
+        if length <= REFUSABLE_BYTES + 1 or target.size.strict:
             yield must_answer(f"{length} spaces", post(target, body=b" " * length), target.if_authorized(400))
             yield must_answer(
                 f"{length} spaces for a GET",

@@ -1,7 +1,7 @@
 """Snapshots, scenarios, settings and state files with random changes are refused, or work completely."""
 
 import json
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -241,7 +241,7 @@ def _state_files(report: Report, random_source: random.Random, snapshot: Any) ->
             for old_file in Path(folder).glob("state.db*"):
                 old_file.unlink()
             shutil.copyfile(original, state)
-            (_spoil_rows if number % 2 else _spoil_bytes)(state, random_source)
+            (_corrupt_rows if number % 2 else _corrupt_bytes)(state, random_source)
             try:
                 with make_server(state=state, clock="frozen") as server:
                     accepted += 1
@@ -255,7 +255,7 @@ def _state_files(report: Report, random_source: random.Random, snapshot: Any) ->
     report.note("changed state files, accepted state files", f"{count}, {accepted}")
 
 
-def _spoil_rows(path: Path, random_source: random.Random) -> None:
+def _corrupt_rows(path: Path, random_source: random.Random) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         table, column = random_source.choice(
             [("server", "body"), ("project", "identity"), ("project", "chosen"), ("project", "counters")]
@@ -267,7 +267,7 @@ def _spoil_rows(path: Path, random_source: random.Random) -> None:
         database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (mutated, row))
 
 
-def _spoil_bytes(path: Path, random_source: random.Random) -> None:
+def _corrupt_bytes(path: Path, random_source: random.Random) -> None:
     whole = bytearray(path.read_bytes())
     for _ in range(random_source.randint(1, 20)):
         whole[random_source.randrange(len(whole))] = random_source.randrange(256)

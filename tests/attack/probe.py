@@ -75,7 +75,7 @@ class Waits(NamedTuple):
 
 
 @contextmanager
-def probing(server: ServerProcess, report: Report, what: str = "") -> Iterator[None]:
+def probing(server: ServerProcess, report: Report, label: str = "") -> Iterator[None]:
     """Make all kinds of calls for another project during the block, and report their durations."""
     with server.project(name="bystander", clock="frozen") as project:
         order = project.order(by("bank-transfer"))
@@ -96,7 +96,7 @@ def probing(server: ServerProcess, report: Report, what: str = "") -> Iterator[N
         yield
     finally:
         printed, _ = process.communicate("\n", timeout=60)
-    _report(report, f"{what}: " if what else "", at_rest, Waits(**json.loads(printed)))
+    _report(report, f"{label}: " if label else "", at_rest, Waits(**json.loads(printed)))
 
 
 def _report(report: Report, prefix: str, at_rest: Waits, waits: Waits) -> None:

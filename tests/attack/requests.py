@@ -1,7 +1,7 @@
 """Generated requests to both APIs: examples with random changes, and bytes that are not valid HTTP."""
 
 import json
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 import socket
 from contextlib import suppress
 from typing import Any, Final

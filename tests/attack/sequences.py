@@ -5,9 +5,10 @@ from typing import Final
 
 from tests.attack.client import Case, Ending, Pause, Pieces
 from tests.attack.grammar import (
+    ACCEPTED_BYTES,
     BODY_BYTES_MAX,
     CHUNKED,
-    CLOSING,
+    CONNECTION_CLOSE,
     HEALTH,
     JSON,
     LAST_CHUNK,
@@ -15,7 +16,6 @@ from tests.attack.grammar import (
     ORDERS,
     REFUSALS,
     SNAPSHOT,
-    SURE_BYTES,
     Header,
     Production,
     Target,
@@ -196,7 +196,7 @@ def authorizing_trailers(target: Target) -> Iterator[Case]:
 
 def _trailer_case(name: str, prefix: bytes, raw: bytes, statuses: frozenset[int]) -> Case:
     """Return a case with trailers, which must be accepted if they are short."""
-    if len(raw) <= SURE_BYTES // 4:
+    if len(raw) <= ACCEPTED_BYTES // 4:
         return must_answer(f"{name} of {len(raw)} in all", prefix + raw, statuses)
     return may_refuse(f"{name} of {len(raw)} in all", prefix + raw, statuses)
 
@@ -234,7 +234,7 @@ def pipelines(target: Target) -> Iterator[Case]:
     yield Case("all kinds", sends(pair * 10), (response(ok), response(created)) * 10)
     yield Case(
         "nothing after a close",
-        sends(post(target, CLOSING) + post(target)),
+        sends(post(target, CONNECTION_CLOSE) + post(target)),
         (response(created),),
         is_certain=False,
     )
@@ -269,7 +269,9 @@ def half_closes(target: Target) -> Iterator[Case]:
         yield pipelined(f"{count} reads", get(target), count, response(ok), half_close)
     chunked = post_chunked(target) + chunk(ORDER) + LAST_CHUNK
     yield pipelined("creations in chunks", chunked, 20, response(created), half_close)
-    yield must_answer("a request that closes", post(target, CLOSING), created)._replace(ending=half_close)
+    yield must_answer("a request that closes", post(target, CONNECTION_CLOSE), created)._replace(
+        ending=half_close
+    )
     http10_request = post(target, start=b"POST /v1/orders/ HTTP/1.0")
     yield must_answer("HTTP/1.0", http10_request, created, is_http10=True)._replace(ending=half_close)
     yield must_answer("HEAD", get(target, start=b"HEAD /health/ HTTP/1.1"), ok, is_head=True)._replace(

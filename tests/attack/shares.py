@@ -150,11 +150,11 @@ def _pipelines(project: Project, share: float) -> None:
     """Connections that pipeline many requests."""
     key = b64encode(f"{project.key}:".encode()).decode()
     head = f"GET /control/journal/?limit=5 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n"
-    ahead = f"{head}\r\n" * 199 + f"{head}Connection: close\r\n\r\n"
+    pipeline = f"{head}\r\n" * 199 + f"{head}Connection: close\r\n\r\n"
 
     def send(own: Project) -> None:
         with _connect(own, "/health/") as connection:
-            connection.sendall(ahead.encode())
+            connection.sendall(pipeline.encode())
             while connection.recv(1 << 16):
                 pass
 

@@ -32,8 +32,8 @@ def attack(report: Report) -> None:
         report.limit("growth of files", after.files - before.files, GROWTH_MAX)
 
 
-def _summarize(use: Usage) -> str:
-    return f"{use.memory_mib:.0f} MiB, {use.threads} threads, {use.files} files"
+def _summarize(usage: Usage) -> str:
+    return f"{usage.memory_mib:.0f} MiB, {usage.threads} threads, {usage.files} files"
 
 
 def _round(server: ServerProcess, calls: int) -> None:

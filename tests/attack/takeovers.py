@@ -173,11 +173,11 @@ def _stop_server(report: Report, company: Company, other_server: ServerProcess, 
         call_seconds = perf_counter() - start
         os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
         seconds = perf_counter() - start
-        what = (
+        label = (
             f"a stop with a call of {call_seconds:.1f} s in flight" if in_flight else "a stop without calls"
         )
         minimum = max(DRAIN_NOTICE_SECONDS, call_seconds) if in_flight else DRAIN_NOTICE_SECONDS
-        report.limit(what, seconds, minimum + (2 if report.size.strict else 20), "s")
+        report.limit(label, seconds, minimum + (2 if report.size.strict else 20), "s")
         report.expect("the call in flight was answered", status == 200, status)
         report.limit("  first call at another server", _read_seconds(other_server, project, order), 5, "s")
         report.expect("nothing is claimed", not company.query_number(CLAIMED), company.query_number(CLAIMED))

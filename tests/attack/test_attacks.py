@@ -25,7 +25,7 @@ def test_an_attack_is_repelled(name: str) -> None:
 def test_the_command_reports_and_succeeds() -> None:
     """The command runs a named attack in its short form, prints a report and succeeds."""
     command = [sys.executable, "-m", "tests.attack", "--short", "requests"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
-    assert ran.stdout.startswith("requests\n")
-    assert ran.stdout.endswith("all attacks were repelled\n")
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr[-2000:]
+    assert result.stdout.startswith("requests\n")
+    assert result.stdout.endswith("all attacks were repelled\n")

@@ -19,7 +19,7 @@ from tests.attack.servers import finds_missing_lock
 from tests.support.canaries import NUMBER
 from tests.support.postgres import needs_postgres
 
-REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
+AT_REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
 
 
 class ProjectBooks:
@@ -76,13 +76,13 @@ def test_consistent_books_pass() -> None:
     [
         (Waits({READ: [2.0] * 100, "create": [3.0] * 99 + [300.0]}, {}), r"longest wait .*\(create\)"),
         (Waits({READ: [2.0] * 95 + [50.0] * 5, "create": [3.0]}, {}), "99th percentile"),
-        (Waits(REST.durations_ms, {"wait: 503": 1}), "another project is answered"),
+        (Waits(AT_REST.durations_ms, {"wait: 503": 1}), "another project is answered"),
     ],
 )
 def test_a_bystander_who_waits_is_noticed(waits: Waits, problem: str) -> None:
     """A long call, slow reads, or a failed call of another project fail the attack."""
     report = Report("shares", Size())
-    _report(report, "", REST, waits)
+    _report(report, "", AT_REST, waits)
     with pytest.raises(Failed, match=problem):
         report.end()
 
@@ -90,7 +90,7 @@ def test_a_bystander_who_waits_is_noticed(waits: Waits, problem: str) -> None:
 def test_a_bystander_without_delays_passes() -> None:
     """The same durations as at rest pass the check."""
     report = Report("shares", Size())
-    _report(report, "", REST, REST)
+    _report(report, "", AT_REST, AT_REST)
     report.end()
 
 

@@ -195,9 +195,9 @@ def test_a_different_answer_to_another_form_is_reported() -> None:
 
 def failure_message(report: Report) -> str:
     """Return the problems of a report."""
-    with pytest.raises(Failed) as complaint:
+    with pytest.raises(Failed) as raised:
         report.end()
-    return str(complaint.value)
+    return str(raised.value)
 
 
 def test_excessive_memory_is_reported() -> None:
@@ -210,8 +210,8 @@ def test_excessive_memory_is_reported() -> None:
     assert list(peak_problems(memory.peak_mib() - before))
     assert not list(peak_problems(memory.peak_mib() - before))
     report = Report("grammar", Size())
-    falling = count(200.0, -50.0)
-    limit_memory(report, "chunks", lambda: next(falling), 50.0)
+    readings = count(200.0, -50.0)
+    limit_memory(report, "chunks", lambda: next(readings), 50.0)
     report.end()
     limit_memory(report, "chunks", lambda: 51.0 + MEMORY_MIB_MAX, 50.0, seconds=0.05)
     assert "chunks: memory afterwards" in failure_message(report)
@@ -228,7 +228,7 @@ def calls(*, during_ms: float, longest_ms: float = 2.0, problem: str | None = No
     return calls
 
 
-def report_with(calls: Calls) -> Report:
+def make_report(calls: Calls) -> Report:
     """Return the report of a run with these calls."""
     report = Report("grammar", Size())
     windows = [Window("a short case", 1.0, 1.1), Window("a long case", 1.1, 1.99)]
@@ -238,20 +238,20 @@ def report_with(calls: Calls) -> Report:
 
 def test_a_bystander_who_waits_is_noticed() -> None:
     """One long wait, many slow calls, or a failed call of the bystander are reported."""
-    report_with(calls(during_ms=3.0)).end()
-    longest = failure_message(report_with(calls(during_ms=2.0, longest_ms=300.0)))
+    make_report(calls(during_ms=3.0)).end()
+    longest = failure_message(make_report(calls(during_ms=2.0, longest_ms=300.0)))
     assert "trailers: a long case: another project waits at most 250 ms: 300, and 1 times too long" in longest
     assert "a short case" not in longest
-    both = failure_message(report_with(calls(during_ms=12.0)))
+    both = failure_message(make_report(calls(during_ms=12.0)))
     assert "read: 99th percentile" in both
     assert "create: 99th percentile" in both
     assert "another project is answered: {'503': 1}" in failure_message(
-        report_with(calls(during_ms=2.0, problem="503"))
+        make_report(calls(during_ms=2.0, problem="503"))
     )
 
 
 @contextmanager
-def server_with(answer: Callable[[socket.socket], object]) -> Iterator[tuple[str, int]]:
+def run_server_with(answer: Callable[[socket.socket], object]) -> Iterator[tuple[str, int]]:
     """Run a server that answers one client in the given manner."""
     listening = socket.create_server(("127.0.0.1", 0))
 
@@ -267,16 +267,16 @@ def server_with(answer: Callable[[socket.socket], object]) -> Iterator[tuple[str
         thread.join()
 
 
-def problems_with(answer: Callable[[socket.socket], object], **fields: Any) -> list[str]:
+def read_problems(answer: Callable[[socket.socket], object], **fields: Any) -> list[str]:
     """Return the problems of one read from such a server."""
     case = Case("a read", sends(b"GET / HTTP/1.1\r\n\r\n"), EXPECTED_OK, answer_seconds=0.2)._replace(
         **fields
     )
-    with server_with(answer) as address:
+    with run_server_with(answer) as address:
         return list(problems_of(case, Client(address, case, closed_seconds=0.2).run()))
 
 
-def server_sending(
+def make_handler(
     raw: bytes, *, after_end: bytes = b"", stays: bool = False
 ) -> Callable[[socket.socket], None]:
     """Return a handler that reads a request, sends bytes, and sends more once the client has closed."""
@@ -296,11 +296,11 @@ def server_sending(
 
 def test_a_connection_is_read_to_its_end() -> None:
     """A client reads until the server closes, and reports surplus and missing answers."""
-    assert problems_with(server_sending(OK)) == []
-    assert problems_with(server_sending(OK), ending=Ending.HALF_CLOSES) == []
-    assert problems_with(server_sending(OK, after_end=OK)) == ["2 answers to 1 requests"]
-    assert problems_with(server_sending(b"")) == ["0 answers to 1 requests, then a close without notice"]
-    assert problems_with(lambda connection: connection.recv(1000), ending=Ending.HALF_CLOSES) == [
+    assert read_problems(make_handler(OK)) == []
+    assert read_problems(make_handler(OK), ending=Ending.HALF_CLOSES) == []
+    assert read_problems(make_handler(OK, after_end=OK)) == ["2 answers to 1 requests"]
+    assert read_problems(make_handler(b"")) == ["0 answers to 1 requests, then a close without notice"]
+    assert read_problems(lambda connection: connection.recv(1000), ending=Ending.HALF_CLOSES) == [
         "0 answers to 1 requests, then a close without notice"
     ]
 
@@ -319,7 +319,7 @@ def test_answers_before_a_reset_are_read() -> None:
         yield b"GET / HTTP/1.1\r\n\r\n"
         is_over.wait(5)
 
-    assert not problems_with(answer, pieces=pieces, ending=Ending.HALF_CLOSES)
+    assert not read_problems(answer, pieces=pieces, ending=Ending.HALF_CLOSES)
 
 
 def test_a_connection_that_stays_open_is_noticed() -> None:

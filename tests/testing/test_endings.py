@@ -125,9 +125,9 @@ def test_a_deleted_project_is_freed_without_the_collector() -> None:
     assert server.in_process is not None
     project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
     is_collected = threading.Event()
-    project_state = server.in_process.registry.find(project.api_key)
-    reference = weakref.ref(project_state or project, lambda ended: is_collected.set())
-    del project_state
+    registered = server.in_process.registry.find(project.api_key)
+    reference = weakref.ref(registered or project, lambda ended: is_collected.set())
+    del registered
     project.client.call("POST", "/v1/orders/", ORDER)
     project.clock.advance("PT1H")
     project.client.reset()

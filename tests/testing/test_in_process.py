@@ -240,8 +240,8 @@ def test_wrong_settings_are_refused_alike(running: bool) -> None:
         with pytest.raises(SandboxError) as error:
             sandbox.project({"mode": "alive", "colour": "red"})
         assert {violation.path for violation in error.value.violations} == {"mode", "colour"}
-        project_state = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
-        assert (project_state["clock"]["mode"], project_state["settings"]["payment_methods"]) == (
+        project = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
+        assert (project["clock"]["mode"], project["settings"]["payment_methods"]) == (
             "frozen",
             ["credit-card"],
         )
