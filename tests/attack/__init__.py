@@ -1,4 +1,4 @@
-"""Attacks on a sandbox server on loopback. Each attack reports its measurements and the limits that were exceeded.
+"""Attacks on a sandbox server on loopback. Each attack reports its measurements and exceeded limits.
 
 ``make attack`` runs all attacks at full size and prints a report. ``make prove`` runs a short form of each.
 """

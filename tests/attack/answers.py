@@ -125,7 +125,7 @@ class Reader:
     def _parse_body(
         self, head: Head, expected: ExpectedResponse, at: int, is_over: bool
     ) -> tuple[bytes, int] | None:
-        """Return the body of a response whose head ends at ``at``, and the end of the body; None if incomplete."""
+        """Return the body that begins at ``at``, and the end of the body; None if it is incomplete."""
         coding, length = head.headers.get(b"transfer-encoding"), head.headers.get(b"content-length")
         if coding is not None and (length is not None or coding.lower() != b"chunked" or expected.is_http10):
             raise Malformed("two framings, or a framing that the client does not support")

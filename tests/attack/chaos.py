@@ -20,7 +20,7 @@ ALLOWED_STATUSES: Final = (200, 201, 400, 404, 409, 412)
 
 
 def attack(report: Report) -> None:
-    """Run the attack in memory and with a state file; the clients of two projects know each other's orders."""
+    """Attack in memory and with a state file; the clients of two projects know each other's orders."""
     with run_server() as server, probing(server, report, "chaos"):
         _chaos(server, report)
     with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:

@@ -50,7 +50,7 @@ class Case(NamedTuple):
     pieces: Callable[[], Pieces]
     expected: tuple[ExpectedResponse, ...]
     ending: Ending = Ending.WAITS
-    is_certain: bool = True  # each request is answered; if False, a refusal or a closed connection may replace an answer, once
+    is_certain: bool = True  # if False, a refusal or a closed connection may replace an answer
     is_random: bool = False  # its bytes are corrupted, so the answers are unpredictable
     is_http: bool = True  # the server answers in HTTP; if False, answers are not parsed
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
@@ -93,7 +93,7 @@ class Client:
         tls: ssl.SSLContext | None = None,
         closed_seconds: float = CLOSED_SECONDS,
     ) -> None:
-        """``closed_seconds`` limits the time until the server closes a connection that its client has closed."""
+        """``closed_seconds`` limits the time until the server, too, closes the connection."""
         self._case = case
         self._closed_seconds = closed_seconds
         self._reader = Reader(case.expected)

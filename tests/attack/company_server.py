@@ -1,4 +1,4 @@
-"""One of several servers on a database; ``--without-lock`` breaks its locks to prove that an attack detects this."""
+"""One of several servers on a database; ``--without-lock`` breaks its locks to test the attack."""
 
 import signal
 import sys

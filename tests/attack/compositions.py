@@ -107,9 +107,8 @@ def _request(target: Target, random_source: random.Random) -> Composed:
     random_source.shuffle(headers)
     raw = head(start, [*headers, *framing])
     statuses = {*(kind.statuses_with_key if target.key is not None else kind.statuses_without_key)}
-    is_certain = (
-        len(raw) <= ACCEPTED_BYTES and kind.method != UNKNOWN_METHOD
-    )  # an unknown method may be refused together with all that was read
+    # an unknown method may be refused together with everything that the server has read
+    is_certain = len(raw) <= ACCEPTED_BYTES and kind.method != UNKNOWN_METHOD
     expected = ExpectedResponse(frozenset(statuses), kind.method == b"HEAD", is_http10, (0, interims))
     return Composed(raw + body, expected, is_certain, closes or is_http10)
 

@@ -1,4 +1,4 @@
-"""Crowds of watchers, waits, advances, uploads and half-open connections, far above the limits of a server."""
+"""Crowds of watchers, waits, advances, uploads and half-open connections, far above a server's limits."""
 
 import socket
 from base64 import b64encode
@@ -28,7 +28,7 @@ RELEASE_SECONDS = 30
 
 
 def attack(report: Report) -> None:
-    """Send each crowd in turn to a server in memory, one with a state file, and one with few file descriptors."""
+    """Send the crowds to a server in memory, one with a state file, and one with few file descriptors."""
     with run_server() as server:
         _half_open(server, report)
         _watchers(server, report, report.size.count(1000, 60))

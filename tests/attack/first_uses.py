@@ -1,4 +1,4 @@
-"""Eight concurrent clients make the first requests to a fresh server: pages, QR codes and the OpenAPI description."""
+"""Eight concurrent clients make the first requests to a fresh server."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ class PageRequest(NamedTuple):
 
 
 Prepare = Callable[[Project, int], Sequence[PageRequest]]
-"""Prepares a fresh server and returns the request of each client, which may depend on the number of the run."""
+"""Prepares a fresh server and returns the request of each client in a numbered run."""
 
 
 def attack(report: Report) -> None:

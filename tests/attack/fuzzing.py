@@ -1,6 +1,6 @@
 """The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers.
 
-``python -m tests.attack.fuzzing trailers "chunks:of 1 for"`` runs only some productions, or only some of their cases.
+``python -m tests.attack.fuzzing trailers "chunks:of 1 for"`` selects productions, or some of their cases.
 ``ATTACK_SEED`` replays the random part of a run.
 """
 
@@ -109,7 +109,7 @@ def key_problems(transcript: Transcript, key: str) -> Iterator[str]:
 
 
 def order_problems(case: Case, acknowledged: int, created: int, late: int = 0) -> Iterator[str]:
-    """Yield a wrong number of created orders; ``late`` orders may come from an earlier connection that was reset."""
+    """Yield a wrong number of created orders; ``late`` ones may come from an earlier, reset connection."""
     if case.ending is Ending.RESETS:  # complete requests may be executed or not
         if created > case.creations + late:
             yield f"{created} orders were created, but at most {case.creations} were expected"
@@ -349,7 +349,7 @@ def fuzz(report: Report, *names: str) -> None:
 def _select_productions(
     productions: Mapping[str, Production], names: Sequence[str]
 ) -> Iterator[tuple[str, Production]]:
-    """Yield the named productions, or all; ``trailers:without`` selects the cases whose name contains the word."""
+    """Yield the named productions, or all; ``trailers:without`` selects cases with this word."""
     words = dict((name.partition(":")[::2]) for name in names)
     for name, production in productions.items():
         if not names:
@@ -373,7 +373,7 @@ class Plan(NamedTuple):
 
 
 def run_plan(report: Report, plan: Plan) -> None:
-    """Run each production with its own server in the full size, or all with one bystander in the short form."""
+    """Run each production on its own server in the full size, or all on one server in the short form."""
     rounds = [("all", plan.productions)]
     if report.size.strict:
         rounds = [(name, {name: each}) for name, each in plan.productions.items()]

@@ -1,7 +1,7 @@
 """Productions of RFC 9112: requests from empty to far above every limit, and their permitted answers.
 
-Each production yields cases for one target, with the API key of a project or without a key. Lengths and counts of
-the short form stay below a tenth of a megabyte.
+Each production yields cases for one target, with the API key of a project or without a key. Lengths and counts
+of the short form stay below a tenth of a megabyte.
 """
 
 from base64 import b64encode

@@ -1,6 +1,6 @@
 """Measures the waits of another project, the bystander, while a server is under attack.
 
-The bystander runs in a separate process, opens a connection for each call, and makes every kind of call in turn.
+The bystander runs in a separate process, opens a connection for each call, and makes all kinds of calls in turn.
 """
 
 import json
@@ -123,7 +123,7 @@ def _report(report: Report, prefix: str, at_rest: Waits, waits: Waits) -> None:
 def measure(
     url: str, key: str, project_id: str, order_id: str, wait_until_over: Callable[[Semaphore], object]
 ) -> Waits:
-    """Make calls until ``wait_until_over`` returns; its semaphore is released after each round of all kinds."""
+    """Make calls until ``wait_until_over`` returns; its semaphore is released after each round of calls."""
     is_over, round_done = Event(), Semaphore(0)
     durations_ms: dict[str, list[float]] = defaultdict(list)
     failures: Counter[str] = Counter()

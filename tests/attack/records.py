@@ -52,13 +52,13 @@ def record(record_type: int, data: bytes, version: bytes = b"\x03\x03", length: 
 
 
 def records(target: Target) -> Iterator[Case]:
-    """Send TLS records to a port without TLS, which refuses them in JSON or closes the connection."""
+    """Yield TLS records for a port without TLS, which refuses them in JSON or closes the connection."""
     for name, pieces, ending in _records(target):
         yield Case(name, lambda pieces=pieces: iter(pieces), (response(REFUSALS),), ending, is_certain=False)  # type: ignore[misc]
 
 
 def secure_records(target: Target) -> Iterator[Case]:
-    """Send TLS records to a port with TLS, which sends alerts or closes the connection, and serves HTTP, too."""
+    """Yield TLS records for a port with TLS, which sends alerts or closes the connection, and HTTP requests."""
     for name, pieces, ending in _records(target):
         yield Case(name, lambda pieces=pieces: iter(pieces), (), ending, is_certain=False, is_http=False)  # type: ignore[misc]
     yield must_answer("http on the same port", get(target), {200})
@@ -69,17 +69,17 @@ def secure_records(target: Target) -> Iterator[Case]:
 
 def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | Below], Ending]]:
     waits = Ending.WAITS
-    prefix = client_hello()
-    for place in (1, 2, 3, 5, 6, 9, 43, 100, len(prefix) - 1, len(prefix)):
+    hello = client_hello()
+    for place in (1, 2, 3, 5, 6, 9, 43, 100, len(hello) - 1, len(hello)):
         for ending in Ending:
-            yield f"a hello of {place} bytes; {ending.value}", [prefix[:place]], ending
-    yield "a hello in segments", list(segments(prefix, *range(1, len(prefix), 40))), waits
-    yield "two hellos", [prefix * 2], waits
-    yield "a hello, and http", [prefix + get(target)], waits
-    yield "http, and a hello", [get(target)[:20] + prefix], waits
-    random_source = random.Random(len(prefix))
+            yield f"a hello of {place} bytes; {ending.value}", [hello[:place]], ending
+    yield "a hello in segments", list(segments(hello, *range(1, len(hello), 40))), waits
+    yield "two hellos", [hello * 2], waits
+    yield "a hello, and http", [hello + get(target)], waits
+    yield "http, and a hello", [get(target)[:20] + hello], waits
+    random_source = random.Random(len(hello))
     for number in range(target.size.count(1000, 20)):
-        yield f"a changed hello {number}", [corrupt(prefix, random_source)], waits
+        yield f"a changed hello {number}", [corrupt(hello, random_source)], waits
     for record_type in TYPES:
         for version in VERSIONS:
             yield (
@@ -106,7 +106,7 @@ def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | Below],
         )
     for alert in ALERTS:
         yield f"alert {alert!r}", [record(0x15, alert)], waits
-        yield f"a hello, and alert {alert!r}", [prefix, Pause(), record(0x15, alert)], waits
+        yield f"a hello, and alert {alert!r}", [hello, Pause(), record(0x15, alert)], waits
     large = record(0x16, b"\x01\xff\xff\xff" + bytes((1 << 14) - 4))
     yield "a hello of 16 MB", list(blocks(large, target.size.count(1024, 20))), waits
 
@@ -126,7 +126,7 @@ def corrupt(raw: bytes, random_source: random.Random) -> bytes:
 
 
 def within_tls(target: Target) -> Iterator[Case]:
-    """Send requests over TLS, and raw bytes that bypass its encryption."""
+    """Yield requests over TLS, and raw bytes that bypass its encryption."""
     created = target.if_authorized(201)
     yield must_answer("a read", get(target), {200})
     yield must_answer("a creation", post(target), created)

@@ -100,18 +100,14 @@ class History:
 
     attempted: Counter[tuple[str, str]] = field(default_factory=Counter)  # by order and kind of call
     acknowledged: Counter[tuple[str, str]] = field(default_factory=Counter)
-    possible_orders: Counter[tuple[str, str]] = field(
-        default_factory=Counter
-    )  # unacknowledged orders that may exist, by project
+    possible_orders: Counter[tuple[str, str]] = field(default_factory=Counter)  # by project; not acknowledged
     ambiguous_refusals: list[str] = field(default_factory=list)  # refusals that leave the outcome open
     order_keys: dict[str, str] = field(default_factory=dict)  # of each order's project
     longest_wait_seconds: float = 0.0  # since the newest disruption during the wait
     longest_wait: Sequence[str] = ()  # answers and disruptions during the longest wait
     longest_overall_seconds: float = 0.0  # from the first failed call on
     disruptions: list[Disruption] = field(default_factory=list)
-    outages: list[tuple[float, float]] = field(
-        default_factory=list
-    )  # start and end of each time without a database
+    outages: list[tuple[float, float]] = field(default_factory=list)  # starts and ends
     _lock: Lock = field(default_factory=Lock)
 
     def note(self, counter: Counter[tuple[str, str]], order_id: str, kind: str) -> None:

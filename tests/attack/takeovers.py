@@ -1,6 +1,6 @@
 """Kill or stop one of two servers with thousands of projects, and measure the cost of idle projects.
 
-Another server must answer the next call at once, claims must expire within seconds, and no call in flight is lost.
+Another server must answer the next call at once, claims expire within seconds, and no call in flight is lost.
 """
 
 import os
@@ -151,7 +151,7 @@ def _read_seconds(server: ServerProcess, project: Project, order: Any) -> float:
 
 
 def _stop_server(report: Report, company: Company, other_server: ServerProcess, *, in_flight: bool) -> None:
-    """Stop a server, with or without an advance that waits for the shop; another server takes over at once."""
+    """Stop a server with or without an advance that waits for the shop; another server must take over."""
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         server = stack.enter_context(_run_server(company))
         project = server.project(clock="frozen", webhook_url=company.shop.url)

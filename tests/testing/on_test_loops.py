@@ -81,7 +81,7 @@ async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandb
 
 @pytest.mark.asyncio
 async def test_a_call_that_blocks_the_loop(payment_sandbox: PaymentSandbox) -> None:
-    """A blocking call runs the shop on a separate loop; the timeline of a failure suggests the awaited call."""
+    """A blocking call runs the shop on a separate loop; the timeline suggests the awaited call."""
     seen: Seen = []
 
     async def record(order_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Tests that need a thread without an event loop: Playwright leaves one running on the thread of its tests."""
+"""Tests that need a thread without an event loop, whereas Playwright keeps one on the test thread."""
 
 import sys
 from pathlib import Path

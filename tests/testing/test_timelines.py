@@ -171,7 +171,7 @@ def test_with_a_late_fixture(request):
 
 @pytest.mark.parametrize("options", [(), ("--show-capture=no",), ("-n", "2"), ("--tb=short",)])
 def test_every_failure_has_its_timeline(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """A failure in a fixture, with a late fixture, without captured output or on a worker has its timeline."""
+    """A failing fixture, a late fixture, missing captured output and workers do not suppress the timeline."""
     result = suite(tmp_path, ODD, *options)
     assert result.returncode == 1
     assert result.stdout.count("POST /v1/orders/ -> 201") == 2, result.stdout
