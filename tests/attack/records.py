@@ -58,7 +58,7 @@ def records(target: Target) -> Iterator[Case]:
 
 
 def secure_records(target: Target) -> Iterator[Case]:
-    """Yield TLS records for a port with TLS, which sends alerts or closes the connection, and HTTP requests."""
+    """Yield TLS records for a port with TLS, which sends alerts or closes the connection, and HTTP."""
     for name, pieces, ending in _records(target):
         yield Case(name, lambda pieces=pieces: iter(pieces), (), ending, is_certain=False, is_http=False)  # type: ignore[misc]
     yield must_answer("http on the same port", get(target), {200})

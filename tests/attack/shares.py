@@ -1,4 +1,4 @@
-"""One project puts all loads on a server that once delayed other projects."""
+"""Loads by one project, each of which once delayed other projects."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ CLIENT_NICENESS: Final = 10  # clients must not take processor time from the bys
 
 
 def attack(report: Report) -> None:
-    """Put each load in turn on a server from one project, while a bystander measures the waits of another."""
+    """Put each load on a server through one project, while a bystander measures the waits of another."""
     for name, load in LOADS.items():
         with run_server("--quiet") as server, server.project() as project, probing(server, report, name):
             load(project, report.size.count(100, 5) / 100)

@@ -162,6 +162,6 @@ def answer_two_clients(listener: socket.socket, answer: bytes) -> None:
 
 
 @needs_postgres
-def test_servers_without_a_fence_are_noticed() -> None:
+def test_servers_without_a_lock_are_noticed() -> None:
     """Without a lock, a resumed server overwrites a project that another server has taken over."""
     assert finds_missing_lock(Report("servers", SHORT))

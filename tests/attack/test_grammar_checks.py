@@ -154,7 +154,7 @@ RECORDED: dict[str, tuple[Production, bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_an_earlier_server_answered_is_noticed(name: str) -> None:
+def test_wrong_answers_of_earlier_servers_are_reported(name: str) -> None:
     """Each production detects a wrong answer of an earlier server."""
     production, raw, problem = RECORDED[name]
     case = next(case for case in production(KEYED) if case.name == name)
@@ -371,7 +371,7 @@ def test_a_seed_replays_a_composition() -> None:
     assert len({str(pieces(f"7:{number}")) for number in range(20)}) > 10
 
 
-def test_every_production_has_names_and_ends() -> None:
+def test_every_case_has_a_name() -> None:
     """Each case has a name, and expects an answer unless it is not HTTP."""
     productions = {**REQUESTS, **SEQUENCES, "records": records, "secure": secure_records, "tls": within_tls}
     for name, production in productions.items():

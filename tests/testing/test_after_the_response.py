@@ -164,7 +164,7 @@ def test_the_setting_makes_the_difference(shop: Shop, timing: str, log: list[str
     assert shop.log == log
 
 
-def test_the_five_sequences_are_five(payment_sandbox_server: PaymentSandboxServer) -> None:
+def test_the_five_sequences_differ(payment_sandbox_server: PaymentSandboxServer) -> None:
     """Each webhook sequence leads to a different order of events."""
     outcomes = []
     for sequence in sequences():

@@ -120,7 +120,7 @@ def test_a_server_leaves_no_thread_and_no_port() -> None:
 
 
 def test_a_deleted_project_is_freed_without_the_collector() -> None:
-    """A deleted project is freed without the garbage collector, as long-lived servers freeze their objects."""
+    """A deleted project is freed without the garbage collector, as long-lived servers freeze objects."""
     server = PaymentSandboxServer()
     assert server.in_process is not None
     project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})

@@ -44,7 +44,7 @@ def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox)
     [lambda: 1 / 0, lambda: sys.exit(3), lambda: (_ for _ in ()).throw(GeneratorExit)],
     ids=["error", "exit", "generator's exit"],
 )
-def test_whatever_a_handler_raises_is_a_failed_delivery(
+def test_any_exception_of_a_handler_fails_the_delivery(
     payment_sandbox: PaymentSandbox, fail: Callable[[], object]
 ) -> None:
     """Any raised exception fails the delivery, which is retried."""
@@ -270,7 +270,7 @@ def test_written_and_yielded_parts_keep_their_order(payment_sandbox: PaymentSand
     assert response["body"] == "one two three"
 
 
-def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) -> None:
+def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox) -> None:
     """The sandbox blocks signals in its own threads, but not in processes of a handler."""
     ended: list[int] = []
 

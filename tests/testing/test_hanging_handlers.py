@@ -53,7 +53,7 @@ def test_a_handler_on_its_own_thread_is_abandoned(payment_sandbox: PaymentSandbo
         may_continue.set()
 
 
-def test_a_late_handler_that_calls_the_sandbox_holds_nothing(
+def test_a_late_handler_that_calls_the_sandbox_holds_no_lock(
     payment_sandbox: PaymentSandbox, too_late: threading.Event
 ) -> None:
     """A late handler is not interrupted in its calls, so it holds no lock afterwards."""
@@ -154,7 +154,7 @@ def test_the_traceback_of_a_handler_is_shown(
     assert all("_Listener" not in type(handler).__name__ for handler in logging.root.handlers)
 
 
-def test_a_handler_that_ran_elsewhere_says_so(payment_sandbox: PaymentSandbox) -> None:
+def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:
     """The timeline reports that a handler ran on another thread than the test."""
     payment_sandbox.deliver_to(failing_shop(RuntimeError("SQLite objects"), testing=True))
     order_id = place(payment_sandbox)

@@ -95,7 +95,7 @@ def test_a_wrong_period_is_refused(payment_sandbox: PaymentSandbox, period: Any)
         payment_sandbox.every(period, print)
 
 
-def test_a_reset_ends_them(payment_sandbox: PaymentSandbox) -> None:
+def test_a_reset_removes_jobs(payment_sandbox: PaymentSandbox) -> None:
     """A reset removes jobs."""
     payment_sandbox.every("PT1M", print)
     payment_sandbox.client.reset()

@@ -98,7 +98,7 @@ def test_negative_durations() -> None:
         json.dumps({"by": [timedelta(days=-1)]}, default=to_json_value)
 
 
-def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
+def test_times_and_durations_of_python_are_accepted(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
     """The clock, scenarios and faults take Python's times and durations, and scenarios take paths."""
     at = datetime(2030, 1, 1, tzinfo=UTC)
     payment_sandbox.clock.set(at - timedelta(days=1))

@@ -196,7 +196,7 @@ def test_after_a_call(payment_sandbox):
 """
 
 
-def test_a_wrong_call_of_the_test_is_not_explained_by_missing_calls_of_the_shop(tmp_path: Path) -> None:
+def test_a_wrong_call_by_the_test_has_no_hint_about_missing_calls(tmp_path: Path) -> None:
     """A wrong call by the test has no hint about missing calls, except for an unknown order."""
     result = suite(tmp_path, MISUSED)
     assert "4 failed" in result.stdout

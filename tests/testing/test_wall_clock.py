@@ -31,7 +31,7 @@ def test_the_wall_clock_moves_with_the_projects_clock(payment_sandbox: PaymentSa
     assert abs(datetime.now(UTC) - start) < timedelta(minutes=5)
 
 
-def test_without_freezegun_it_says_so(
+def test_without_freezegun_the_error_suggests_it(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without freezegun, which is optional, the error suggests its installation."""
