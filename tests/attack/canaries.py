@@ -41,24 +41,24 @@ VIEWS: Final = ("", "journal/", "webhooks/", "settings/", "review/", "scenario/"
 Place = Callable[[Target, bytes], bytes]
 
 
-def _line(secret: bytes) -> bytes:
+def _without_line_breaks(secret: bytes) -> bytes:
     """Return the secret without line breaks."""
     return secret.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
-def _quoted(secret: bytes) -> bytes:
+def _quote(secret: bytes) -> bytes:
     return quote(secret, safe="").encode()
 
 
 def _in_header(name: bytes) -> Place:
-    return lambda target, secret: post(target, (name, _line(secret)))
+    return lambda target, secret: post(target, (name, _without_line_breaks(secret)))
 
 
 def _in_body(body: bytes) -> Place:
-    return lambda target, secret: post(target, body=body.replace(b"SECRET", _escaped(secret)))
+    return lambda target, secret: post(target, body=body.replace(b"SECRET", _escape(secret)))
 
 
-def _escaped(secret: bytes) -> bytes:
+def _escape(secret: bytes) -> bytes:
     text = secret.decode().replace("\\", "\\\\").replace('"', '\\"')
     return "".join(each if each >= " " else f"\\u{ord(each):04x}" for each in text).encode()
 
@@ -77,19 +77,23 @@ PLACES: Final[Mapping[str, Place]] = {
             b"Upgrade",
         )
     },
-    "a broken header": lambda target, secret: get(target)[:-2] + b"X y" + _line(secret) + b"\r\n\r\n",
-    "a header's name": lambda target, secret: get(target)[:-2] + _quoted(secret) + b": y\r\n\r\n",
+    "a broken header": lambda target, secret: (
+        get(target)[:-2] + b"X y" + _without_line_breaks(secret) + b"\r\n\r\n"
+    ),
+    "a header's name": lambda target, secret: get(target)[:-2] + _quote(secret) + b": y\r\n\r\n",
     "another's key": lambda target, secret: post(target._replace(key=None), authorization(secret.decode())),
     "a bearer": lambda target, secret: get(
         target._replace(key=None),
-        (b"Authorization", b"Bearer " + _line(secret)),
+        (b"Authorization", b"Bearer " + _without_line_breaks(secret)),
         start=b"GET /control/projects/ HTTP/1.1",
     ),
-    "a query": lambda target, secret: get(target, start=b"GET /v1/orders/x/?a=%s HTTP/1.1" % _quoted(secret)),
-    "a path": lambda target, secret: get(target, start=b"GET /v1/orders/%s/ HTTP/1.1" % _quoted(secret)),
-    "a raw target": lambda target, secret: get(target, start=b"GET /v1/%s HTTP/1.1" % _line(secret)),
-    "a method": lambda target, secret: get(target, start=b"%s /health/ HTTP/1.1" % _quoted(secret)),
-    "a version": lambda target, secret: get(target, start=b"GET /health/ %s" % _line(secret)),
+    "a query": lambda target, secret: get(target, start=b"GET /v1/orders/x/?a=%s HTTP/1.1" % _quote(secret)),
+    "a path": lambda target, secret: get(target, start=b"GET /v1/orders/%s/ HTTP/1.1" % _quote(secret)),
+    "a raw target": lambda target, secret: get(
+        target, start=b"GET /v1/%s HTTP/1.1" % _without_line_breaks(secret)
+    ),
+    "a method": lambda target, secret: get(target, start=b"%s /health/ HTTP/1.1" % _quote(secret)),
+    "a version": lambda target, secret: get(target, start=b"GET /health/ %s" % _without_line_breaks(secret)),
     "an unknown field": _in_body(ORDER[:-1] + b', "x_secret": "SECRET"}'),
     "a field's name": _in_body(ORDER[:-1] + b', "SECRET": 1}'),
     "an amount": _in_body(b'{"currency": "EUR", "amount": "SECRET"}'),
@@ -97,11 +101,11 @@ PLACES: Final[Mapping[str, Place]] = {
     "a method of payment": _in_body(ORDER[:-1] + b', "transactions": [{"payment_method": "SECRET"}]}'),
     "broken JSON": _in_body(b'{"SECRET'),
     "an extension": lambda target, secret: (
-        post_chunked(target) + chunk(ORDER, b";a=" + _line(secret)) + LAST_CHUNK
+        post_chunked(target) + chunk(ORDER, b";a=" + _without_line_breaks(secret)) + LAST_CHUNK
     ),
-    "a size": lambda target, secret: post_chunked(target) + _line(secret) + b"\r\n",
+    "a size": lambda target, secret: post_chunked(target) + _without_line_breaks(secret) + b"\r\n",
     "a trailer": lambda target, secret: (
-        post_chunked(target) + chunk(ORDER) + b"0\r\nX: " + _line(secret) + b"\r\n\r\n"
+        post_chunked(target) + chunk(ORDER) + b"0\r\nX: " + _without_line_breaks(secret) + b"\r\n\r\n"
     ),
     "what follows": lambda target, secret: post(target) + secret,
 }

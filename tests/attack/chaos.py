@@ -22,12 +22,12 @@ ALLOWED_STATUSES: Final = (200, 201, 400, 404, 409, 412)
 def attack(report: Report) -> None:
     """Attack in memory and with a state file; the clients of two projects know each other's orders."""
     with run_server() as server, probing(server, report, "chaos"):
-        _chaos(server, report)
+        _run_operations(server, report)
     with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:
-        _chaos(server, report)
+        _run_operations(server, report)
 
 
-def _chaos(server: ServerProcess, report: Report) -> None:
+def _run_operations(server: ServerProcess, report: Report) -> None:
     steps = report.size.count(12_000, 400)
     with server.project(mode="live", clock="frozen") as one, server.project(clock="frozen") as other:
         orders = [_place_order(project) for project in (one, one, other) for _ in range(ORDERS)]

@@ -34,13 +34,13 @@ class Pause(NamedTuple):
     until_answer: bool = False
 
 
-class Below(NamedTuple):
+class RawBytes(NamedTuple):
     """Bytes that bypass the encryption of TLS, as if they were TLS records."""
 
     data: bytes
 
 
-Pieces = Iterator[bytes | Pause | Below]
+Pieces = Iterator[bytes | Pause | RawBytes]
 
 
 class Case(NamedTuple):
@@ -99,16 +99,16 @@ class Client:
         self._reader = Reader(case.expected)
         self._is_reset = self._is_ended = False
         self._deadline = perf_counter() + ANSWER_SECONDS
-        self._socket = self._below = socket.create_connection(address, timeout=CLOSED_SECONDS)
+        self._socket = self._raw_socket = socket.create_connection(address, timeout=CLOSED_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
-            self._below = self._socket.dup()
+            self._raw_socket = self._socket.dup()
             self._socket = tls.wrap_socket(self._socket, server_hostname="localhost")
         self._socket.setblocking(False)
 
     def run(self) -> Transcript:
         """Send all pieces, and read the answers."""
-        with self._socket, self._below:
+        with self._socket, self._raw_socket:
             for piece in self._case.pieces():
                 self._send_piece(piece)
                 if self._is_ended or self._is_late:
@@ -123,12 +123,12 @@ class Client:
     def _is_late(self) -> bool:
         return perf_counter() > self._deadline
 
-    def _send_piece(self, piece: bytes | Pause | Below) -> None:
+    def _send_piece(self, piece: bytes | Pause | RawBytes) -> None:
         if isinstance(piece, Pause):
             self._pause(piece)
-        elif isinstance(piece, Below):
+        elif isinstance(piece, RawBytes):
             with suppress(OSError):  # the server has closed
-                self._below.sendall(piece.data)
+                self._raw_socket.sendall(piece.data)
         else:
             self._send_bytes(piece)
 

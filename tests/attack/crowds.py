@@ -30,20 +30,20 @@ RELEASE_SECONDS = 30
 def attack(report: Report) -> None:
     """Send the crowds to a server in memory, one with a state file, and one with few file descriptors."""
     with run_server() as server:
-        _half_open(server, report)
-        _watchers(server, report, report.size.count(1000, 60))
-        _waits(server, report, report.size.count(500, 30))
-        _advances(server, report)
-        _uploads(server, report)
+        _open_partial_requests(server, report)
+        _watch(server, report, report.size.count(1000, 60))
+        _wait(server, report, report.size.count(500, 30))
+        _advance_projects(server, report)
+        _upload(server, report)
     with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:
-        _watchers(server, report, report.size.count(1000, 60), "with a state file, ")
-        _uploads(server, report, "with a state file, ")
+        _watch(server, report, report.size.count(1000, 60), "with a state file, ")
+        _upload(server, report, "with a state file, ")
     with run_server(program=("prlimit", "--nofile=256:256")) as server:
-        _watchers(server, report, 300, "with 256 files, ", room=48)
+        _watch(server, report, 300, "with 256 files, ", room=48)
 
 
-def _half_open(server: ServerProcess, report: Report) -> None:
-    """Clients that connect, send nothing or part of a request, and stay idle."""
+def _open_partial_requests(server: ServerProcess, report: Report) -> None:
+    """Open connections that send nothing or part of a request, and stay idle."""
     count = report.size.count(1000, 100)
     with ExitStack() as stack:
         _connect(server, stack, count, PARTIAL_REQUESTS)
@@ -77,8 +77,8 @@ def _request_to(project: Project, path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n\r\n".encode()
 
 
-def _watchers(server: ServerProcess, report: Report, count: int, label: str = "", room: int = 1000) -> None:
-    """Clients that watch the events of a busy project."""
+def _watch(server: ServerProcess, report: Report, count: int, label: str = "", room: int = 1000) -> None:
+    """Watch the events of a busy project with many clients."""
     before = server.usage().threads
     with server.project() as project, ExitStack() as stack:
         with probing(server, report, f"{label}{count} watchers"):
@@ -110,8 +110,8 @@ def _expect_threads_back(server: ServerProcess, report: Report, before: int, lab
     report.limit(f"{label}remaining threads", threads, before + SPARE_THREADS)
 
 
-def _waits(server: ServerProcess, report: Report, count: int) -> None:
-    """Clients that wait for a status that is never reached, and are woken by every event."""
+def _wait(server: ServerProcess, report: Report, count: int) -> None:
+    """Wait with many clients for a status that is never reached; every event wakes them."""
     before = server.usage().threads
     with server.project() as project, ExitStack() as stack:
         order = project.order(by("bank-transfer"))
@@ -125,8 +125,8 @@ def _waits(server: ServerProcess, report: Report, count: int) -> None:
     _expect_threads_back(server, report, before)
 
 
-def _advances(server: ServerProcess, report: Report) -> None:
-    """Many projects whose clocks are advanced over many events at the same time."""
+def _advance_projects(server: ServerProcess, report: Report) -> None:
+    """Advance the clocks of many projects over many events at the same time."""
     count = report.size.count(64, 8)
     with ExitStack() as stack:
         projects = [stack.enter_context(server.project(clock="frozen")) for _ in range(count)]
@@ -148,8 +148,8 @@ def _advance(project: Project) -> int:
     return len(project.expect("POST", "/control/clock/advance/", {"by": "P40D"})["events"])
 
 
-def _uploads(server: ServerProcess, report: Report, label: str = "") -> None:
-    """Clients that continuously send bodies of almost a mebibyte."""
+def _upload(server: ServerProcess, report: Report, label: str = "") -> None:
+    """Continuously send bodies of almost a mebibyte."""
     with (
         server.project() as project,
         _continuous_uploads(project, 8) as (statuses, finished),

@@ -215,7 +215,7 @@ class Fuzzer:
         self._memory = Memory(server.pid)
         self._prefix = prefix
         self._tls = tls
-        self._late = (
+        self._late_orders = (
             0  # orders that the server may still create for the previous client, which reset its connection
         )
 
@@ -278,8 +278,8 @@ class Fuzzer:
             windows.append(Window(case.name, begin, perf_counter()))
         peak = peak_problems(self._memory.peak_mib() - before_mib)
         acknowledged = transcript.created + (twin.created if twin is not None else 0)
-        orders = order_problems(case, acknowledged, created, self._late)
-        self._late = case.creations if case.ending is Ending.RESETS else 0
+        orders = order_problems(case, acknowledged, created, self._late_orders)
+        self._late_orders = case.creations if case.ending is Ending.RESETS else 0
         forms = (
             *problems_of(case, transcript),
             *twin_problems(transcript, twin),

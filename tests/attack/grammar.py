@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tests.attack import Size
 from tests.attack.answers import ExpectedResponse
-from tests.attack.client import Below, Case, Ending, Pause, Pieces
+from tests.attack.client import Case, Ending, Pause, Pieces, RawBytes
 
 ACCEPTED_BYTES: Final = 4096  # a length of a line or head that every server must accept
 ACCEPTED_HEADERS: Final = 60
@@ -93,7 +93,7 @@ def chunk(data: bytes, extension: bytes = b"") -> bytes:
     return b"%x%s\r\n%s\r\n" % (len(data), extension, data)
 
 
-def sends(*pieces: bytes | Pause | Below) -> Callable[[], Pieces]:
+def sends(*pieces: bytes | Pause | RawBytes) -> Callable[[], Pieces]:
     """Return a function that yields these pieces."""
     return lambda: iter(pieces)
 
@@ -130,9 +130,9 @@ def by_length(name: str, length: int, raw: bytes, statuses: Iterable[int]) -> Ca
 def blocks(piece: bytes, count: int) -> Pieces:
     """Yield ``count`` repetitions of a piece in larger blocks."""
     at_once = max(1, SENT_BYTES // max(1, len(piece)))
-    many = piece * at_once
+    block = piece * at_once
     for _ in range(count // at_once):
-        yield many
+        yield block
     yield piece * (count % at_once)
 
 
@@ -182,7 +182,7 @@ def methods(target: Target) -> Iterator[Case]:
     yield must_refuse("HTTP/2 without an upgrade", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(64))
 
 
-def cut_methods(target: Target) -> Iterator[Case]:
+def split_methods(target: Target) -> Iterator[Case]:
     """Yield methods in two segments; they must get the same answer as in one."""
     for method in CUT_METHODS:
         raw = get(target, start=method + b" /health/ HTTP/1.1")
@@ -395,9 +395,11 @@ def expectations(target: Target) -> Iterator[Case]:
     waiting = sends(prefix[:at], wait, prefix[at:])
     yield Case("Expect, and wait", waiting, (response(created, interims=interims_after_wait),))
     yield Case("Expect, and do not wait", sends(prefix), (response(created, interims=(0, 1)),))
-    old = post(target, EXPECT_CONTINUE, start=b"POST /v1/orders/ HTTP/1.0")
+    http10_request = post(target, EXPECT_CONTINUE, start=b"POST /v1/orders/ HTTP/1.0")
     yield Case(
-        "Expect with HTTP/1.0", sends(old[:at], wait, old[at:]), (response({*created, 417}, is_http10=True),)
+        "Expect with HTTP/1.0",
+        sends(http10_request[:at], wait, http10_request[at:]),
+        (response({*created, 417}, is_http10=True),),
     )
     chunked = post_chunked(target, EXPECT_CONTINUE)
     yield Case(
@@ -510,7 +512,7 @@ def framings(target: Target) -> Iterator[Case]:
 Production = Callable[[Target], Iterator[Case]]
 REQUESTS: Final[Mapping[str, Production]] = {
     "methods": methods,
-    "cut": cut_methods,
+    "cut": split_methods,
     "start lines": start_lines,
     "targets": targets,
     "headers": headers,

@@ -91,10 +91,10 @@ def attack(report: Report) -> None:
     random_source = random.Random(SEED)
     with make_server(clock="frozen", seed=3) as server:
         snapshot = _busy_snapshot(Caller(server))
-        _snapshots(report, random_source, server, snapshot)
-        _scenarios(report, random_source, server)
-        _settings(report, random_source, server)
-    _state_files(report, random_source, snapshot)
+        _restore_snapshots(report, random_source, server, snapshot)
+        _activate_scenarios(report, random_source, server)
+        _change_settings(report, random_source, server)
+    _open_state_files(report, random_source, snapshot)
 
 
 def _busy_snapshot(caller: Caller) -> Any:
@@ -136,7 +136,7 @@ def _busy_snapshot(caller: Caller) -> Any:
     return caller.call("GET", "/control/state/")
 
 
-def _snapshots(report: Report, random_source: random.Random, server: Server, snapshot: Any) -> None:
+def _restore_snapshots(report: Report, random_source: random.Random, server: Server, snapshot: Any) -> None:
     count, accepted = report.size.count(6000, 120), 0
     for _ in range(count):
         mutated = mutate(snapshot, random_source)
@@ -187,7 +187,7 @@ def _exercise(caller: Caller) -> None:
     caller.call("GET", "/control/state/")
 
 
-def _scenarios(report: Report, random_source: random.Random, server: Server) -> None:
+def _activate_scenarios(report: Report, random_source: random.Random, server: Server) -> None:
     caller = Caller(server)
     scenarios = [
         server.registry.catalogue.find(name).document for name in server.registry.catalogue.scenarios
@@ -212,7 +212,7 @@ def _scenarios(report: Report, random_source: random.Random, server: Server) -> 
     report.expect("a scenario is refused or works", not caller.failures, caller.failures[:5])
 
 
-def _settings(report: Report, random_source: random.Random, server: Server) -> None:
+def _change_settings(report: Report, random_source: random.Random, server: Server) -> None:
     caller = Caller(server)
     before = caller.call("GET", "/control/project/")["settings"]
     count, accepted = report.size.count(6000, 200), 0
@@ -230,7 +230,7 @@ def _order(random_source: random.Random) -> Any:
     return {**ORDER, "transactions": [by(random_source.choice(METHOD_NAMES))]}
 
 
-def _state_files(report: Report, random_source: random.Random, snapshot: Any) -> None:
+def _open_state_files(report: Report, random_source: random.Random, snapshot: Any) -> None:
     """Open state files with changed values or changed bytes."""
     count, accepted = report.size.count(1500, 40), 0
     with TemporaryDirectory() as folder:

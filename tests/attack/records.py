@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from tests.attack.client import Below, Case, Ending, Pause, Pieces
+from tests.attack.client import Case, Ending, Pause, Pieces, RawBytes
 from tests.attack.grammar import (
     LAST_CHUNK,
     ORDER,
@@ -67,7 +67,7 @@ def secure_records(target: Target) -> Iterator[Case]:
     )
 
 
-def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | Below], Ending]]:
+def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | RawBytes], Ending]]:
     waits = Ending.WAITS
     hello = client_hello()
     for place in (1, 2, 3, 5, 6, 9, 43, 100, len(hello) - 1, len(hello)):
@@ -142,14 +142,14 @@ def within_tls(target: Target) -> Iterator[Case]:
     )
     for record_type in TYPES:
         for data in (b"", bytes(40), bytes(1 << 14)):
-            pieces = sends(get(target)[:40], Pause(), Below(record(record_type, data)), Pause(0.02))
+            pieces = sends(get(target)[:40], Pause(), RawBytes(record(record_type, data)), Pause(0.02))
             yield Case(
                 f"a record of type {record_type} and {len(data)} bytes",
                 pieces,
                 (response(REFUSALS),),
                 is_certain=False,
             )
-    yield Case("plain HTTP below TLS", sends(get(target)[:40], Pause(), Below(get(target)), Pause(0.02)), (response(REFUSALS),),
+    yield Case("plain HTTP below TLS", sends(get(target)[:40], Pause(), RawBytes(get(target)), Pause(0.02)), (response(REFUSALS),),
                is_certain=False)  # fmt: skip
     yield Case(
         "a reset", sends(post(target)[:-1], Pause()), (response(REFUSALS),), Ending.RESETS, is_certain=False

@@ -304,7 +304,7 @@ def _disrupt(report: Report, company: Company, history: History) -> None:
             stopped_member.send(signal.SIGCONT)
         members[ids.number("server", len(members))].wire.cuts_answers_to = b"sandbox_request"
         if number * crashes // kills != (number + 1) * crashes // kills:
-            _read_only(company, history, pause)
+            _make_read_only(company, history, pause)
             start = perf_counter()
             history.outages.append((start, inf))
             database.stop("immediate")
@@ -317,7 +317,7 @@ def _disrupt(report: Report, company: Company, history: History) -> None:
     report.note("kills; stopped servers; crashes of the database", f"{kills}, {stops}, {crashes}")
 
 
-def _read_only(company: Company, history: History, pause: Event) -> None:
+def _make_read_only(company: Company, history: History, pause: Event) -> None:
     """Make the database read-only for a moment, as a standby is, and end all its sessions."""
     name, start = company.state.rpartition("/")[2], perf_counter()
     terminate = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
@@ -352,16 +352,18 @@ def _compare(report: Report, company: Company, history: History) -> None:
     if history.longest_wait_seconds > maximum:
         for answer in dict.fromkeys(history.longest_wait):
             report.note("  during this time", answer)
-    undelivered, disordered = _webhooks(url, history)
+    undelivered, disordered = _webhook_problems(url, history)
     report.expect("each webhook was delivered", not undelivered, undelivered[:5])
     report.expect("the webhooks of an order came in order", not disordered, disordered[:5])
     notified = {received.body["order_id"] for received in shop.received if received.raw.endswith(b"}")}
     report.expect(
-        "the shop was notified of each order", notified >= _paid(history), len(_paid(history) - notified)
+        "the shop was notified of each order",
+        notified >= _captured_order_ids(history),
+        len(_captured_order_ids(history) - notified),
     )
 
 
-def _paid(history: History) -> set[str]:
+def _captured_order_ids(history: History) -> set[str]:
     return {
         order_id for (order_id, kind), count in history.acknowledged.items() if kind == "capture" and count
     }
@@ -392,10 +394,10 @@ def _differences(url: str, history: History) -> Iterator[str]:
                 yield f"{order_id}: {len(entries)} {kind}s; {minimum} were acknowledged, and {maximum} attempted"
 
 
-def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
+def _webhook_problems(url: str, history: History) -> tuple[list[str], list[str]]:
     undelivered, disordered = [], []
     for key in set(history.order_keys.values()):
-        webhooks = _settled_webhooks(url, (key, ""))
+        webhooks = _settle_webhooks(url, (key, ""))
         if isinstance(webhooks, str):
             undelivered.append(webhooks)
             continue
@@ -410,7 +412,7 @@ def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
     return undelivered, disordered
 
 
-def _settled_webhooks(url: str, auth: tuple[str, str]) -> list[dict[str, Any]] | str:
+def _settle_webhooks(url: str, auth: tuple[str, str]) -> list[dict[str, Any]] | str:
     """Return a project's webhooks after all retries, or the refusal of a project with a damaged state.
 
     The clock is frozen first: otherwise, orders would go on to expire and send webhooks.

@@ -95,7 +95,7 @@ def test_a_bystander_without_delays_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("done", "problem"),
+    ("result", "problem"),
     [
         (QuotaResult(1000, 20, {201: 20}), "calls above the quota are refused"),
         (QuotaResult(1000, 20, {507: 1, 500: 1}), "no call causes an internal error"),
