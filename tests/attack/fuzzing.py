@@ -215,9 +215,7 @@ class Fuzzer:
         self._memory = Memory(server.pid)
         self._prefix = prefix
         self._tls = tls
-        self._late_orders = (
-            0  # orders that the server may still create for the previous client, which reset its connection
-        )
+        self._late_orders = 0  # that the server may still create for the previous, reset connection
 
     def run(self, name: str, productions: Mapping[str, Production]) -> None:
         """Send all cases of some productions beside one bystander, and check the memory afterwards."""
