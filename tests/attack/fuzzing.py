@@ -49,7 +49,8 @@ WITH_STATE_FILE: Final = (
     "ends",
     "pipelines",
     "compositions",
-)  # productions that a state file could affect
+)
+"""Productions that a state file could affect."""
 
 
 class Window(NamedTuple):
