@@ -40,7 +40,7 @@ def _parse_method_names(
         if name not in METHOD_NAMES or not account_name:
             raise click.BadParameter(
                 f"{text!r} is not of the form bank-redirect-nl=my-bank-button; "
-                f"methods are {', '.join(METHOD_NAMES)}"
+                f"the methods are {', '.join(METHOD_NAMES)}"
             )
         if account_name in names.values():
             raise click.BadParameter(f"{account_name!r} can be the name of only one method")

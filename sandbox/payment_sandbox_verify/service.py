@@ -70,7 +70,7 @@ FINAL_STATUSES: Final = ("cancelled", "expired", "error")
 JSON_TYPE: Final = "application/json"
 IGNORED_FIELDS_HEADER: Final = "Sandbox-Ignored-Fields"
 MARKER: Final = "payment-sandbox verify"
-"""The description of created orders, which tells readers of the account's order list what they are."""
+"""The description of created orders, to identify them in the account's order list."""
 
 
 ATTEMPTS_MAX: Final = 5
@@ -256,7 +256,7 @@ class Service:
     ) -> tuple[Any, ...]:
         """Return the key of a call: caller, request without the service's identifiers, and number of repeats.
 
-        Orders in the path are equal if equal requests created and changed them.
+        Orders in the path count as equal if equal requests created and changed them.
         """
         path = UUID.sub(lambda match: str(self._origins.get(match[0], "")), path)
         content = "" if body is None and data is None else repr(body) if body is not None else repr(data)
@@ -480,7 +480,7 @@ class Service:
         return ", ".join(problems) or REFUNDED_OR_VOIDED
 
     def _refund_remainder(self, order: ServiceAnswer, captured: int) -> bool:
-        """Refund the remaining payment: in one refund, or by line if lines were refunded before."""
+        """Refund the rest of the payment: in one refund, or line by line if lines were refunded before."""
         for portion in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
             answer = self.refund(order, {"description": MARKER, **portion})
             if answer.is_success or answer.at("error.type") == NOTHING_TO_REFUND:

@@ -189,7 +189,7 @@ def expected_rules(item: pytest.Item) -> tuple[str, ...]:
 
 def _check_mode(mode: Any) -> str:
     if mode not in (OFF, WARN, ERROR):
-        raise pytest.UsageError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
+        raise pytest.UsageError(f"payment_review must be {OFF}, {WARN} or {ERROR}, not {mode!r}")
     return str(mode)
 
 

@@ -39,7 +39,7 @@ def attack(report: Report) -> None:
         _watch(server, report, report.size.count(1000, 60), "with a state file, ")
         _upload(server, report, "with a state file, ")
     with run_server(program=("prlimit", "--nofile=256:256")) as server:
-        _watch(server, report, 300, "with 256 files, ", room=48)
+        _watch(server, report, 300, "with 256 files, ", room=40)
 
 
 def _open_partial_requests(server: ServerProcess, report: Report) -> None:

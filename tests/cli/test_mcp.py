@@ -114,7 +114,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("search", {"page": "zebra"}, "there is no page 'zebra'; there are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),
-        ("snapshot", {"file": "x", "action": "load"}, "action is save or restore", "snapshot(file="),
+        ("snapshot", {"file": "x", "action": "load"}, "action must be save or restore", "snapshot(file="),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_is_wrong_and_the_next_step(

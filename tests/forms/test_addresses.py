@@ -1,4 +1,4 @@
-"""An address that is accepted can be sent to; one that is not says why."""
+"""The HTTP client can send to every accepted address; a refused address comes with a reason."""
 
 import pytest
 import requests
@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from payment_sandbox.forms.addresses import URL_LENGTH_MAX, url_problem
 
-NASTY = st.text(
+HOSTILE_TEXTS = st.text(
     st.sampled_from("ab0189.-_~%:/?#[]@!$&'()*+,;=<>\"{}|^`․。．①ß☃é\u00ad\u200d٣İxn"), max_size=12
 )
-HOSTS = st.one_of(NASTY, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
+HOSTS = st.one_of(HOSTILE_TEXTS, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(HOSTS, NASTY)
-def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
-    """The HTTP client takes every address that the sandbox takes."""
+@given(HOSTS, HOSTILE_TEXTS)
+def test_accepted_addresses_suit_the_http_client(host: str, rest: str) -> None:
+    """The HTTP client accepts every address that the sandbox accepts."""
     url = f"http://{host}/{rest}"
     if url_problem(url) is None:
         prepared = requests.Request("POST", url).prepare()
@@ -24,7 +24,7 @@ def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "problem"),
     [
         (f"http://shop.example/{'a' * URL_LENGTH_MAX}", "longer than 2048 characters"),
         ("http://shop.example/a b", "a space"),
@@ -37,6 +37,6 @@ def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
         ("http://1.2.3.256/", "host name"),
     ],
 )
-def test_what_is_refused_says_why(url: str, says: str) -> None:
-    """In words that a developer can act on."""
-    assert says in str(url_problem(url))
+def test_refused_addresses_have_a_reason(url: str, problem: str) -> None:
+    """The message names the problem in words that a developer can act on."""
+    assert problem in str(url_problem(url))

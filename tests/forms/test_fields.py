@@ -1,4 +1,4 @@
-"""Each field takes what it should, and says of everything else what it expects."""
+"""Each field accepts valid values and describes the expected value when it refuses one."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
 
 class LineForm(Form):
-    """A part of a form."""
+    """A nested form."""
 
     name = Text(required=True)
     amount = Cents()
 
 
-class TriedForm(Form):
-    """A form with a field of each kind that is tried here."""
+class SampleForm(Form):
+    """A form with a field of each tested kind."""
 
     whole = Whole(1, 9)
     cents = Cents()
@@ -28,61 +28,65 @@ class TriedForm(Form):
     lines = Items(FormPart(LineForm), least=1, most=3)
 
 
-def told(data: Any, **options: Any) -> dict[str, str]:
-    """The messages, by path."""
-    _, violations = load(TriedForm(), data, **options)
-    return {found.path: found.message for found in violations}
+def load_messages(data: Any, **options: Any) -> dict[str, str]:
+    """Load the data and return the messages of violations by path."""
+    _, violations = load(SampleForm(), data, **options)
+    return {violation.path: violation.message for violation in violations}
 
 
 @pytest.mark.parametrize("value", [12.0, 12.5, "12", True, None, [1], 1e3])
 def test_only_integers_are_whole_numbers(value: Any) -> None:
-    """Neither texts nor floats without a fraction, nor true."""
-    assert told({"cents": value}).keys() == {"cents"}
-    assert load(TriedForm(), {"cents": 12}) == ({"cents": 12}, [])
+    """Texts, floats without a fraction and booleans are refused."""
+    assert load_messages({"cents": value}).keys() == {"cents"}
+    assert load(SampleForm(), {"cents": 12}) == ({"cents": 12}, [])
 
 
-def test_bounds_of_whole_numbers_are_told() -> None:
-    """Both, whichever was broken."""
-    assert told({"whole": 0}) == told({"whole": 10}) == {"whole": "must be at least 1 and at most 9"}
-    assert told({"whole": 1}) == told({"whole": 9}) == {}
+def test_bounds_of_whole_numbers_are_in_the_message() -> None:
+    """The message names both bounds, whichever was violated."""
+    assert (
+        load_messages({"whole": 0})
+        == load_messages({"whole": 10})
+        == {"whole": "must be at least 1 and at most 9"}
+    )
+    assert load_messages({"whole": 1}) == load_messages({"whole": 9}) == {}
 
 
 @pytest.mark.parametrize("value", ["yes", "true", 1, 0, None])
 def test_only_true_and_false_are_flags(value: Any) -> None:
-    """No words, and no numbers."""
-    assert told({"flag": value}).keys() == {"flag"}
+    """Words and numbers are refused as flags."""
+    assert load_messages({"flag": value}).keys() == {"flag"}
 
 
 @pytest.mark.parametrize("text", ["PT30M", "P1D", "P1Y2M3DT4H5M6S", "P2W"])
 def test_durations_keep_their_spelling(text: str) -> None:
-    """They are echoed as they were sent."""
-    assert load(TriedForm(), {"period": text}) == ({"period": text}, [])
+    """Durations are returned exactly as they were sent."""
+    assert load(SampleForm(), {"period": text}) == ({"period": text}, [])
 
 
 @pytest.mark.parametrize("value", ["30M", "PT", "P", "-PT5M", "PT30M ", "pt30m?", "", 60, None])
-def test_what_is_no_duration_is_refused(value: Any) -> None:
-    """With or without a sign, a unit, or a number."""
-    assert told({"period": value}).keys() == {"period"}
+def test_malformed_durations_are_refused(value: Any) -> None:
+    """A malformed or negative duration is refused."""
+    assert load_messages({"period": value}).keys() == {"period"}
 
 
-def test_a_duration_of_nothing_is_refused_unless_it_means_at_once() -> None:
-    """A time limit of zero would be none."""
-    assert told({"period": "PT0S", "pause": "PT0S"}) == {"period": "must be longer than zero"}
+def test_a_duration_of_zero_is_refused_unless_the_field_allows_it() -> None:
+    """A time limit of zero is refused; a pause of zero is accepted."""
+    assert load_messages({"period": "PT0S", "pause": "PT0S"}) == {"period": "must be longer than zero"}
 
 
-def test_a_misspelled_word_is_told_with_the_nearest_one() -> None:
-    """And with all that there are."""
-    _, (violation,) = load(TriedForm(), {"word": "befor"})
+def test_a_misspelled_word_gets_a_suggestion() -> None:
+    """The violation lists all allowed words and suggests the nearest."""
+    _, (violation,) = load(SampleForm(), {"word": "befor"})
     assert violation == Violation(
         "word", "must be one of: after, before; did you mean 'before'?", ["after", "before"], "before"
     )
 
 
-def test_violations_at_every_depth_come_at_once() -> None:
-    """Each with its path; what is right is read all the same."""
+def test_violations_at_every_depth_are_reported_together() -> None:
+    """All violations are reported with their paths, and valid fields are still read."""
     data = {"whole": "1", "flag": True, "lines": [{"amount": 1.5}, {"name": "Hat", "amount": 5}, {"name": 7}]}
-    read, violations = load(TriedForm(), data)
-    assert [found.path for found in violations] == [
+    read, violations = load(SampleForm(), data)
+    assert [violation.path for violation in violations] == [
         "whole",
         "lines[0].name",
         "lines[0].amount",
@@ -91,16 +95,16 @@ def test_violations_at_every_depth_come_at_once() -> None:
     assert read["flag"] is True
 
 
-def test_a_wrong_length_is_told_beside_wrong_items() -> None:
-    """A list that is too long hides nothing."""
-    assert told({"lines": [{"name": "a"}, {}, {"name": "b"}, {"name": "c"}]}) == {
+def test_a_wrong_length_is_reported_with_invalid_items() -> None:
+    """A list that is too long is reported together with its invalid items."""
+    assert load_messages({"lines": [{"name": "a"}, {}, {"name": "b"}, {"name": "c"}]}) == {
         "lines[1].name": "is required",
         "lines": "must have at least 1 and at most 3 item(s), but has 4",
     }
 
 
-def test_only_so_many_violations_are_told() -> None:
-    """A list is not read beyond its hundredth wrong item."""
+def test_the_number_of_violations_is_limited() -> None:
+    """Reading of a list stops at its hundredth invalid item."""
 
     class ManyForm(Form):
         lines = Items(FormPart(LineForm))
@@ -114,23 +118,23 @@ def test_only_so_many_violations_are_told() -> None:
 
 
 def test_unknown_keys_are_found_at_every_depth() -> None:
-    """With the key that was perhaps meant."""
+    """Each unknown key comes with the most similar known key."""
     data = {"flagg": True, "lines": [{"name": "a"}, {"name": "b", "ammount": 5}]}
-    found = [key.violation() for key in unknown_keys(TriedForm(), data)]
-    assert [(violation.path, violation.nearest) for violation in found] == [
+    unknown = [key.violation() for key in unknown_keys(SampleForm(), data)]
+    assert [(violation.path, violation.nearest) for violation in unknown] == [
         ("flagg", "flag"),
         ("lines[1].ammount", "amount"),
     ]
 
 
 @pytest.mark.parametrize("data", [[], None, "EUR", 5, True])
-def test_what_is_no_object_is_refused_as_such(data: Any) -> None:
-    """Without a path."""
-    assert told(data) == {"": "must be an object"}
+def test_data_other_than_an_object_is_refused(data: Any) -> None:
+    """The violation has an empty path."""
+    assert load_messages(data) == {"": "must be an object"}
 
 
-def test_a_list_that_is_too_long_says_so_first() -> None:
-    """Whatever else is wrong with its items."""
+def test_the_length_of_a_list_is_reported_first() -> None:
+    """The violation about the length comes before those of the items."""
 
     class ShortForm(Form):
         lines = Items(FormPart(LineForm), most=3)

@@ -1,4 +1,4 @@
-"""The quick way to read bodies and marshmallow accept the same, and read the same values."""
+"""The quick parser and marshmallow accept the same bodies and read the same values."""
 
 from typing import Any
 
@@ -60,45 +60,50 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-def of_field(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
-    """Values that the field probably accepts; wild ones often not."""
+def field_values(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
+    """Generate values that the field probably accepts; with ``is_wild``, often invalid ones."""
     if isinstance(field, Choice):
-        found: st.SearchStrategy[Any] = st.sampled_from(field.choices)
+        valid: st.SearchStrategy[Any] = st.sampled_from(field.choices)
     elif isinstance(field, Items):
-        found = st.lists(
-            of_field(field.inner, is_wild=is_wild), min_size=field.least, max_size=field.most or 2
+        valid = st.lists(
+            field_values(field.inner, is_wild=is_wild), min_size=field.least, max_size=field.most or 2
         )
     elif isinstance(field, FormPart):
-        found = of_form(field.schema, is_wild=is_wild)
+        valid = form_bodies(field.schema, is_wild=is_wild)
     elif isinstance(field, Anything) and isinstance(field.value_field, FormPart):
         names = st.sampled_from(["ORD-03", "ValidationError", "NotFound"])
-        found = st.dictionaries(names, of_field(field.value_field, is_wild=is_wild), max_size=2)
+        valid = st.dictionaries(names, field_values(field.value_field, is_wild=is_wild), max_size=2)
     elif isinstance(field, Text) and field.validators:
-        found = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
+        valid = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
     else:
-        found = SAMPLES[type(field)]
-    return st.one_of(found, found, found, found, ODD) if is_wild else found
+        valid = SAMPLES[type(field)]
+    return st.one_of(valid, valid, valid, valid, ODD) if is_wild else valid
 
 
-def of_form(form: Any, *, is_wild: bool) -> st.SearchStrategy[dict[str, Any]]:
-    """Bodies with some of the form's keys; wild ones lack a key or have one too many, sometimes."""
-    every = {name: of_field(field, is_wild=is_wild) for name, field in form.load_fields.items()}
-    required = {name: every.pop(name) for name, field in form.load_fields.items() if field.required}
-    known = st.fixed_dictionaries(required, optional=every)
+def form_bodies(form: Any, *, is_wild: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """Generate bodies with some of the form's keys; with ``is_wild``, some lack a key or add one."""
+    by_name = {name: field_values(field, is_wild=is_wild) for name, field in form.load_fields.items()}
+    required = {name: by_name.pop(name) for name, field in form.load_fields.items() if field.required}
+    known = st.fixed_dictionaries(required, optional=by_name)
     less = known.map(lambda body: dict(list(body.items())[1:]))
     more = known.map(lambda body: {**body, "unknown": 1})
     return st.one_of(known, known, known, known, less, more) if is_wild else known
 
 
-BODIES = [(form, st.one_of(of_form(form, is_wild=False), of_form(form, is_wild=True), ODD)) for form in FORMS]
+BODIES = [
+    (form, st.one_of(form_bodies(form, is_wild=False), form_bodies(form, is_wild=True), ODD))
+    for form in FORMS
+]
 
 
 @pytest.mark.rule("SET-09", "SET-11", "SET-12")
 @pytest.mark.parametrize(("form", "bodies"), BODIES, ids=lambda part: type(part).__name__)
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(choice=st.data())
-def test_both_ways_agree(form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject) -> None:
-    """The quick way accepts exactly the valid bodies without unknown keys, and never changes a value."""
+def test_quick_parser_and_marshmallow_agree(
+    form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject
+) -> None:
+    """The quick parser accepts exactly the valid bodies without unknown keys, and never changes a value."""
     body = choice.draw(bodies)
     values, violations = load(form, body)
     is_clean = not violations and not list(unknown_keys(form, body)) and isinstance(body, dict)
@@ -108,42 +113,42 @@ def test_both_ways_agree(form: Form, bodies: st.SearchStrategy[Any], choice: st.
         assert is_clean
         assert repr(read) == repr(values), "the same values of the same types in the same order"
     elif is_clean:
-        assert may_be_repaired(body), f"a valid body took the slow way: {body}"
+        assert is_repaired_by_hook(body), f"the quick parser refused a valid body: {body}"
 
 
-def may_be_repaired(body: Any) -> bool:
-    """Whether it has a null, or an amount of 0: a hook takes those away before marshmallow reads."""
+def is_repaired_by_hook(body: Any) -> bool:
+    """Whether the body has a null or an amount of 0, which a hook removes before marshmallow reads it."""
     return "None" in repr(body) or body.get("amount") == 0
 
 
 class HookedForm(Form):
-    """A form with a hook that the quick way does not know."""
+    """A form with a hook that the quick parser does not know."""
 
     name = Text()
 
     @pre_load
     def shout(self, data: Any, **options: Any) -> Any:
-        """Change what would also be accepted as it is."""
+        """Change values that would also be valid unchanged."""
         return {key: value.upper() for key, value in data.items()}
 
 
 class DefaultsForm(Form):
-    """Fields that the quick way leaves to themselves."""
+    """A form with fields that the quick parser leaves to marshmallow."""
 
     nothing = Text(allow_none=True)
-    made = fields.List(fields.Integer(), load_default=list)
+    numbers = fields.List(fields.Integer(), load_default=list)
     renamed = Text(data_key="name")
 
 
-def test_what_the_quick_way_does_not_know_is_left_to_marshmallow() -> None:
-    """A hook of another kind."""
+def test_forms_with_unknown_hooks_are_left_to_marshmallow() -> None:
+    """The quick parser refuses a form with an unknown hook."""
     assert parse_quickly(HookedForm(), {"name": "x"}) is None
     assert load(HookedForm(), {"name": "x"}) == ({"name": "X"}, [])
 
 
-@pytest.mark.parametrize("body", [{}, {"nothing": None}, {"made": [1]}, {"name": "x"}, {"renamed": "x"}])
+@pytest.mark.parametrize("body", [{}, {"nothing": None}, {"numbers": [1]}, {"name": "x"}, {"renamed": "x"}])
 def test_defaults_nulls_and_other_names(body: dict[str, Any]) -> None:
-    """As marshmallow has them."""
+    """The quick parser and marshmallow agree about defaults, nulls and renamed keys."""
     form = DefaultsForm()
     read = parse_quickly(form, body)
     if "renamed" in body:

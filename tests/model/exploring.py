@@ -13,7 +13,7 @@ from payment_sandbox_verify.model.calls import (
     Call,
     Capture,
     Create,
-    MakeRefund,
+    CreateRefund,
     Scan,
     SetReachability,
     Void,
@@ -155,7 +155,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
     "a refund that will fail": (
         Create(70_000, CARD),
         Act(0, "customer", "pay"),
-        MakeRefund(0, amount=66605),
+        CreateRefund(0, amount=66605),
         Act(0, "processor", "fail", refund=0),
     ),
     "a recurring series a second before its year is over": (
@@ -216,7 +216,7 @@ PLACES: Final[dict[str, tuple[Call, ...]]] = {
     "a payment that was refunded in part": (
         Create(AMOUNT, CARD, lines=LINES),
         Act(0, "customer", "pay"),
-        MakeRefund(0, amount=400),
+        CreateRefund(0, amount=400),
     ),
     "a QR code that was scanned": (code_creations()[0], Scan(0)),
     "a QR code for many scans a second before it expires": (code_creations()[1], Advance("P364DT23H59M59S")),

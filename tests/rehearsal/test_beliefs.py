@@ -45,7 +45,9 @@ def test_an_answer_that_was_overtaken_takes_nothing_back(tmp_path: Path) -> None
     (finding,) = told["findings"]
     assert code == 1
     assert "got a stale response: " in finding["sentence"], printed
-    assert "the shop marked it as paid and later as unpaid, although it kept €12.95" in finding["sentence"]
+    assert (
+        "the shop marked it as paid and later as unpaid, although the shop kept €12.95" in finding["sentence"]
+    )
     assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
     assert rehearsed(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, {**told, "findings": []})
 

@@ -136,7 +136,7 @@ def went(before: dict[str, Any], now: dict[str, Any], **known: Any) -> list[str]
 def test_what_was_believed_stays_true() -> None:
     """Unless the money was given back."""
     assert went({}, {"paid": 0}) == [
-        "S-1: the shop marked it as paid and later as unpaid, although it kept €10.00"
+        "S-1: the shop marked it as paid and later as unpaid, although the shop kept €10.00"
     ]
     fell = "S-1: the value of the shipped goods fell from €10.00 to €4.00"
     assert went({"shipped": 1000}, {"shipped": 400}) == [fell]

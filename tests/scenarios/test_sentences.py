@@ -75,7 +75,7 @@ def test_what_happens_to_webhooks() -> None:
     """As a sentence."""
     assert webhook_in_words({"duplicate": 2}) == "the webhook arrives 2 times"
     assert webhook_in_words({"delay": "PT1H"}) == "the webhook arrives 1 hour late"
-    assert webhook_in_words({"answer": 500}) == "the attempt counts as answered with 500"
+    assert webhook_in_words({"answer": 500}) == "the attempt is recorded as answered with 500"
 
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

@@ -1,1 +1,1 @@
-"""The pictures in the README: ``make screenshots`` makes them anew."""
+"""The screenshots in the README; ``make screenshots`` takes them again."""

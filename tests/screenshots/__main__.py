@@ -1,4 +1,4 @@
-"""Takes the pictures of the dashboard and of three payment pages."""
+"""Take the screenshots of the dashboard and of three payment pages."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -22,20 +22,20 @@ CHROMIUM = "chromium"
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     shop = Shop()
     with make_server() as server, sync_playwright() as playwright, _browser(playwright) as browser:
         sandbox = Sandbox(server, webhook_url=shop.url, name="Kousen & Zo", mode="live")
-        shop.answer = _answers(sandbox)
-        order = _history(sandbox)
+        shop.answer = _reading_handler(sandbox)
+        order = _create_history(sandbox)
         base = f"{server.url}/dashboard/{sandbox.project['project_id']}/orders/"
         _take(browser, "dashboard", (1440, 960), lambda page: page.goto(f"{base}{order['id']}/"))
         for name, open_page in PAGES.items():
             _take(browser, name, (420, 760), partial(open_page, sandbox))
-        wrong = Sandbox(server, webhook_url=shop.url, name="Socks & Co", mode="live")
-        shop.answer = partial(_refund, wrong)
-        refunded = _refunded_twice(wrong)
-        base = f"{server.url}/dashboard/{wrong.project['project_id']}/orders/"
+        faulty = Sandbox(server, webhook_url=shop.url, name="Socks & Co", mode="live")
+        shop.answer = partial(_refunding_handler, faulty)
+        refunded = _create_twice_refunded_order(faulty)
+        base = f"{server.url}/dashboard/{faulty.project['project_id']}/orders/"
         _take(browser, "finding", (1440, 900), lambda page: page.goto(f"{base}{refunded['id']}/"))
     shop.close()
 
@@ -43,14 +43,14 @@ def main() -> None:
 @contextmanager
 def _browser(playwright: Any) -> Iterator[Browser]:
     path = shutil.which(CHROMIUM)
-    assert path is not None, "the pictures need Chromium"
+    assert path is not None, "the screenshots need Chromium"
     browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
     yield browser
     browser.close()
 
 
-def _answers(sandbox: Sandbox) -> Callable[[Received], int]:
-    """A shop that reads the order, and fails once."""
+def _reading_handler(sandbox: Sandbox) -> Callable[[Received], int]:
+    """A shop that reads the order after each webhook and answers one webhook with 503."""
     calls: list[Received] = []
 
     def answer(received: Received) -> int:
@@ -63,27 +63,26 @@ def _answers(sandbox: Sandbox) -> Callable[[Received], int]:
     return answer
 
 
-def _refund(sandbox: Sandbox, received: Received) -> int:
-    """A shop that refunds with each webhook of a paid order, however often it comes."""
+def _refunding_handler(sandbox: Sandbox, received: Received) -> int:
+    """A shop that refunds a paid order at each webhook, even a duplicate."""
     order = sandbox.read(received.body["order_id"])
-    if (
-        order["status"] == "completed" and order["amount"] == LINES_TOTAL
-    ):  # not a refund, which is an order, too
+    is_refund = order["amount"] != LINES_TOTAL  # a refund is an order, too
+    if order["status"] == "completed" and not is_refund:
         sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
     return 204
 
 
-def _refunded_twice(sandbox: Sandbox) -> dict[str, Any]:
-    """The order of a shop that refunds again when a webhook comes again."""
+def _create_twice_refunded_order(sandbox: Sandbox) -> dict[str, Any]:
+    """Create an order that a shop refunds twice, because it receives a webhook twice."""
     sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
-    order = _placed(sandbox, 2001, "credit-card")
+    order = _place(sandbox, 2001, "credit-card")
     sandbox.advance("PT1M")
     sandbox.pay(order)
     sandbox.advance("PT2M")
     return order
 
 
-def _placed(sandbox: Sandbox, number: int, method: str | None, **more: Any) -> dict[str, Any]:
+def _place(sandbox: Sandbox, number: int, method: str | None, **more: Any) -> dict[str, Any]:
     transactions = [by(method, **more)] if method is not None else []
     return sandbox.place(
         *transactions,
@@ -95,34 +94,34 @@ def _placed(sandbox: Sandbox, number: int, method: str | None, **more: Any) -> d
     )
 
 
-def _history(sandbox: Sandbox) -> dict[str, Any]:
-    """A few orders; returns the one to show."""
-    sandbox.pay(_placed(sandbox, 1001, "wallet-web"))
+def _create_history(sandbox: Sandbox) -> dict[str, Any]:
+    """Create a few orders and return the one to show."""
+    sandbox.pay(_place(sandbox, 1001, "wallet-web"))
     sandbox.advance("PT1M")
-    shown = _placed(sandbox, 1002, "credit-card", capture_mode="delayed", expiration_period="P7D")
+    displayed = _place(sandbox, 1002, "credit-card", capture_mode="delayed", expiration_period="P7D")
     sandbox.advance("PT20S")
-    sandbox.acted(shown, "customer visit")
+    sandbox.acted(displayed, "customer visit")
     sandbox.advance("PT40S")
-    sandbox.pay(shown)
+    sandbox.pay(displayed)
     sandbox.advance("PT2M")
-    sandbox.post(f"/v1/orders/{shown['id']}/refunds/", {"amount": 500})
-    _placed(sandbox, 1003, "bank-transfer")
-    sandbox.acted(_placed(sandbox, 1004, "credit-card"), "customer fail", reason="Do not honour")
-    _placed(sandbox, 1005, "pay-later-a")
+    sandbox.post(f"/v1/orders/{displayed['id']}/refunds/", {"amount": 500})
+    _place(sandbox, 1003, "bank-transfer")
+    sandbox.acted(_place(sandbox, 1004, "credit-card"), "customer fail", reason="Do not honour")
+    _place(sandbox, 1005, "pay-later-a")
     sandbox.advance("PT3M")
-    return shown
+    return displayed
 
 
 def _choose(sandbox: Sandbox, page: Page) -> None:
-    page.goto(address(_placed(sandbox, 1006, None)))
+    page.goto(address(_place(sandbox, 1006, None)))
 
 
 def _card(sandbox: Sandbox, page: Page) -> None:
-    page.goto(address(_placed(sandbox, 1007, "credit-card")))
+    page.goto(address(_place(sandbox, 1007, "credit-card")))
 
 
 def _bank(sandbox: Sandbox, page: Page) -> None:
-    page.goto(address(_placed(sandbox, 1008, "credit-card")))
+    page.goto(address(_place(sandbox, 1008, "credit-card")))
     by_id(page, "card-challenge").check()
     by_id(page, "pay").click()
 

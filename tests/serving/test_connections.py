@@ -18,6 +18,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.server import Server
+from tests.support.driver import card
 from tests.support.servers import make_server
 
 LIMIT = 20
@@ -87,6 +88,28 @@ def test_a_full_server_keeps_no_connection_open() -> None:
                 break  # the newcomer has been seen
         assert last.recv(1) == b""
         assert status_from(newcomer) == 200
+
+
+def test_waiting_calls_and_watchers_leave_connections_free() -> None:
+    """Two projects use all waits and event streams that they may have; other calls are still answered."""
+    with make_server(limits=Limits(connections=4 * LIMIT)) as server, ExitStack() as open_connections:
+        client = SandboxClient(server.url, FIRST_API_KEY)
+        for project in (client, client.create_project()):
+            order = project.call(
+                "POST", "/v1/orders/", {"currency": "EUR", "amount": 100, "transactions": [card()]}
+            )
+            wait = f"/control/wait/?order_id={order['id']}&status=expired&timeout=60"
+            for path in ("/control/events/", wait):
+                for _ in range(2 * LIMIT):
+                    connected(server, open_connections).sendall(request_with_key(path, project.api_key))
+        connected(server, open_connections)
+        client.close()
+
+
+def request_with_key(path: str, api_key: str) -> bytes:
+    """Return a GET request with an API key."""
+    credentials = b64encode(f"{api_key}:".encode()).decode()
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {credentials}\r\n\r\n".encode()
 
 
 def test_what_is_under_way_is_not_cut_off(patient: Server) -> None:
@@ -176,15 +199,14 @@ def test_a_head_in_drops_starves_nobody(narrow: Server) -> None:
 def test_who_does_not_read_starves_nobody(impatient: Server) -> None:
     """A response that is not read makes room after a while, and so does an event stream."""
     client = SandboxClient(impatient.url, FIRST_API_KEY)
-    key = b64encode(f"{FIRST_API_KEY}:".encode())
     with ExitStack() as kept:
         for path in ("/openapi.json", "/control/events/"):
-            asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key.decode()}\r\n\r\n"
+            request = request_with_key(path, FIRST_API_KEY)
             for _ in range(LIMIT // 2):
                 deaf = kept.enter_context(socket.socket())
                 deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
                 deaf.connect(("127.0.0.1", impatient.port))
-                deaf.sendall(asked.encode() * (40 if "openapi" in path else 1))
+                deaf.sendall(request * (40 if "openapi" in path else 1))
         begun = perf_counter()
         while perf_counter() - begun < 1:
             client.change_settings(name="x" * 200)

@@ -136,7 +136,7 @@ WRONG = [
     (of_one_key_for_two, "is damaged: identity"),
     (foreign, "not a state file"),
     (anothers, "not a state file"),
-    (of_another_version, "its format is 7, this server reads 3"),
+    (of_another_version, "its format is 7, but this server reads only up to 3"),
     (cut_off, "is damaged"),
     (overwritten, "is damaged"),
     (of_no_json, "is damaged"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.registry import Registry, Storages
@@ -40,7 +40,7 @@ def test_each_record_comes_back() -> None:
 
 def test_what_a_change_finishes_itself_is_not_written() -> None:
     """It is deleted, in case an earlier one has written it."""
-    due: Due[Command] = SNAPSHOT.change().dues[0]
+    due: DueItem[Command] = SNAPSHOT.change().dues[0]
     later = due._replace(at=due.at + timedelta(days=1), sequence=due.sequence + 1)
     rows = list(rows_of(ChangeSet(dues=(due, later), finished_entries=(due.sequence,)), ["a webhook"]))
     assert [(row.kind, row.id, row.body is None) for row in rows] == [

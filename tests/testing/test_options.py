@@ -219,9 +219,9 @@ INVALID_OPTIONS = {
     "payment_settings = mood = live": "mood is not a known key",
     "payment_scenarios = nowhere": "payment_scenarios: the folder ",
     "payment_seed = one": "payment_seed takes a number, not 'one'",
-    "payment_review = loud": "payment_review is off, warn or error, not 'loud'",
+    "payment_review = loud": "payment_review must be off, warn or error, not 'loud'",
     "payment_scenario = none.yaml": "payment_scenario: there is no file none.yaml",
-    "payment_intercept = provider.example": "such as https://api.provider.example, with its scheme",
+    "payment_intercept = provider.example": "with its scheme, such as https://api.provider.example",
 }
 
 

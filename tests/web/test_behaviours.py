@@ -1,4 +1,4 @@
-"""Each effect on requests says what it does, or the sandbox does not start."""
+"""Each effect on requests needs a behaviour; without one, the sandbox does not start."""
 
 import subprocess
 import sys
@@ -45,9 +45,9 @@ SERVE = "\nimport payment_sandbox.web.app\n"
     ],
 )
 def test_an_effect_without_a_behaviour_does_not_start(source: str, problem: str) -> None:
-    """Nor does one whose behaviour leaves one of its two methods out."""
-    ran = subprocess.run(
+    """An effect without a behaviour, or with an incomplete one, prevents the start."""
+    result = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (ran.returncode == 0) == (not problem), ran.stderr
-    assert problem in ran.stderr
+    assert (result.returncode == 0) == (not problem), result.stderr
+    assert problem in result.stderr

@@ -1,4 +1,4 @@
-"""Whatever is kept, a client cannot make it grow without end."""
+"""Everything that the sandbox stores for clients is bounded."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,24 +24,24 @@ from tests.support.driver import Sandbox, by, card
 from tests.support.projects import made_project
 from tests.support.shop import Shop
 
-MORE = 30
-"""How many more than there may be."""
+EXCESS = 30
+"""The number of entries beyond the limit."""
 NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
 Fill = Callable[[Project, int], int]
-"""Adds as many, and says how many are kept."""
+"""Add that many entries and return the number that the project holds."""
 
 
 def fill_journal(project: Project, count: int) -> int:
-    """Requests."""
+    """Add requests to the journal."""
     entry = JournalEntry("request-1", NOON, "GET", "/", "", 200, b"", b"")
     for _ in range(count):
         project.epoch.journal.add([entry])
-    assert project.epoch.journal.dropped_count == MORE
+    assert project.epoch.journal.dropped_count == EXCESS
     return len(list(project.epoch.journal.entries()))
 
 
 def fill_decisions(project: Project, count: int) -> int:
-    """Of attempts."""
+    """Add the scenario's decisions about attempts."""
     decision: Any = object()
     journal = project.epoch.journal
     for number in range(count):
@@ -50,28 +50,28 @@ def fill_decisions(project: Project, count: int) -> int:
 
 
 def fill_actions(project: Project, count: int) -> int:
-    """Of customers."""
-    taken = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
-    project.epoch.journal.add([taken] * count)
+    """Add customers' actions."""
+    action = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
+    project.epoch.journal.add([action] * count)
     return len(list(project.epoch.journal.actions()))
 
 
 def fill_statuses(project: Project, count: int) -> int:
-    """Of orders."""
+    """Add status changes of an order."""
     reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
     project.epoch.journal.add([reached] * count)
     return len(project.epoch.journal.statuses)
 
 
 def fill_agenda_events(project: Project, count: int) -> int:
-    """That have happened."""
+    """Add scheduled events that have happened."""
     event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
     project.epoch.journal.add([event] * count)
     return len(project.epoch.journal.agenda_events)
 
 
 def fill_failures(project: Project, count: int) -> int:
-    """Of events that were due."""
+    """Add scheduled events that failed."""
     failure = Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON)
     for _ in range(count):
         project.epoch.journal.add([failure])
@@ -79,49 +79,49 @@ def fill_failures(project: Project, count: int) -> int:
 
 
 def delivery(number: int) -> Delivery:
-    """A webhook."""
+    """A webhook without attempts."""
     return Delivery(f"delivery {number}", "order", "http://shop.example/", "completed", NOON)
 
 
 def fill_webhooks(project: Project, count: int) -> int:
-    """Of all orders."""
-    store, kept = project.epoch.store, 0
+    """Add webhooks of one order."""
+    store, stored_max = project.epoch.store, 0
     for number in range(count):
         store.commit(ChangeSet(deliveries=(delivery(number),)))
-        kept = max(kept, number + 1 - store.deliveries_dropped)
+        stored_max = max(stored_max, number + 1 - store.deliveries_dropped)
     assert len(store.deliveries()) + store.deliveries_dropped == count
-    return kept
+    return stored_max
 
 
 def fill_attempts(project: Project, count: int) -> int:
-    """Of one webhook."""
-    made, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
+    """Add delivery attempts to one webhook."""
+    webhook, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
     for number in range(count):
         attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
-        made, _ = made.record_attempt(attempt, is_copy=False)
-    return len(made.attempts)
+        webhook, _ = webhook.record_attempt(attempt, is_copy=False)
+    return len(webhook.attempts)
 
 
 def fill_events(project: Project, count: int) -> int:
-    """For watchers."""
+    """Publish events for watchers."""
     before = project.events.number
     for _ in range(count):
         project.events.publish("idle")
     return len(project.events.events_after(before))
 
 
-def fill_event(project: Project, count: int) -> int:
-    """With a long value; what is left says so."""
+def fill_long_event(project: Project, count: int) -> int:
+    """Publish an event with values that are too long; a remark replaces each of them."""
     before = project.events.number
     project.events.publish("settings", name="x" * count, aliases={"x" * count: "credit-card"}, mode="live")
     (event,) = project.events.events_after(before)
     assert event.data == {"name": TOO_LONG_REMARK, "aliases": TOO_LONG_REMARK, "mode": "live"}
-    project.events.publish("settings", name="x" * (count - MORE))
-    return max(len(found.data["name"]) for found in project.events.events_after(before))
+    project.events.publish("settings", name="x" * (count - EXCESS))
+    return max(len(event.data["name"]) for event in project.events.events_after(before))
 
 
 def fill_scan_forms(project: Project, count: int) -> int:
-    """Of the pages of bank QR requests."""
+    """Add forms of the pages of bank QR requests."""
     for number in range(count):
         with project.edit() as edit:
             edit.record_scan_form(f"form {number}", "order")
@@ -130,27 +130,27 @@ def fill_scan_forms(project: Project, count: int) -> int:
 
 
 def fill_notices(project: Project, count: int) -> int:
-    """On its dashboards."""
+    """Add notices on the project's dashboards."""
     for number in range(count):
         with_notice(project, "/dashboard/p/", Notice(f"notice {number}"))
     return len(project.slots.of(NOTICES))
 
 
-def fill_listeners(project: Project, count: int) -> int:
-    """That have left."""
+def fill_disconnected_listeners(project: Project, count: int) -> int:
+    """Disconnect listeners."""
     for number in range(count):
         project.relay.disconnect(f"listener {number}")
     return sum(project.relay.is_disconnected(f"listener {number}") for number in range(count))
 
 
 def fill_changes(project: Project, count: int) -> int:
-    """That taking a move back would undo."""
+    """Add changes that undoing a clock move would undo."""
     changes = project.epoch.changes
     moment = changes.watch()
     for number in range(count):
         changes.add([f"change {number}"], 0)
     counted, *named = changes.since(moment)
-    assert counted == f"{MORE} earlier changes"
+    assert counted == f"{EXCESS} earlier changes"
     return len(named)
 
 
@@ -164,70 +164,70 @@ FILLS: dict[str, Fill] = {
     "Webhooks": fill_webhooks,
     "Delivery attempts of a webhook": fill_attempts,
     "Events for watchers": fill_events,
-    "A value in an event": fill_event,
+    "A value in an event": fill_long_event,
     "Forms of bank QR pages": fill_scan_forms,
     "Notices on the dashboard": fill_notices,
-    "Disconnected listeners": fill_listeners,
+    "Disconnected listeners": fill_disconnected_listeners,
     "Changes since a clock move, by name": fill_changes,
 }
 
 
-def most(what: str) -> int:
-    """The bound of something, from the table that users read."""
-    (found,) = [limit.maximum for limit in LIMITS if limit.subject == what]
-    return found
+def limit_of(subject: str) -> int:
+    """Return the limit of a subject from the table that users read."""
+    (maximum,) = [limit.maximum for limit in LIMITS if limit.subject == subject]
+    return maximum
 
 
-@pytest.mark.parametrize("what", FILLS)
-def test_no_more_is_kept_than_the_table_says(what: str) -> None:
-    """And as much as it says."""
-    assert FILLS[what](made_project(NOON), most(what) + MORE) == most(what)
+@pytest.mark.parametrize("subject", FILLS)
+def test_stores_are_limited_as_the_table_says(subject: str) -> None:
+    """Each store holds exactly as many entries as the table of limits says."""
+    assert FILLS[subject](made_project(NOON), limit_of(subject) + EXCESS) == limit_of(subject)
 
 
-def test_long_fields_are_cut(watched: Sandbox, shop: Shop) -> None:
-    """In the journal, and of what receivers answer."""
-    shop.says = b"y" * (most("A receiver's response") + MORE)
-    watched.place(by("bank-transfer"), description="x" * (most("A body in the journal") + MORE))
-    long = "z" * (most("A path, query or order ID in the journal") + MORE)
-    header = "h" * (most("A header in the journal") + MORE)
+def test_long_fields_are_truncated(watched: Sandbox, shop: Shop) -> None:
+    """Long fields of the journal and long responses of receivers are truncated."""
+    shop.says = b"y" * (limit_of("A receiver's response") + EXCESS)
+    watched.place(by("bank-transfer"), description="x" * (limit_of("A body in the journal") + EXCESS))
+    long_text = "z" * (limit_of("A path, query or order ID in the journal") + EXCESS)
+    header = "h" * (limit_of("A header in the journal") + EXCESS)
     many = {f"X-{number}": header for number in range(10)}
-    watched.get(f"/v1/orders/{long}/?{long}", headers=many)
+    watched.get(f"/v1/orders/{long_text}/?{long_text}", headers=many)
     watched.settle()
     body, path = watched.get("/control/journal/").json()["items"]
-    assert len(body["request"]) == len(body["response"]) == most("A body in the journal")
-    cut = most("A path, query or order ID in the journal")
-    assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (cut, cut, cut)
-    assert len(path["headers"]["request"]["X-0"]) == most("A header in the journal")
+    assert len(body["request"]) == len(body["response"]) == limit_of("A body in the journal")
+    length = limit_of("A path, query or order ID in the journal")
+    assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (length, length, length)
+    assert len(path["headers"]["request"]["X-0"]) == limit_of("A header in the journal")
     (attempt,) = watched.webhooks()[0]["attempts"]
-    assert len(attempt["response"]["body"]) == most("A receiver's response")
+    assert len(attempt["response"]["body"]) == limit_of("A receiver's response")
 
 
-def test_no_key_is_kept_with_the_headers(watched: Sandbox) -> None:
-    """The others are in the journal."""
+def test_the_journal_omits_credentials_from_headers(watched: Sandbox) -> None:
+    """The journal omits headers with credentials and has the others."""
     watched.get(
         "/v1/orders/x/", headers={"X-Shop": "1", "Cookie": "a=b", "Proxy-Authorization": "Basic eA=="}
     )
     (entry,) = watched.get("/control/journal/").json()["items"]
-    kept = entry["headers"]["request"]
-    assert kept["X-Shop"] == "1"
-    assert not kept.keys() & {"Authorization", "Cookie", "Proxy-Authorization"}
+    headers = entry["headers"]["request"]
+    assert headers["X-Shop"] == "1"
+    assert not headers.keys() & {"Authorization", "Cookie", "Proxy-Authorization"}
 
 
-def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
-    """Those of the orders that were shown last."""
+def test_the_response_cache_is_limited(sandbox: Sandbox) -> None:
+    """The answer cache holds the orders that were shown last, up to its limit."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
-    kept = most("Cached responses")
-    for _ in range(kept + MORE):
+    maximum = limit_of("Cached responses")
+    for _ in range(maximum + EXCESS):
         sandbox.http.post(
             f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1}, auth=(sandbox.key, "")
         )
-    assert len(project.epoch.answer_cache) == kept
+    assert len(project.epoch.answer_cache) == maximum
     assert sandbox.place(card())["id"] in project.epoch.answer_cache
 
 
 def test_every_bound_of_the_table_is_filled() -> None:
-    """Here or in one of the tests above."""
+    """Every limit of the table has a test in this module."""
     others = {
         "A body in the journal",
         "A header in the journal",

@@ -1,7 +1,7 @@
-"""Secrets that go through every field of every call, form, header, path and file stay nowhere (CTL-29).
+"""No secret sent in a field, form, header, path or file appears in any output (CTL-29).
 
-The fields come from the forms and facts of the routes and from the pages, so that a new one is tried by itself.
-What may repeat a secret is in ``REPEATED``, with the reason.
+The fields come from the facts of the routes and from the pages, so new fields are included automatically.
+``REPEATED`` lists the fields whose values may be repeated, with the reason.
 """
 
 import logging
@@ -38,11 +38,11 @@ REPEATED: Final = {
     r"api\.post_(capture|void)_\w+/description": "the merchant's own text (A42)",
     r"api\.post_refund/description": "the merchant's own text (A42)",
     r"api\.post_qr/(description|merchant_order_id)": "the merchant's own texts (A42)",
-    r".*\b(webhook_url|return_url|forward_to)": "an address is called as it is; records of calls mask it",
+    r".*\b(webhook_url|return_url|forward_to)": "the sandbox calls the address unmasked; records of calls mask it",
 }
 """The fields of bodies that an order, a QR request or the settings repeat, and why."""
 
-AS_SENT: Final = re.compile(
+REPEATING_ROUTES: Final = re.compile(
     r"api\.|pages\.|control\.(get_orders|get_order_overview|get_qr_requests|get_state|get_project)"
     r"|projects\.get_projects"
     r"|dashboard\.(get_orders_view|get_order_view|get_comparison|get_snapshot|get_evidence|get_vault_view"
@@ -58,7 +58,7 @@ NOT_CALLED: Final = {
     "control.delete_project": "it has no fields, and would end the test",
     "control.post_reset": "the same",
     "control.put_state": "every text of a snapshot has a test of its own",
-    "control.patch_clock": "a clock that runs would go on without the test",
+    "control.patch_clock": "a running clock would advance during the test",
     "dashboard.post_project_reset": "it has no fields, and would end the test",
     "projects.post_prune": "it could delete the project of the test",
 }
@@ -77,20 +77,20 @@ HEADERS: Final = (
     "X-Request-Id",
 )
 PARAMETER: Final = re.compile(r"<([a-z_]+)>")
-NO_TEXT: Final = ("token", "form", "back", "next")  # hidden fields without which a form is refused
-ENDS_ALL: Final = re.compile(r"/(reset|sign-in|sign-out|state|back|stop)/$")
+HIDDEN_FIELDS: Final = ("token", "form", "back", "next")  # hidden fields without which a form is refused
+DESTRUCTIVE_FORMS: Final = re.compile(r"/(reset|sign-in|sign-out|state|back|stop)/$")
 
 
 class Leak(NamedTuple):
-    """Where a secret came out."""
+    """A place where a secret appeared."""
 
     where: str
     status: int
     secrets: list[str]
 
 
-class Flood:
-    """Sends canaries to a server, and looks for them in everything that comes out."""
+class CanaryClient:
+    """A client that sends canaries to a server and searches all its outputs for them."""
 
     def __init__(
         self, server: Server, sandbox: Sandbox, state: Path, logged: pytest.LogCaptureFixture
@@ -114,7 +114,7 @@ class Flood:
         return project
 
     def prepare(self, shop: Shop) -> None:
-        """Make something of everything that a path can name."""
+        """Create an instance of everything that a path can name."""
         sandbox = self.sandbox
         details = {"one_click_type": "first"}
         order = sandbox.place(
@@ -148,21 +148,21 @@ class Flood:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
     def path(self, rule: Rule, **other: str) -> str:
-        """The path of a route for what there is."""
+        """Return the path of a route with the IDs of existing records."""
         return PARAMETER.sub(lambda match: {**self.ids, **other}[match[1]], rule.rule)
 
     def send(self, where: str, method: str, path: str, **options: Any) -> requests.Response:
-        """Send a request, and look at its answer."""
+        """Send a request and search its response."""
         address = path if path.startswith("http") else f"{self.server.url}{path}"
         options.setdefault("auth", (self.sandbox.key, ""))
         answer = self.http.request(method, address, timeout=20, allow_redirects=False, **options)
         self.sent += 1
         if method != "GET" or "everything" in where:
-            self.look(where, f"{answer.headers}\n{answer.text}", answer.status_code)
+            self.search_text(where, f"{answer.headers}\n{answer.text}", answer.status_code)
         return answer
 
-    def look(self, where: str, text: str, status: int = 0) -> None:
-        """Note the secrets in a text."""
+    def search_text(self, where: str, text: str, status: int = 0) -> None:
+        """Record the secrets that a text contains."""
         secrets = shown(text, self.sandbox.key)
         if secrets:
             self.leaks.append(Leak(where, status, secrets))
@@ -180,8 +180,8 @@ class Flood:
         if rule.endpoint in ("control.put_faults", "control.put_scenario"):
             self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""), timeout=20)
 
-    def fill_the_rest(self, rule: Rule, method: str, facts: Facts) -> None:
-        """Put canaries into the names of fields, bodies that are no JSON, queries, paths and headers."""
+    def fill_other_parts(self, rule: Rule, method: str, facts: Facts) -> None:
+        """Put canaries into field names, malformed bodies, queries, paths and headers."""
         everything, path = self.values["everything"], self.path(rule)
         if facts.reads is not None:
             self.send(f"{rule.endpoint}: everything as a name", method, path, json={everything: 1})
@@ -211,14 +211,14 @@ class Flood:
                 continue
             answer = self.send(rule.endpoint, "GET", self.path(rule, **ids), headers=HTML)
             for form in Page(answer).forms if answer.status_code == 200 else ():
-                if not ENDS_ALL.search(form.action):
+                if not DESTRUCTIVE_FORMS.search(form.action):
                     self.fill_form(f"the form {rule.endpoint}", form)
 
     def fill_form(self, where: str, form: Form) -> None:
         """Put canaries into each field of a form."""
         headers = {**HTML, "Origin": self.server.url}
         button = dict(form.buttons[:1])
-        for field in form.fields.keys() - set(NO_TEXT):
+        for field in form.fields.keys() - set(HIDDEN_FIELDS):
             for name in ("everything", "a number", "a key"):
                 data = {**form.fields, **button, field: self.values[name]}
                 place = f"{where} {form.action.rpartition('/')[0][-20:]} {field}: {name}, everything"
@@ -228,16 +228,19 @@ class Flood:
                 if onward.startswith("/"):
                     self.send(place, "GET", onward, headers=HTML)
 
-    def look_everywhere(self, *, repeated: bool) -> None:
-        """Look at all that the server shows, logs and keeps; of what is ``repeated``, where it must not be."""
+    def search_everywhere(self, *, repeated: bool) -> None:
+        """Search everything that the server shows, logs and stores.
+
+        With ``repeated``, skip the outputs that may repeat the merchant's own texts.
+        """
         for rule, method, facts in self.routes():
-            if method == "GET" and not (repeated and AS_SENT.match(rule.endpoint)):
+            if method == "GET" and not (repeated and REPEATING_ROUTES.match(rule.endpoint)):
                 for path in self.paths(rule):
                     headers = HTML if facts.media_type == "text/html" else {}
                     answer = self.send("", "GET", path, headers=headers)
-                    self.look(f"GET {path}", answer.text, answer.status_code)
-        self.look("events", repr(self.project.events.events_after(0)))
-        self.look("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
+                    self.search_text(f"GET {path}", answer.text, answer.status_code)
+        self.search_text("events", repr(self.project.events.events_after(0)))
+        self.search_text("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
             with self.app.app_context():
                 order = self.project.find_order(order_id)
@@ -246,13 +249,13 @@ class Flood:
                     copied_test(self.project, order),
                     reproduction(self.project, order, findings),
                 )
-                self.look("copy as pytest", "\n".join(filter(None, codes)))
+                self.search_text("copy as pytest", "\n".join(filter(None, codes)))
         if not repeated:
-            kept = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
-            self.look("state file", kept.decode(errors="replace"))
+            files = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
+            self.search_text("state file", files.decode(errors="replace"))
 
     def paths(self, rule: Rule) -> Iterator[str]:
-        """The paths of a route for what there is; of many requests, some."""
+        """Return the paths of a route with the IDs of existing records, but only a sample of the requests."""
         if "<entry_id>" in rule.rule:
             entries = self.sandbox.get("/control/journal/?summary=1").json()["items"]
             yield from (self.path(rule, entry_id=entry["id"]) for entry in entries[::40])
@@ -262,87 +265,89 @@ class Flood:
 
 
 def is_repeated(where: str) -> bool:
-    """Whether the secrets of a field may be shown again."""
+    """Whether outputs may repeat the secrets of a field."""
     return any(re.match(pattern, where) for pattern in REPEATED)
 
 
 @pytest.fixture
-def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Flood]:
-    """A server of its own, with one project that has something of everything."""
+def canary_client(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[CanaryClient]:
+    """A server of its own, with one project that has a record of every kind."""
     state = tmp_path / "state" / "state.db"
     state.parent.mkdir()
     with caplog.at_level(logging.INFO), make_server(state=state) as server:
-        made = Flood(server, Sandbox(server, webhook_url=shop.url), state, caplog)
-        with made.project.events.watching():
-            made.prepare(shop)
-            yield made
-        made.http.close()
-        made.sandbox.http.close()
+        client = CanaryClient(server, Sandbox(server, webhook_url=shop.url), state, caplog)
+        with client.project.events.watching():
+            client.prepare(shop)
+            yield client
+        client.http.close()
+        client.sandbox.http.close()
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_no_secret_of_a_call_stays(flood: Flood) -> None:
-    """From any field, name, body, query, path or header; in no answer, page, log, export or file."""
-    for rule, method, facts in flood.routes():
+def test_no_secret_of_a_call_leaks(canary_client: CanaryClient) -> None:
+    """A secret in any field, name, body, query, path or header of a call appears in no output."""
+    for rule, method, facts in canary_client.routes():
         if facts.reads is not None:
-            flood.fill_fields(rule, method, facts, repeated=False)
-        flood.fill_the_rest(rule, method, facts)
-    flood.sandbox.settle()
-    flood.look_everywhere(repeated=False)
-    assert flood.leaks == []
-    assert flood.sent > 1000, "something was tried"
+            canary_client.fill_fields(rule, method, facts, repeated=False)
+        canary_client.fill_other_parts(rule, method, facts)
+    canary_client.sandbox.settle()
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
+    assert canary_client.sent > 1000, "too few requests"
 
 
 @pytest.mark.rule("CTL-29")
-def test_no_secret_of_a_form_stays(flood: Flood) -> None:
-    """From any field of the dashboard and the payment pages; what comes of a form is looked at, too."""
-    flood.fill_forms()
-    flood.fill_forms(order_id=flood.ids["other_id"])
-    flood.sandbox.settle()
-    flood.look_everywhere(repeated=False)
-    assert flood.leaks == []
-    assert flood.sent > 200, "something was tried"
+def test_no_secret_of_a_form_leaks(canary_client: CanaryClient) -> None:
+    """A secret in any form field of the dashboard and the payment pages appears in no output."""
+    canary_client.fill_forms()
+    canary_client.fill_forms(order_id=canary_client.ids["other_id"])
+    canary_client.sandbox.settle()
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
+    assert canary_client.sent > 200, "too few requests"
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_what_is_repeated_is_repeated_nowhere_else(flood: Flood) -> None:
-    """The merchant's own texts are in orders, QR requests and settings, and in no record of what happened."""
-    for rule, method, facts in flood.routes():
+def test_repeated_texts_are_masked_in_records(canary_client: CanaryClient) -> None:
+    """Orders, QR requests and settings repeat the merchant's texts; other records mask them."""
+    for rule, method, facts in canary_client.routes():
         if facts.reads is not None:
-            flood.fill_fields(rule, method, facts, repeated=True)
-    flood.sandbox.settle()
-    flood.leaks.clear()
-    flood.look_everywhere(repeated=True)
-    assert flood.leaks == []
+            canary_client.fill_fields(rule, method, facts, repeated=True)
+    canary_client.sandbox.settle()
+    canary_client.leaks.clear()
+    canary_client.search_everywhere(repeated=True)
+    assert canary_client.leaks == []
 
 
 @pytest.mark.rule("CTL-29", "CTL-10")
-def test_no_secret_of_a_snapshot_stays(flood: Flood) -> None:
-    """Each text of a snapshot, whoever wrote it, except the merchant's own texts and addresses."""
+def test_no_secret_of_a_snapshot_leaks(canary_client: CanaryClient) -> None:
+    """A restored snapshot leaks no secret from any text but the merchant's own texts and addresses."""
     own = re.compile(
         r"\.(sent|client|order_lines|lines|description|merchant_order_id|dynamic_descriptor|url|return_url"
         r"|webhook_url|forward_to)\b(?!.*request)"
     )
-    flood.sandbox.post(f"/control/webhooks/{flood.ids['delivery_id']}/redeliver/")
-    document = flood.sandbox.get("/control/state/").json()
+    canary_client.sandbox.post(f"/control/webhooks/{canary_client.ids['delivery_id']}/redeliver/")
+    document = canary_client.sandbox.get("/control/state/").json()
     patterns: Mapping[str, tuple[str | int, ...]] = {
         re.sub(r"\.\d+", "[]", "".join(f".{step}" for step in path)): path for path in leaves(document)
     }
     tried = {pattern: path for pattern, path in patterns.items() if not own.search(pattern)}
     restored = 0
     for pattern, path in tried.items():
-        for name, value in flood.values.items():
-            answer = flood.send(
+        for name, value in canary_client.values.items():
+            answer = canary_client.send(
                 f"{pattern}: {name}", "PUT", "/control/state/", json=replaced(document, path, value)
             )
             restored += answer.ok
-            flood.look(f"{pattern}: {name}, then the state", flood.sandbox.get("/control/state/").text)
-    assert flood.leaks == []
-    assert restored > 10, "some of it was accepted"
+            canary_client.search_text(
+                f"{pattern}: {name}, then the state", canary_client.sandbox.get("/control/state/").text
+            )
+    assert canary_client.leaks == []
+    assert restored > 10, "some snapshots were accepted"
 
 
-def test_whatever_is_repeated_is_a_field() -> None:
-    """An exception that nothing needs any more is deleted."""
+def test_every_exception_is_needed() -> None:
+    """Each exception in ``REPEATED`` matches a field, and each in ``NOT_CALLED`` a route."""
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"

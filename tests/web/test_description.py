@@ -1,4 +1,4 @@
-"""What a server says of itself without a key: that it is well, and what it can do."""
+"""A server describes its health and its API to callers without a key."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,14 +22,14 @@ from tests.support.servers import make_server
 
 @pytest.mark.rule("CTL-05")
 def test_health_needs_no_key(server: Server) -> None:
-    """Fixtures wait for it."""
+    """The health endpoint answers without a key, because fixtures poll it."""
     answer = requests.get(f"{server.url}/health/", timeout=5)
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "version": __version__})
 
 
 @pytest.mark.rule("CTL-28")
 def test_the_description_is_served_and_valid(server: Server) -> None:
-    """OpenAPI 3.1 of both APIs, with every route that there is; the dashboard is for people."""
+    """The description is valid OpenAPI 3.1 and has every route except those of the dashboard."""
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
     described = requests.get(f"{server.url}/openapi.json", timeout=10).json()
@@ -45,7 +45,7 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
 
 
 def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
-    """The examples do what they show, each on an order that allows it."""
+    """The server accepts each example body on an order whose state allows the call."""
     described = sandbox.get("/openapi.json").json()
     example = described["paths"]["/v1/orders/"]["post"]["requestBody"]["content"]["application/json"][
         "example"
@@ -57,20 +57,20 @@ def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
         for method, operation in operations.items():
             if "requestBody" in operation and "/transactions/" not in path:
                 body = operation["requestBody"]["content"]["application/json"]["example"]
-                here = path.replace("{order_id}", order.json()["id"]).replace("{qr_id}", "x")
-                answer = sandbox.call(method.upper(), here, body)
+                concrete_path = path.replace("{order_id}", order.json()["id"]).replace("{qr_id}", "x")
+                answer = sandbox.call(method.upper(), concrete_path, body)
                 assert answer.status_code != 400, (path, answer.text)
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every call that is described: its method, path and operation."""
+    """Return each described call with its method, path and operation."""
     for path, by_method in description()["paths"].items():
         for method, operation in by_method.items():
             yield method.upper(), path, operation
 
 
 def test_every_json_answer_has_a_real_shape() -> None:
-    """No call answers just any object."""
+    """Each JSON response refers to a schema of its own."""
     for method, path, operation in operations():
         for status, answer in operation["responses"].items():
             if "application/json" in answer.get("content", {}):
@@ -79,7 +79,7 @@ def test_every_json_answer_has_a_real_shape() -> None:
 
 
 def test_every_call_has_an_example_that_fits_its_shape() -> None:
-    """Of its answer where that is JSON, and of its body where it needs one."""
+    """Each JSON response and each required body has an example; the response's fits its schema."""
     components = {"components": description()["components"]}
     for method, path, operation in operations():
         success = next(status for status in operation["responses"] if status < "400")
@@ -92,29 +92,29 @@ def test_every_call_has_an_example_that_fits_its_shape() -> None:
 
 
 def test_every_query_parameter_is_described() -> None:
-    """With what it means and what it may be."""
-    found = {}
+    """Each query parameter has a description, and its allowed values where they are limited."""
+    schemas = {}
     for method, path, operation in operations():
         for parameter in operation["parameters"]:
             if parameter["in"] == "query":
                 assert parameter["description"], (method, path, parameter)
-                found[path, parameter["name"]] = parameter["schema"]
-    assert found["/v1/orders/{order_id}/", "fields[]"]["items"]["enum"] == [
+                schemas[path, parameter["name"]] = parameter["schema"]
+    assert schemas["/v1/orders/{order_id}/", "fields[]"]["items"]["enum"] == [
         "order_line_details",
         "amount_details",
     ]
-    assert "completed" in found["/control/wait/", "status"]["enum"]
+    assert "completed" in schemas["/control/wait/", "status"]["enum"]
 
 
-def test_it_says_where_the_server_is() -> None:
-    """So that tools can call it as it stands."""
+def test_the_description_has_the_public_url() -> None:
+    """The description has the public URL, so tools can call the server."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:
         whole = requests.get(f"{server.local_url}/openapi.json", timeout=10).json()
     assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"
 
 
 def test_a_route_without_facts_does_not_start() -> None:
-    """Whoever adds one is told how to declare it."""
+    """The error tells the developer which route lacks facts."""
     app = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
     more = Blueprint("more", __name__)
     more.add_url_rule("/more/", view_func=lambda call: Response("more"))
@@ -123,7 +123,7 @@ def test_a_route_without_facts_does_not_start() -> None:
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
-    """In examples, too: mock servers and generators try to resolve whatever looks like a reference."""
+    """Every ``$ref`` resolves, even in examples, because mock servers and generators resolve those, too."""
     document = sandbox.get("/openapi.json").json()
 
     def references(node: Any) -> Iterator[str]:
@@ -133,14 +133,14 @@ def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
             yield from references(inner)
 
     for reference in set(references(document)):
-        found = document
+        node = document
         for key in reference.removeprefix("#/").split("/"):
-            assert key in found, reference
-            found = found[key]
+            assert key in node, reference
+            node = node[key]
 
 
-def test_what_has_no_body_is_described() -> None:
-    """Pages that lead on, and orders that have not changed."""
+def test_responses_without_json_are_described() -> None:
+    """Redirects of pages and unchanged orders (304) are described."""
     paths = description()["paths"]
     assert "304" in paths["/v1/orders/{order_id}/"]["get"]["responses"]
     pages = [
@@ -153,7 +153,7 @@ def test_what_has_no_body_is_described() -> None:
 
 @pytest.mark.rule("SET-15")
 def test_null_is_described_where_it_counts_as_absent(sandbox: Sandbox) -> None:
-    """In a customer, at every level."""
+    """A customer's fields accept null at every level."""
     schemas = description()["components"]["schemas"]
     for name in ("CustomerRequest", "AddressRequest"):
         validator = Draft202012Validator({"components": {"schemas": schemas}, **schemas[name]})
@@ -163,18 +163,20 @@ def test_null_is_described_where_it_counts_as_absent(sandbox: Sandbox) -> None:
         assert sandbox.create(customer={**nulls, "additional_addresses": [nulls]}).status_code == 201
 
 
-def closed() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The calls whose body may have no other keys."""
+def strict_operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Return the control calls whose bodies allow no unknown keys."""
     for method, path, operation in operations():
         if path.startswith("/control/") and path != "/control/state/" and "requestBody" in operation:
             yield method, path, operation
 
 
-@pytest.mark.parametrize(("method", "path", "operation"), list(closed()), ids=lambda found: str(found)[:60])
+@pytest.mark.parametrize(
+    ("method", "path", "operation"), list(strict_operations()), ids=lambda value: str(value)[:60]
+)
 def test_unknown_keys_are_described_as_they_are_treated(
     sandbox: Sandbox, method: str, path: str, operation: dict[str, Any]
 ) -> None:
-    """Refused by the control API, at every level."""
+    """The description and the control API both refuse unknown keys at every level."""
     body = operation["requestBody"]["content"]["application/json"]
     schemas = description()["components"]["schemas"]
     validator = Draft202012Validator({"components": {"schemas": schemas}, **body["schema"]})
@@ -182,12 +184,12 @@ def test_unknown_keys_are_described_as_they_are_treated(
         assert validator.is_valid(body["example"])
         assert not validator.is_valid(wrong)
         order = sandbox.place(card())
-        here = path.replace("{order_id}", order["id"]).replace("{qr_id}", "x")
-        assert sandbox.call(method, here, wrong).status_code in (400, 404)
+        concrete_path = path.replace("{order_id}", order["id"]).replace("{qr_id}", "x")
+        assert sandbox.call(method, concrete_path, wrong).status_code in (400, 404)
 
 
 def with_another_key(example: Any) -> Iterator[Any]:
-    """The example with a key that does not exist, at each of its levels."""
+    """Return copies of the example with an unknown key at each level."""
     if isinstance(example, dict):
         yield {**example, "nonexistent": 1}
         for key, inner in example.items():
@@ -196,14 +198,14 @@ def with_another_key(example: Any) -> Iterator[Any]:
         yield from ([wrong] for wrong in with_another_key(example[0]))
 
 
-def test_a_clock_that_is_misspelled_is_named(server: Server) -> None:
-    """Which only a new project has."""
+def test_a_misspelled_clock_gets_a_suggestion(server: Server) -> None:
+    """A misspelled ``clock`` is reported with the correct key, although only new projects have it."""
     answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
-    (found,) = answer.json()["error"]["violations"]
-    assert (found["path"], found["nearest"]) == ("clok", "clock")
+    (violation,) = answer.json()["error"]["violations"]
+    assert (violation["path"], violation["nearest"]) == ("clok", "clock")
 
 
-NEVER_PLAYED = {  # what needs two clients at once, a control token, or a series of payments over a year
+REFUSALS_WITHOUT_EXAMPLE = {  # needs two concurrent clients, a control token or a year of payments
     "GET /control/events/ 400", "GET /control/events/ 401", "GET /control/projects/ 401", "GET /control/servers/ 401",
     "PATCH /control/clock/ 409", "POST /control/clock/advance/ 409", "POST /control/projects/ 401",
     "POST /control/projects/prune/ 401",
@@ -211,8 +213,8 @@ NEVER_PLAYED = {  # what needs two clients at once, a control token, or a series
 }  # fmt: skip
 
 
-def test_refusals_are_those_of_real_calls() -> None:
-    """Of each call of the APIs, for each way in which its facts say that it can be refused."""
+def test_refusals_have_recorded_examples() -> None:
+    """Each refusal that a call's facts declare has a recorded example."""
     missing = set()
     for method, path, operation in operations():
         for status in ("400", "401", "404", "408", "409", "412"):
@@ -222,4 +224,4 @@ def test_refusals_are_those_of_real_calls() -> None:
                     assert content["example"]["error"]["status"] == int(status)
                 else:
                     missing.add(f"{method} {path} {status}")
-    assert missing == NEVER_PLAYED
+    assert missing == REFUSALS_WITHOUT_EXAMPLE

@@ -1,4 +1,4 @@
-"""The documentation for programs that read: as Markdown, with a list of all pages."""
+"""The documentation is also available to programs, as Markdown with an index of all pages."""
 
 import re
 
@@ -11,7 +11,7 @@ from payment_sandbox.web.docs.library import PAGE_NAMES, RECOMMENDED_PAGES, titl
 
 @pytest.mark.parametrize("name", PAGE_NAMES)
 def test_every_page_is_markdown_too(server: Server, name: str) -> None:
-    """By its name and by what is accepted, with its generated parts; browsers get HTML."""
+    """Each page is Markdown under ``.md`` and for ``Accept: text/markdown``; browsers get HTML."""
     shown = requests.get(f"{server.url}/docs/{name}.md", timeout=10)
     assert shown.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert shown.text.startswith(f"# {title(name)}\n")
@@ -24,7 +24,7 @@ def test_every_page_is_markdown_too(server: Server, name: str) -> None:
 
 
 def test_a_list_of_all_pages(server: Server) -> None:
-    """Each with its address, which answers, and with a sentence about it."""
+    """The index gives the address and a one-sentence summary of each page."""
     listed = requests.get(f"{server.url}/llms.txt", timeout=10)
     assert listed.headers["Content-Type"].startswith("text/plain")
     lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
@@ -38,19 +38,19 @@ def test_a_list_of_all_pages(server: Server) -> None:
 
 
 def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
-    """Programs that read have little room: all pages together are ten times as long."""
+    """The index recommends five pages of less than 60 kB in total."""
     listed = requests.get(f"{server.url}/llms.txt", timeout=10).text
     begin, _, _ = listed.partition("\n## Begin\n")
     assert "## Read these five pages" in begin
     addresses = re.findall(r"\((http[^)]+)\): ", begin)
     assert len(addresses) == 5
-    read = sum(len(requests.get(address, timeout=10).content) for address in addresses)
-    assert read < 60_000
+    length = sum(len(requests.get(address, timeout=10).content) for address in addresses)
+    assert length < 60_000
     assert len(begin) < 2000
 
 
-def test_an_unknown_page_names_those_that_there_are(server: Server) -> None:
-    """As JSON for programs."""
+def test_an_unknown_page_lists_the_existing_ones(server: Server) -> None:
+    """The JSON error lists the existing pages."""
     answer = requests.get(f"{server.url}/docs/nope.md", timeout=10)
     assert answer.status_code == 404
     assert "webhooks" in answer.json()["error"]["allowed"]

@@ -1,4 +1,4 @@
-"""A refused merchant call says, in a header, which rule refused it and what is possible now."""
+"""A header of a refused merchant call names the rule that refused it and the calls that are possible now."""
 
 import re
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, 
 from tests.support.projects import made_registry
 
 
-def header(answer: requests.Response) -> tuple[str, str]:
-    """The rules and what is possible."""
+def read_explanation(answer: requests.Response) -> tuple[str, str]:
+    """Return the rules and the possible calls."""
     rules, _, possible = answer.headers["Sandbox-Explain"].partition("; possible now: ")
     return rules, possible
 
@@ -48,10 +48,10 @@ WRONG_ORDERS = [
 def test_a_wrong_order_names_rule_and_choice(
     sandbox: Sandbox, fields: dict[str, Any], rule: str, possible: str
 ) -> None:
-    """The same rule stands in the journal."""
+    """The header names the rule and the allowed values, and the journal has the same rule."""
     answer = sandbox.create(**fields)
     assert answer.status_code == 400
-    rules, choice = header(answer)
+    rules, choice = read_explanation(answer)
     assert rules.startswith(f"{rule} {rule_texts()[rule]}")
     assert possible in choice
     (entry,) = sandbox.get("/control/journal/").json()["items"]
@@ -59,13 +59,13 @@ def test_a_wrong_order_names_rule_and_choice(
 
 
 def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
-    """Each rule once, in the order of the violations."""
-    rules, _ = header(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
+    """The header names each rule once, in the order of the violations."""
+    rules, _ = read_explanation(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
     assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
 
 
 def authorized(sandbox: Sandbox, **more: Any) -> tuple[dict[str, Any], str]:
-    """An order by card, authorized, with lines; and the path of its transaction."""
+    """Create an authorized card order with lines; return it and the path of its transaction."""
     order = sandbox.place(card(**{"capture_mode": "manual", **more}), amount=LINES_TOTAL, order_lines=LINES)
     sandbox.acted(order, "customer pay")
     return order, f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
@@ -75,14 +75,14 @@ UPDATE = "update " + ", ".join(field.name for field in SENT_FIELDS if field.chan
 
 
 def capture_too_much(sandbox: Sandbox) -> requests.Response:
-    """One cent more than is left."""
+    """Capture one cent more than the remaining amount."""
     _, path = authorized(sandbox)
     sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
     return sandbox.post(f"{path}/captures/amount/", {"amount": 501})
 
 
 def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
-    """Lines after an amount."""
+    """Capture by order lines after a capture by amount."""
     _, path = authorized(sandbox)
     sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
     lines = [{"merchant_order_line_id": "socks", "quantity": 1}]
@@ -90,45 +90,45 @@ def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
 
 
 def capture_delayed(sandbox: Sandbox) -> requests.Response:
-    """By hand what is captured by itself."""
+    """Capture a payment that is captured automatically."""
     _, path = authorized(sandbox, capture_mode="delayed")
     return sandbox.post(f"{path}/captures/")
 
 
 def capture_too_late(sandbox: Sandbox) -> requests.Response:
-    """At the end of the period."""
+    """Capture at the end of the authorization period."""
     _, path = authorized(sandbox, expiration_period="P7D")
     sandbox.advance("P7D")
     return sandbox.post(f"{path}/captures/")
 
 
 def refund_nothing(sandbox: Sandbox) -> requests.Response:
-    """Nothing was captured."""
+    """Refund an order without captures."""
     order, _ = authorized(sandbox)
     return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
 
 
 def refund_too_much(sandbox: Sandbox) -> requests.Response:
-    """One cent more than was paid."""
+    """Refund one cent more than was paid."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer pay")
     return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1001})
 
 
 def cancel_paid(sandbox: Sandbox) -> requests.Response:
-    """The money has moved."""
+    """Cancel a paid order."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer pay")
     return sandbox.delete(f"/v1/orders/{order['id']}/")
 
 
 def capture_before_the_customer(sandbox: Sandbox) -> requests.Response:
-    """Nobody has authorized it."""
+    """Capture before the customer has authorized the payment."""
     order = sandbox.place(card(capture_mode="manual"))
     return sandbox.post(f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/")
 
 
-REFUSED = [
+REFUSED_CALLS = [
     (
         capture_too_much,
         "SET-47",
@@ -156,72 +156,74 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("refused", "rule", "possible"), REFUSED)
-def test_a_refusal_names_rule_and_ways_out(
-    sandbox: Sandbox, refused: Callable[[Sandbox], requests.Response], rule: str, possible: str
+@pytest.mark.parametrize(("call", "rule", "possible"), REFUSED_CALLS)
+def test_a_refusal_names_rule_and_possible_calls(
+    sandbox: Sandbox, call: Callable[[Sandbox], requests.Response], rule: str, possible: str
 ) -> None:
-    """What the order's state allows, with its bounds."""
-    answer = refused(sandbox)
+    """The header names the calls that the order's state allows, with their limits."""
+    answer = call(sandbox)
     assert answer.status_code == 409, answer.text
-    rules, choice = header(answer)
+    rules, choice = read_explanation(answer)
     assert rules == f"{rule} {rule_texts()[rule]}"
     assert choice.startswith(possible), choice
 
 
-def test_each_way_out_is_one(sandbox: Sandbox) -> None:
-    """What is called possible works, to the cent."""
+def test_possible_calls_succeed(sandbox: Sandbox) -> None:
+    """The calls that the header names succeed, up to the last cent."""
     order, path = authorized(sandbox)
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
     assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL}).status_code == 200
     answer = sandbox.delete(f"/v1/orders/{order['id']}/")
-    assert header(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
+    assert read_explanation(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
     assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201
 
 
-def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
-    """After what is possible."""
+def test_a_stale_etag_gets_the_current_one(sandbox: Sandbox) -> None:
+    """The header ends with the current ETag."""
     order = sandbox.place(card())
     answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
     etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
-    assert header(answer)[0].startswith("SET-33 ")
-    assert header(answer)[1].endswith(f"its ETag is {etag}")
+    assert read_explanation(answer)[0].startswith("SET-33 ")
+    assert read_explanation(answer)[1].endswith(f"its ETag is {etag}")
 
 
-def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
-    """No key, another key, no such order, no such path, method or version."""
+def test_wrong_keys_and_paths_are_explained(sandbox: Sandbox) -> None:
+    """Wrong keys and unknown orders, paths and methods are explained; unknown versions are not."""
     bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", timeout=10)
-    assert header(bare)[0].startswith("AUTH-01 ")
+    assert read_explanation(bare)[0].startswith("AUTH-01 ")
     other = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", auth=("nobody", ""), timeout=10)
-    assert header(other)[0].startswith("AUTH-02 ")
-    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
+    assert read_explanation(other)[0].startswith("AUTH-02 ")
+    assert read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
     order = sandbox.place()
-    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
-    assert header(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
-    assert header(sandbox.patch("/v1/orders/"))[1] == "POST"
+    assert (
+        read_explanation(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order"
+    )
+    assert read_explanation(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
+    assert read_explanation(sandbox.patch("/v1/orders/"))[1] == "POST"
     old = requests.get(f"{sandbox.url}/v2/orders/", auth=(sandbox.key, ""), timeout=10)
     assert "Sandbox-Explain" not in old.headers
 
 
-def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
-    """And a refusal of the service's own says its own rule, though it came late."""
+def test_a_fault_is_explained_as_a_fault(sandbox: Sandbox) -> None:
+    """A fault is named as such, and a late refusal by the service names its own rule."""
     faults = [
         {"when": {"nth": 1}, "then": {"status": 503}},
         {"when": {"nth": 2}, "then": {"latency": 0.001}},
         {"when": {"nth": 3}, "then": {"rate_limit": "1/PT1S"}},
     ]
     sandbox.put("/control/faults/", {"faults": faults})
-    assert header(sandbox.create())[0].startswith("CTL-23 ")
-    assert header(sandbox.create(amount=0))[0].startswith("SET-11 ")
+    assert read_explanation(sandbox.create())[0].startswith("CTL-23 ")
+    assert read_explanation(sandbox.create(amount=0))[0].startswith("SET-11 ")
 
 
-def test_what_was_answered_well_explains_nothing(sandbox: Sandbox) -> None:
-    """Nor does a refusal of the control API, whose body says it all."""
+def test_successful_calls_have_no_explanation(sandbox: Sandbox) -> None:
+    """Successful calls and refusals by the control API have no such header."""
     assert "Sandbox-Explain" not in sandbox.create().headers
     assert "Sandbox-Explain" not in sandbox.put("/control/faults/", {"x": 1}).headers
 
 
 def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
-    """Whatever the merchant sent."""
+    """The header is one line of printable ASCII, whatever the merchant sent."""
     answer = sandbox.create(payment_methods=["é\r\nX-Evil: 1"] * 100)
     explained_line = answer.headers["Sandbox-Explain"]
     assert re.fullmatch(r"[ -~]+", explained_line)
@@ -230,14 +232,14 @@ def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
 
 
 def paths(form: Form, before: str = "") -> list[str]:
-    """Every path that a form can refuse."""
-    found = []
+    """Return every path that a form can refuse."""
+    collected = []
     for name, field in form.load_fields.items():
-        found.append(f"{before}{name}")
+        collected.append(f"{before}{name}")
         inner = field.inner if isinstance(field, fields.List) else field
         if isinstance(inner, fields.Nested) and isinstance(inner.schema, Form):
-            found += paths(inner.schema, f"{before}{name}.")
-    return found
+            collected += paths(inner.schema, f"{before}{name}.")
+    return collected
 
 
 APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
@@ -248,7 +250,7 @@ FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, n
     "endpoint", [name for name, facts in FACTS.items() if name.startswith("api.") and facts.reads is not None]
 )
 def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
-    """Of its own or of what it is part of."""
+    """Each key has a rule, its own or that of its parent."""
     facts = FACTS[endpoint]
     assert facts.reads is not None
     for path in paths(facts.reads()):
@@ -257,7 +259,7 @@ def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:
-    """Those of refusals, of paths and of statuses."""
+    """The ledger has the rules of all refusals, paths and statuses."""
     named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}
@@ -265,7 +267,7 @@ def test_every_rule_named_is_in_the_ledger() -> None:
 
 
 def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> None:
-    """What is left of the sum is less than any of them; a capture in full takes it."""
+    """If the remaining amount is smaller than each line, only a capture in full is possible."""
     line = {"amount": 500, "quantity": 1, "merchant_order_line_id": "one"}
     order = sandbox.place(
         card(capture_mode="manual"), amount=1000, order_lines=[line, {**line, "amount": 600}]
@@ -274,19 +276,21 @@ def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> N
     lines = [{"merchant_order_line_id": "one", "quantity": 1}]
     sandbox.take(order, "captures/orderlines", {"order_lines": lines})
     answer = sandbox.take(order, "captures/amount", {"amount": 1})
-    assert header(answer)[1].startswith("capture in full (500), void by amount up to 500, refund up to 500")
+    assert read_explanation(answer)[1].startswith(
+        "capture in full (500), void by amount up to 500, refund up to 500"
+    )
     assert sandbox.take(order, "captures").status_code == 200
 
 
 def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) -> None:
-    """Mending the body alone would not help here."""
+    """An invalid body is explained together with the order's state, which also refuses the call."""
     order = sandbox.place(card(capture_mode="manual"))
     answer = sandbox.take(order, "captures/amount", {"amount": 0})
-    assert header(answer)[1].startswith("fix amount; cancel, update")
+    assert read_explanation(answer)[1].startswith("fix amount; cancel, update")
 
 
 def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:
-    """Without lines no method that needs them; the body says the same."""
+    """Without lines, neither header nor body names a method that needs lines."""
     answer = sandbox.create(payment_methods=["pay-later-a"])
     (violation,) = answer.json()["error"]["violations"]
     assert "credit-card" in violation["allowed"]

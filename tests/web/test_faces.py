@@ -1,4 +1,4 @@
-"""Faces: their middlewares are around the view in order, and one that is left out leaves no trace."""
+"""The middlewares of a face wrap the view in order, and an application without a face has no trace of it."""
 
 import ast
 from pathlib import Path
@@ -16,8 +16,8 @@ from payment_sandbox.web.routes import route
 from tests.support.projects import made_registry
 
 
-def noting(name: str, seen: list[str]) -> Middleware:
-    """A middleware that notes what it sees."""
+def recording(name: str, seen: list[str]) -> Middleware:
+    """Return a middleware that records what it sees."""
 
     def middleware(call: Call, call_next: CallNext) -> Response:
         seen.append(name)
@@ -28,13 +28,13 @@ def noting(name: str, seen: list[str]) -> Middleware:
     return middleware
 
 
-def refusing(call: Call, call_next: CallNext) -> Response:
+def refuse_call(call: Call, call_next: CallNext) -> Response:
     """A middleware that refuses every call."""
     raise RequestRefused(418, "on purpose")
 
 
-def made(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
-    """An application with a face of its own."""
+def make_app_with_face(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
+    """Create an application with one extra face."""
     blueprint = Blueprint("own", __name__)
 
     @route(blueprint, "GET", "/own/<name>/", media_type="text/plain")
@@ -44,28 +44,28 @@ def made(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
             raise ValueError("on purpose")
         return Response(name)
 
-    face = Face(blueprint, (noting("outer", seen), *middlewares, noting("inner", seen)), answer_for)
+    face = Face(blueprint, (recording("outer", seen), *middlewares, recording("inner", seen)), answer_for)
     return make_app(made_registry(), public_url="http://sandbox.example", load_optional_faces=lambda: [face])
 
 
 @pytest.mark.parametrize(("name", "status"), [("fine", 200), ("crash", 500)])
 def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> None:
-    """Whatever the view does, each of them sees a response."""
+    """Each middleware sees a response, even if the view raises an error."""
     seen: list[str] = []
-    answer = made(seen).test_client().get(f"/own/{name}/")
+    answer = make_app_with_face(seen).test_client().get(f"/own/{name}/")
     assert answer.status_code == status
     assert seen == ["outer", "inner", f"view {name}", f"inner {status}", f"outer {status}"]
 
 
-def test_a_middleware_that_refuses_keeps_the_call_from_what_is_within() -> None:
-    """Those around it see its refusal."""
+def test_a_refusing_middleware_ends_the_call() -> None:
+    """Only the outer middlewares see a refusal, and the view is not called."""
     seen: list[str] = []
-    answer = made(seen, refusing).test_client().get("/own/fine/")
+    answer = make_app_with_face(seen, refuse_call).test_client().get("/own/fine/")
     assert (answer.status_code, seen) == (418, ["outer", "outer 418"])
 
 
 def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
-    """Everything else works; the paths of the dashboard lead nowhere."""
+    """Without the dashboard its paths answer 404, and everything else works."""
     registry = made_registry()
     _, api_key = registry.create({})
     app = make_app(
@@ -80,16 +80,16 @@ def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
 
 
 AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template"}
-ASKS_FOR_WHOM = {"projects", "rehearsal"}
+READS_CALLER = {"projects", "rehearsal"}
 
 
-def test_nothing_looks_up_the_call() -> None:
-    """It is an argument; only an edit and a rehearsal ask for whom their thread works."""
+def test_no_module_looks_up_the_current_call() -> None:
+    """The call is always an argument; only edits and rehearsals look up the caller of their thread."""
     package = Path(payment_sandbox.__file__).parent
     for path in package.rglob("*.py"):
         room, tree = path.relative_to(package).parts[0], ast.parse(path.read_text(encoding="utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         names = {(node.module, alias.name) for node in imports for alias in node.names}
         assert not {name for module, name in names if module == "flask"} & AMBIENT, path
-        asks = ("payment_sandbox.projects.calling", "caller") in names
-        assert not asks or room in ASKS_FOR_WHOM, path
+        reads_caller = ("payment_sandbox.projects.calling", "caller") in names
+        assert not reads_caller or room in READS_CALLER, path

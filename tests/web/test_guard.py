@@ -15,7 +15,7 @@ UNROUTED = ("/v1/orders/", "/v1/nothing/")
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1"]
 )
 def test_a_foreign_host_is_refused(sandbox: Sandbox, path: str, host: str) -> None:
-    """As a page's own name would be after DNS rebinding; health answers to everybody."""
+    """A foreign Host header, as after DNS rebinding, is refused, except for the health check."""
     refused(sandbox.get(path, headers={"Host": host}), 403, "Forbidden")
     assert sandbox.get("/health/", headers={"Host": "evil.example"}).status_code == 200
 
@@ -25,7 +25,7 @@ def test_a_foreign_host_is_refused(sandbox: Sandbox, path: str, host: str) -> No
     "origin", ["https://evil.example", "null", "http://[", "", "http://127.0.0.1:1", "http://localhost"]
 )
 def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -> None:
-    """Even of another port of this machine; the server's own pages may."""
+    """Even other ports of this machine are foreign; the server's own pages are allowed."""
     refused(sandbox.get(path, headers={"Origin": origin}), 403, "Forbidden")
     assert sandbox.get(path, headers={"Origin": sandbox.url}).status_code == 200
 
@@ -33,26 +33,26 @@ def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -
 @pytest.mark.parametrize("path", ["/control/clock/", MERCHANT])
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "[::1]:8080", "127.0.0.1"])
 def test_loopback_has_many_names(sandbox: Sandbox, path: str, host: str) -> None:
-    """All of them are this server's."""
+    """All names of the loopback interface are accepted."""
     assert sandbox.get(path, headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/control/clock/", MERCHANT])
 @pytest.mark.parametrize("host", ["172.17.0.2", "192.168.1.5:8080", "[fd00::2]:8080"])
-def test_a_literal_address_is_nobodys_name(sandbox: Sandbox, path: str, host: str) -> None:
-    """Containers and other machines may use one: a page cannot have it as its name."""
+def test_ip_addresses_are_accepted_as_hosts(sandbox: Sandbox, path: str, host: str) -> None:
+    """IP addresses are accepted for containers and other machines: DNS rebinding needs a name."""
     assert sandbox.get(path, headers={"Host": host}).status_code == 200
 
 
 def test_the_refusal_names_the_option(sandbox: Sandbox) -> None:
-    """For containers, which reach each other by name."""
+    """The error names the option for containers, which call each other by name."""
     error = refused(sandbox.get(MERCHANT, headers={"Host": "sandbox:8080"}), 403, "Forbidden")
     assert "--allow-host sandbox" in error["value"]
-    assert sandbox.get("/control/journal/").json()["items"] == [], "nobody's request"
+    assert sandbox.get("/control/journal/").json()["items"] == [], "the request belongs to no project"
 
 
 def test_further_names_can_be_allowed() -> None:
-    """That of the public URL, and those that were given."""
+    """The host of the public URL and all configured hosts are accepted."""
     with make_server(public_url="https://pay.example:8443/", allow_hosts=["sandbox.ci"]) as server:
         server.url = f"http://127.0.0.1:{server.port}"
         sandbox = Sandbox(server)
@@ -63,17 +63,17 @@ def test_further_names_can_be_allowed() -> None:
         sandbox.http.close()
 
 
-def test_no_answer_speaks_of_other_origins(sandbox: Sandbox) -> None:
-    """No CORS headers, whoever asks."""
+def test_responses_have_no_cors_headers(sandbox: Sandbox) -> None:
+    """No response has CORS headers."""
     answer = sandbox.get(MERCHANT, headers={"Origin": "https://shop.example"})
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
 def test_an_unknown_host_is_logged_once(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
-    """With the option that allows it: whoever runs the server may not see the answer."""
+    """The log names the option once, for the operator, who may not see the response."""
     host = f"{sandbox.project['project_id']}.example"
     for _ in range(3):
         sandbox.get("/control/clock/", headers={"Host": host})
-    told = [record.message for record in caplog.records if host in record.message]
-    assert len(told) == 1
-    assert f"--allow-host {host}" in told[0]
+    messages = [record.message for record in caplog.records if host in record.message]
+    assert len(messages) == 1
+    assert f"--allow-host {host}" in messages[0]

@@ -1,4 +1,4 @@
-"""Routes that compile their builders late build the same addresses."""
+"""Routes that compile their URL builders on first use build the same URLs as others."""
 
 from flask import Flask
 from werkzeug.routing import Map, Rule
@@ -7,20 +7,23 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.web.app import LazyRoute
 
 
-def test_addresses_are_the_same_as_without(server: Server) -> None:
-    """For every route, with values that must be quoted, with and without further ones."""
+def test_lazy_routes_build_the_same_urls(server: Server) -> None:
+    """Lazy and plain routes build the same URLs, also from values that must be quoted and extra values."""
     values = {"name": "a b", "method_name": "ü", "more": "x/y"}
     for rule in server.app.register_deferred_faces().url_map.iter_rules():
         assert isinstance(rule, LazyRoute)
-        given = {**{name: values.get(name, f"{name}?") for name in rule.arguments}, "more": values["more"]}
+        arguments = {
+            **{name: values.get(name, f"{name}?") for name in rule.arguments},
+            "more": values["more"],
+        }
         plain = Map([Rule(rule.rule, endpoint="it")]).bind("pay.test")
-        late = Map([LazyRoute(rule.rule, endpoint="it")]).bind("pay.test")
-        assert late.build("it", given) == plain.build("it", given)
-        assert late.build("it", given) == plain.build("it", given), "a second time, too"
+        lazy = Map([LazyRoute(rule.rule, endpoint="it")]).bind("pay.test")
+        assert lazy.build("it", arguments) == plain.build("it", arguments)
+        assert lazy.build("it", arguments) == plain.build("it", arguments), "a second time, too"
 
 
-def test_they_are_compiled_once_somebody_asks() -> None:
-    """Otherwise the class would be for nothing."""
+def test_lazy_routes_are_compiled_on_first_use() -> None:
+    """The builder is compiled at the first call of ``url_for``."""
     app = Flask("late", static_folder=None)
     app.url_rule_class = LazyRoute
     app.add_url_rule("/<name>/", endpoint="it")

@@ -1,4 +1,4 @@
-"""A new endpoint is a function with its facts; tests of a copy of the checkout name what is missing."""
+"""A new endpoint is a function with facts; the tests of a changed checkout name its missing documentation."""
 
 from pathlib import Path
 
@@ -50,8 +50,8 @@ def get(path, key="sandbox-key"):
 
 with server:
 """
-NOT_THERE = f"{START}    print(get('/control/tally/').status_code)\n"
-THERE = f"""{START}
+MISSING_PROGRAM = f"{START}    print(get('/control/tally/').status_code)\n"
+COMPLETE_PROGRAM = f"""{START}
     assert get("/control/tally/").json() == {{"orders": 0}}
     assert get("/control/tally/", "no-such-key").status_code == 401
     (wrong,) = get("/control/tally/?ordres=1").json()["error"]["violations"]
@@ -72,54 +72,54 @@ WRITTEN = "tests/howto/test_docs_complete.py::test"
 TESTS = (
     f"{DESCRIBED}_every_json_answer_has_a_real_shape",
     f"{DESCRIBED}_every_call_has_an_example_that_fits_its_shape",
-    f"{DESCRIBED}_refusals_are_those_of_real_calls",
+    f"{DESCRIBED}_refusals_have_recorded_examples",
     f"{WRITTEN}_every_route_is_mentioned",
     f"{WRITTEN}_every_control_call_is_explained_by_hand",
 )
 NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_shape"
-NO_REFUSALS = "test_description.py::test_refusals_are_those_of_real_calls"
+NO_REFUSALS = "test_description.py::test_refusals_have_recorded_examples"
 NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
 PAGE = "web/docs/pages/time.md"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> ChangedCheckout:
-    """The checkout with the function, its facts and its record, in modules of their own."""
-    made = ChangedCheckout(tmp_path)
-    made.package.add("web/answers/tallies.py", RECORD)
-    made.package.add("web/control/tallies.py", VIEW)
-    return made
+    """A checkout that has the new function with its facts and its record in separate modules."""
+    checkout = ChangedCheckout(tmp_path)
+    checkout.package.add("web/answers/tallies.py", RECORD)
+    checkout.package.add("web/control/tallies.py", VIEW)
+    return checkout
 
 
-def imported(checkout: ChangedCheckout) -> None:
-    """Import the new module in the folder's ``__init__.py``."""
+def import_module(checkout: ChangedCheckout) -> None:
+    """Import the new module in the package of the control API."""
     checkout.package.replace(
         "web/control/__init__.py", "import history, orders", "import history, orders, tallies"
     )
 
 
-def test_a_module_that_nobody_imports_has_no_routes(checkout: ChangedCheckout) -> None:
-    """As the page says."""
-    assert checkout.run(NOT_THERE) == "404\n"
+def test_a_module_that_is_not_imported_has_no_routes(checkout: ChangedCheckout) -> None:
+    """A module that is not imported adds no route, as the documentation says."""
+    assert checkout.run(MISSING_PROGRAM) == "404\n"
 
 
 def test_a_route_without_facts_is_named(checkout: ChangedCheckout) -> None:
-    """The application does not start."""
-    imported(checkout)
+    """The application does not start and names the route."""
+    import_module(checkout)
     plain = VIEW.replace(
         '@route(control, "GET", "/tally/", answers=Tally, slow=True)', '@control.route("/tally/")'
     )
     checkout.package.add("web/control/tallies.py", plain)
-    assert "RouteWithoutFacts: /control/tally/ has no facts" in checkout.run(NOT_THERE)
+    assert "RouteWithoutFacts: /control/tally/ has no facts" in checkout.run(MISSING_PROGRAM)
 
 
 @pytest.mark.prove
 def test_a_new_endpoint_is_everywhere(checkout: ChangedCheckout) -> None:
-    """It answers, and stands in the description, on the reference page and by hand; what is missing is named."""
-    imported(checkout)
+    """The endpoint answers and is documented; failing tests name each missing part."""
+    import_module(checkout)
     assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_SENTENCE}
     checkout.package.insert("web/examples.py", '    "timeline",\n', '    "tally",\n')
     assert checkout.failing(*TESTS) == {NO_SENTENCE}
     checkout.package.append(PAGE, "\n`GET /control/tally/` counts the orders.\n")
     assert checkout.failing(*TESTS) == set()
-    assert checkout.run(THERE) == "there\n"
+    assert checkout.run(COMPLETE_PROGRAM) == "there\n"

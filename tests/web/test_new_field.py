@@ -1,4 +1,4 @@
-"""A new field of an order is one row in its table, and a rule."""
+"""A new field of an order takes one row in the table of fields, and a rule."""
 
 from pathlib import Path
 
@@ -58,20 +58,20 @@ print("there")
 
 @pytest.fixture
 def package(tmp_path: Path) -> ChangedPackage:
-    """The package with the rule of the field."""
-    made = ChangedPackage(tmp_path)
-    made.append("fidelity/rules.tsv", RULE)
-    return made
+    """A package with the rule of the new field."""
+    package = ChangedPackage(tmp_path)
+    package.append("fidelity/rules.tsv", RULE)
+    return package
 
 
 def test_a_new_field_is_one_row(package: ChangedPackage) -> None:
-    """It is read, checked, stored, shown, changed, explained, restored and described."""
+    """One row makes the field validated, stored, shown, updated, explained, restored and described."""
     package.insert("forms/orders.py", '    SentField("return_url"', ROW)
     assert package.run(PROGRAM.replace("ROOT", repr(str(Path(__file__).parents[2])))) == "there\n"
 
 
 @pytest.mark.parametrize(
-    ("rule", "says"),
+    ("rule", "problem"),
     [
         ("ORD-07", "ORD-07 is the rule of both merchant_order_id and invoice_number: give invoice_number"),
         ("SET-11", "SET-11 is the rule of both amount and invoice_number: give invoice_number"),
@@ -79,9 +79,9 @@ def test_a_new_field_is_one_row(package: ChangedPackage) -> None:
     ],
 )
 def test_a_field_without_a_rule_of_its_own_does_not_start(
-    package: ChangedPackage, rule: str, says: str
+    package: ChangedPackage, rule: str, problem: str
 ) -> None:
-    """Else a refusal would be explained by the rule of another field."""
+    """A shared or unknown rule prevents the start, as refusals would name the wrong rule."""
     package.insert("forms/orders.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
-    with pytest.raises(AssertionError, match=says):
+    with pytest.raises(AssertionError, match=problem):
         package.run("import payment_sandbox.web.app")

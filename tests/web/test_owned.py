@@ -1,4 +1,4 @@
-"""Whatever is kept for a while has an owner and goes with it: nothing mentions a deleted project."""
+"""All temporary state has an owner that it is deleted with: nothing refers to a deleted project."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from tests.support.uses import look, project_of, trade, watch
 
 
 class Receiver:
-    """An application of the shop in the server's process."""
+    """The shop's application in the server's process."""
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None], /) -> ReceiverAnswer:
         answered(200)
@@ -36,13 +36,13 @@ class Receiver:
 
 @pytest.fixture(params=["memory", "file"])
 def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A server of its own, so that nothing of other tests is in it."""
+    """A separate server, without projects of other tests."""
     with make_server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
         yield server
 
 
-def work_in_process(sandbox: Sandbox) -> None:
-    """A receiver and jobs of the shop in the server's process."""
+def register_in_process(sandbox: Sandbox) -> None:
+    """Register a receiver and a job of the shop in the server's process."""
     project, courier = project_of(sandbox), sandbox.server.services.courier
     courier.deliver_to(project, Receiver(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
     courier.allow(project, frozenset({"example.com"}))
@@ -50,38 +50,38 @@ def work_in_process(sandbox: Sandbox) -> None:
     project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
 
 
-ENDS = [
+ENDINGS = [
     pytest.param(lambda sandbox: sandbox.delete("/control/project/"), id="deleted"),
     pytest.param(lambda sandbox: sandbox.server.registry.prune(-1), id="pruned"),
 ]
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", ENDINGS)
 def test_nothing_mentions_a_deleted_project(
     own_server: Server, shop: Shop, end: Callable[[Sandbox], object]
 ) -> None:
-    """Whatever was done with it: no object that is reachable from the server has its id."""
+    """After deletion, no object that is reachable from the server has the project's ID."""
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    for do in (trade, look, work_in_process, watch):
-        do(sandbox)
+    for use in (trade, look, register_in_process, watch):
+        use(sandbox)
     project_id = sandbox.project["project_id"]
-    assert any(mentions(project_id, own_server)), "the walk sees what is there"
+    assert any(mentions(project_id, own_server)), "the search finds an existing project"
     project = project_of(sandbox)
-    gone: list[Callable[[], object]] = [ref(project), ref(project.epoch), ref(project.events)]
+    dead_references: list[Callable[[], object]] = [ref(project), ref(project.epoch), ref(project.events)]
     del project
     end(sandbox)
-    sandbox.get("/health/")  # a connection has its last response until the next one
+    sandbox.get("/health/")  # a connection refers to its last response until the next request
     gc.collect()
     assert list(mentions(project_id, own_server)) == []
-    assert [each() for each in gone] == [None, None, None]
+    assert [reference() for reference in dead_references] == [None, None, None]
 
 
 def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) -> None:
-    """Nor a restored snapshot, nor a move that is taken back: records, review, live pages, the last move."""
+    """A reset, an undone clock move and a restored snapshot each free the previous epoch."""
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    for do in (trade, look, work_in_process):
-        do(sandbox)
-    gone = ref(project_of(sandbox).epoch)
+    for use in (trade, look, register_in_process):
+        use(sandbox)
+    previous_epoch = ref(project_of(sandbox).epoch)
     sandbox.post("/control/reset/")
     browser = Dashboard(sandbox)
     moved = browser.press(browser.open("orders/"), "P1D")
@@ -91,11 +91,11 @@ def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) ->
     restored = ref(project_of(sandbox).epoch)
     sandbox.put("/control/state/", sandbox.get("/control/state/").json())
     gc.collect()
-    assert [each() for each in (gone, before_the_move, restored)] == [None, None, None]
+    assert [reference() for reference in (previous_epoch, before_the_move, restored)] == [None, None, None]
 
 
-def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -> None:
-    """No watcher, no text for watchers, no waiting call, no webhook that is held back."""
+def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -> None:
+    """A disconnected client leaves no watcher, text for watchers, waiting call or deferred webhook."""
     sandbox = Sandbox(own_server, webhook_url=shop.url)
     project = project_of(sandbox)
     events, outbox = project.events, project.epoch.outbox
@@ -113,7 +113,7 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
     for _ in range(1000):
         if not events.watchers:
             break
-        events.publish("noise")  # so that the server notices
+        events.publish("noise")  # makes the server notice the closed connections
         events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
     assert events.slots.of(SERIALIZED_EVENTS)._known == {}
@@ -121,10 +121,10 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
     assert project.relay._offered == {}
 
 
-def test_a_request_that_fails_on_its_end_holds_nothing_back(
+def test_a_request_that_fails_late_still_sends_its_webhook(
     own_server: Server, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its order was made, so its webhook is sent, and the project comes to rest."""
+    """A request that fails after creating its order still sends the webhook, and the project becomes idle."""
 
     def fail(headers: object) -> object:
         raise ValueError("on purpose")

@@ -1,4 +1,4 @@
-"""Pictures are as wide as their place; text in them has one size, and steps say why they went otherwise."""
+"""Diagrams fill their container, their text has a fixed size, and steps name the cause of a deviation."""
 
 import re
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ STEPS = [
 
 
 def test_a_picture_is_as_wide_as_its_place() -> None:
-    """On a page it grows and its text does not; a file has a width of its own."""
+    """On a page the diagram fills the width and its text has a fixed size; a file has a fixed width."""
     page, file = svg(draw_sequence(STEPS)), svg(draw_sequence(STEPS), is_file=True)
     assert 'width="100%"' in page.partition(">")[0]
     assert "viewBox" not in page
@@ -26,13 +26,13 @@ def test_a_picture_is_as_wide_as_its_place() -> None:
     assert set(re.findall(r'font-size="(\d+)"', page)) == {"12", "13"}
 
 
-def test_only_success_looks_like_it() -> None:
-    """An order that failed is red; one that was cancelled or has expired is grey."""
-    looks = {
+def test_only_successful_statuses_look_successful() -> None:
+    """A failed order is red; a cancelled or expired order is grey."""
+    look_by_status = {
         status: draw_sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
         for status in ("new", "processing", "completed", "error", "cancelled", "expired")
     }
-    assert looks == {
+    assert look_by_status == {
         "new": "quiet",
         "processing": "ok",
         "completed": "ok",
@@ -42,37 +42,37 @@ def test_only_success_looks_like_it() -> None:
     }
 
 
-def story(sandbox: Sandbox, order: dict[str, Any]) -> str:
-    """The picture of an order as a list."""
+def read_story(sandbox: Sandbox, order: dict[str, Any]) -> str:
+    """Return the diagram of an order as text."""
     return Dashboard(sandbox).open(f"orders/{order['id']}/").ids["story"]
 
 
-def test_webhooks_that_come_again_say_so(watched: Sandbox, shop: Shop) -> None:
-    """A retry and a copy are no new webhooks."""
+def test_repeated_webhooks_are_marked(watched: Sandbox, shop: Shop) -> None:
+    """Retries and duplicates are marked."""
     shop.answer = lambda received: 500 if len(shop.received) == 1 else 204
     order = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     watched.advance("PT2M")
-    assert "webhook, attempt 2: processing · retry" in story(watched, order)
+    assert "webhook, attempt 2: processing · retry" in read_story(watched, order)
     watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
-    twice = watched.acted(watched.place(card()), "customer visit")
+    duplicated = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
-    told = story(watched, twice)
-    assert told.count("webhook, attempt 1: processing") == 2
-    assert told.count("webhook, attempt 1: processing · a copy") == 1
+    steps = read_story(watched, duplicated)
+    assert steps.count("webhook, attempt 1: processing") == 2
+    assert steps.count("webhook, attempt 1: processing · a copy") == 1
 
 
-def test_a_step_says_why_it_went_otherwise(watched: Sandbox) -> None:
-    """By hand, by a rule of the scenario, by a fault, and by a rule for webhooks."""
+def test_a_deviating_step_names_its_cause(watched: Sandbox) -> None:
+    """A step names its cause: an action by hand, a scenario rule, a fault or a webhook rule."""
     by_hand = watched.acted(watched.place(card()), "customer pay")
-    assert "pays · by hand" in story(watched, by_hand)
+    assert "pays · by hand" in read_story(watched, by_hand)
     watched.scenario({"then": {"customer": "fails", "reason": "Do not honour"}})
     watched.put("/control/faults/", {"webhooks": [{"then": {"answer": 503}}]})
     by_rule = watched.place(card())
     watched.settle()
-    told = story(watched, by_rule)
-    assert "the payment fails · rule 1 of of-the-test" in told
-    assert "webhook, attempt 1: error · 503 (fault)" in told
+    steps = read_story(watched, by_rule)
+    assert "the payment fails · rule 1 of of-the-test" in steps
+    assert "webhook, attempt 1: error · 503 (fault)" in steps
     watched.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     watched.call("GET", f"/v1/orders/{by_rule['id']}/")
-    assert "503 · sandbox fault: response lost (503 instead)" in story(watched, by_rule)
+    assert "503 · sandbox fault: response lost (503 instead)" in read_story(watched, by_rule)

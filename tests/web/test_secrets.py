@@ -1,4 +1,4 @@
-"""Card numbers, CVCs and API keys stay in no record, however they came in (CTL-29)."""
+"""No record has a card number, CVC or API key, however the sandbox received it (CTL-29)."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -73,19 +73,19 @@ CONTROL: Final = (
 
 
 class Watch:
-    """Everything that a project tells its watchers."""
+    """All events that a project publishes to its watchers."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self._begun = events.number
+        self._start_number = events.number
 
     def text(self) -> str:
-        """All that was published."""
-        return repr(self._events.events_after(self._begun))
+        """Return all published events."""
+        return repr(self._events.events_after(self._start_number))
 
 
-class Kept(NamedTuple):
-    """A project with a state file, and all that is kept beside its orders."""
+class ProjectOutputs(NamedTuple):
+    """A project with a state file, and all its records."""
 
     sandbox: Sandbox
     server: Server
@@ -93,39 +93,39 @@ class Kept(NamedTuple):
     watch: Watch
     log: pytest.LogCaptureFixture
 
-    def shown(self, *, with_orders: bool = False) -> dict[str, str]:
-        """All outputs by name; snapshots and state files repeat orders as they are."""
-        shown = {path: self.sandbox.get(path).text for path in CONTROL}
+    def collect(self, *, with_orders: bool = False) -> dict[str, str]:
+        """Return all records by name; snapshots and state files repeat orders unmasked."""
+        outputs = {path: self.sandbox.get(path).text for path in CONTROL}
         dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
         for view in VIEW_TITLES.keys() - {"orders"}:  # which shows orders as they were sent
-            shown[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
-        shown["events"] = self.watch.text()
+            outputs[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
+        outputs["events"] = self.watch.text()
         formatter = MaskedFormatter()
-        shown["log"] = "\n".join(map(formatter.format, self.log.records))
+        outputs["log"] = "\n".join(map(formatter.format, self.log.records))
         if with_orders:
-            shown["snapshot"] = self.sandbox.get("/control/state/").text
-            shown["state file"] = b"".join(path.read_bytes() for path in self.state.parent.iterdir()).decode(
-                errors="replace"
-            )
-        return shown
+            outputs["snapshot"] = self.sandbox.get("/control/state/").text
+            outputs["state file"] = b"".join(
+                path.read_bytes() for path in self.state.parent.iterdir()
+            ).decode(errors="replace")
+        return outputs
 
 
 @pytest.fixture
-def kept(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Kept]:
-    """A server of its own."""
+def records(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[ProjectOutputs]:
+    """A project on a separate server."""
     state = tmp_path / "state.db"
     with make_server(state=state) as server:
         sandbox = Sandbox(server, webhook_url=shop.url)
         project = server.registry.find(sandbox.key)
         assert project is not None
         with project.events.watching():
-            yield Kept(sandbox, server, state, Watch(project.events), caplog)
+            yield ProjectOutputs(sandbox, server, state, Watch(project.events), caplog)
         sandbox.http.close()
 
 
-def expect_none(shown: dict[str, str], *secrets: str) -> None:
-    """None of the texts has one of the secrets, whatever separates its digits."""
-    for name, text in shown.items():
+def expect_none(outputs: dict[str, str], *secrets: str) -> None:
+    """Expect that none of the texts contains one of the secrets, even with separators between its digits."""
+    for name, text in outputs.items():
         for secret in secrets:
             assert secret not in text, name
         digits = "".join(letter for letter in text if letter.isalnum())
@@ -134,18 +134,19 @@ def expect_none(shown: dict[str, str], *secrets: str) -> None:
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize(("content_type", "body"), CODES)
-def test_a_cvc_stays_nowhere(kept: Kept, content_type: str, body: str) -> None:
-    """Whatever the format, the name and the nesting."""
-    answer = kept.sandbox.post("/v1/orders/", data=body.encode(), headers={"Content-Type": content_type})
-    url = f"{kept.sandbox.url}/v1/orders/?{body[:500]}"
-    asked = requests.get(url, auth=(kept.sandbox.key, ""), timeout=5)
+def test_a_cvc_is_in_no_record(records: ProjectOutputs, content_type: str, body: str) -> None:
+    """No record has a CVC, whatever the format, the name and the nesting."""
+    answer = records.sandbox.post("/v1/orders/", data=body.encode(), headers={"Content-Type": content_type})
+    url = f"{records.sandbox.url}/v1/orders/?{body[:500]}"
+    listing = requests.get(url, auth=(records.sandbox.key, ""), timeout=5)
     expect_none(
-        {"answer": answer.text + asked.text + str(answer.headers), **kept.shown(with_orders=True)}, CODE
+        {"answer": answer.text + listing.text + str(answer.headers), **records.collect(with_orders=True)},
+        CODE,
     )
 
 
-def received(sandbox: Sandbox, number: str, shop: Shop) -> requests.Response:
-    """A receiver repeats it."""
+def repeat_in_response(sandbox: Sandbox, number: str, shop: Shop) -> requests.Response:
+    """Let a receiver repeat the number in its response to a webhook."""
     shop.says = f"no such card: {number}, cvc={CODE}, key {sandbox.key}".encode()
     shop.answer = lambda received: 500
     sandbox.place(by("bank-transfer"))
@@ -153,8 +154,8 @@ def received(sandbox: Sandbox, number: str, shop: Shop) -> requests.Response:
     return sandbox.get("/control/webhooks/")
 
 
-def captured(sandbox: Sandbox, number: str) -> requests.Response:
-    """As the name of a line."""
+def capture_line(sandbox: Sandbox, number: str) -> requests.Response:
+    """Capture a line with the number as its name."""
     order = sandbox.pay(sandbox.place(card(capture_mode="manual")))
     return sandbox.take(order, "captures/orderlines", {"order_lines": [{"merchant_order_line_id": number}]})
 
@@ -167,19 +168,19 @@ REFUSED: Final[dict[str, Send]] = {
     "as a method": lambda sandbox, number, shop: sandbox.create({"payment_method": number}),
     "as a setting": lambda sandbox, number, shop: sandbox.patch("/control/project/", {number: 1}),
     "as a scenario": lambda sandbox, number, shop: sandbox.put("/control/scenario/", {"name": number}),
-    "as a line": lambda sandbox, number, shop: captured(sandbox, number),
-    "in a receiver's answer": received,
+    "as a line": lambda sandbox, number, shop: capture_line(sandbox, number),
+    "in a receiver's answer": repeat_in_response,
 }
 
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("send", REFUSED.values(), ids=REFUSED)
-def test_a_card_number_stays_nowhere(kept: Kept, shop: Shop, send: Send) -> None:
-    """However its digits are separated, in answers and in all that is kept."""
+def test_a_card_number_is_in_no_record(records: ProjectOutputs, shop: Shop, send: Send) -> None:
+    """No response and no record has a card number, however its digits are separated."""
     for number in NUMBERS:
-        answer = send(kept.sandbox, number, shop)
+        answer = send(records.sandbox, number, shop)
         expect_none({"answer": answer.text + str(answer.headers)})
-    expect_none(kept.shown(with_orders=True))
+    expect_none(records.collect(with_orders=True))
 
 
 FREE: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
@@ -192,35 +193,35 @@ FREE: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
 
 @pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("fields", FREE.values(), ids=FREE)
-def test_free_text_is_repeated_but_not_kept_elsewhere(
-    kept: Kept, fields: Callable[[str], dict[str, Any]]
+def test_free_text_is_repeated_in_orders_only(
+    records: ProjectOutputs, fields: Callable[[str], dict[str, Any]]
 ) -> None:
-    """The service repeats what the merchant sent; the journal and all other records mask it."""
+    """Orders repeat the merchant's text; the journal and all other records mask it."""
     for number in NUMBERS[:-1]:
-        order = kept.sandbox.place(card(), **fields(number))
+        order = records.sandbox.place(card(), **fields(number))
         assert number in json.dumps(order, ensure_ascii=False)
-        kept.sandbox.acted(order, "customer fail", reason=number)
-    expect_none(kept.shown(), *([CODE] if fields is FREE["name"] else []))
+        records.sandbox.acted(order, "customer fail", reason=number)
+    expect_none(records.collect(), *([CODE] if fields is FREE["name"] else []))
 
 
 @pytest.mark.rule("CTL-29")
-def test_an_api_key_stays_nowhere(kept: Kept, shop: Shop) -> None:
-    """In paths, queries, bodies, and in what a receiver says."""
-    key, sandbox = kept.sandbox.key, kept.sandbox
+def test_an_api_key_is_in_no_record(records: ProjectOutputs, shop: Shop) -> None:
+    """No record has an API key from a path, query, body or a receiver's response."""
+    key, sandbox = records.sandbox.key, records.sandbox
     answers = [
         sandbox.get(f"/v1/orders/{key}/"),
         sandbox.get(f"/v1/orders/?api_key={key}"),
         sandbox.create(**{key: 1}),
         sandbox.create({"payment_method": key}),
         sandbox.patch("/control/project/", {"mode": key}),
-        received(sandbox, "1", shop),
+        repeat_in_response(sandbox, "1", shop),
     ]
-    shown = {"answers": "".join(answer.text + str(answer.headers) for answer in answers)}
-    expect_none({**shown, **kept.shown(with_orders=True)}, key)
+    outputs = {"answers": "".join(answer.text + str(answer.headers) for answer in answers)}
+    expect_none({**outputs, **records.collect(with_orders=True)}, key)
 
 
-def test_what_is_no_secret_stays_as_it_is(sandbox: Sandbox) -> None:
-    """Identifiers, times, amounts, account numbers and words about codes."""
+def test_other_data_is_not_masked(sandbox: Sandbox) -> None:
+    """Identifiers, times, amounts, account numbers and words about codes are not masked."""
     body = {
         "merchant_order_id": "2026112212345678",
         "description": "DE89370400440532013000, postcode 1012 AB, at 2026-03-01T12:00:00.000000+00:00",
@@ -231,8 +232,8 @@ def test_what_is_no_secret_stays_as_it_is(sandbox: Sandbox) -> None:
     assert {key: entry["request"][key] for key in body} == body
 
 
-def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
-    """It is refused unread, so nobody knows what is in it."""
+def test_a_compressed_body_is_not_recorded(sandbox: Sandbox) -> None:
+    """The journal omits a compressed body, which is refused unread."""
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     assert sandbox.post("/v1/orders/", data=b"\x1f\x8b123", headers=headers).status_code == 415
     (entry,) = sandbox.get("/control/journal/").json()["items"]
@@ -240,25 +241,25 @@ def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-29")
-def test_the_address_of_a_webhook_under_way_is_masked(kept: Kept, shop: Shop) -> None:
-    """In the answer of an advance, too; it is called as it is."""
-    key, answered = kept.sandbox.key, Event()
+def test_the_address_of_a_pending_webhook_is_masked(records: ProjectOutputs, shop: Shop) -> None:
+    """The response to an advance masks the address of a pending webhook, which is called unmasked."""
+    key, answered = records.sandbox.key, Event()
     shop.answer = lambda received: 200 if answered.wait(3) else 500
-    kept.sandbox.settings(webhook_url=f"{shop.url}?key={key}&number={PAN}")
-    kept.sandbox.place(by("bank-transfer"))
-    advanced = kept.sandbox.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
+    records.sandbox.settings(webhook_url=f"{shop.url}?key={key}&number={PAN}")
+    records.sandbox.place(by("bank-transfer"))
+    advanced = records.sandbox.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
     answered.set()
     assert advanced.json()["under_way"][0]["url"].startswith(shop.url)
     expect_none({"advance": advanced.text}, key)
-    kept.sandbox.settle()
+    records.sandbox.settle()
     assert f"key={key}" in shop.received[0].path
 
 
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize("place", ["header", "path", "query", "body"])
-def test_no_part_of_a_secret_is_left_where_a_text_is_cut(kept: Kept, place: str) -> None:
-    """Whatever is stored of a long text, a secret at its end is masked before it is cut."""
-    sandbox = kept.sandbox
+def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, place: str) -> None:
+    """Secrets are masked before long texts are truncated."""
+    sandbox = records.sandbox
     for length in (HEADER_VALUE_MAX, PATH_LENGTH_MAX, JOURNAL_BODY_BYTES):
         for secret in (sandbox.key, PAN):
             filled = "a" * max(0, length - len(secret) - 10) + " " + secret + "b" * 2000
@@ -270,14 +271,14 @@ def test_no_part_of_a_secret_is_left_where_a_text_is_cut(kept: Kept, place: str)
                     sandbox.create(card(), description=text)
                 elif length == PATH_LENGTH_MAX:
                     sandbox.get("/v1/orders/" + (f"{text}/" if place == "path" else f"?{text}"))
-    shown = sandbox.get("/control/journal/").text
-    assert "aaaa" in shown
-    assert PAN[:10] not in shown
-    assert sandbox.key[:10] not in shown
+    outputs = sandbox.get("/control/journal/").text
+    assert "aaaa" in outputs
+    assert PAN[:10] not in outputs
+    assert sandbox.key[:10] not in outputs
 
 
 def resend(sandbox: Sandbox, **form: str) -> requests.Response:
-    """Send the first webhook once more, as the form on its page does."""
+    """Resend the first webhook with the form on its page."""
     webhook = sandbox.get("/control/webhooks/").json()["items"][0]["id"]
     page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/webhooks/{webhook}/"
     headers = {**HTML, "Origin": sandbox.url, "Referer": page}
@@ -286,9 +287,9 @@ def resend(sandbox: Sandbox, **form: str) -> requests.Response:
 
 
 @pytest.mark.rule("CTL-29", "CTL-22")
-def test_a_webhook_that_is_sent_with_another_body_is_masked(kept: Kept, shop: Shop) -> None:
-    """The shop gets it as it was typed; on the agenda, where it would wait, it is refused."""
-    sandbox = kept.sandbox
+def test_a_webhook_that_is_sent_with_another_body_is_masked(records: ProjectOutputs, shop: Shop) -> None:
+    """The shop gets a resent body unmasked; a deferred one with secrets is refused, as it would be stored."""
+    sandbox = records.sandbox
     sandbox.place(by("bank-transfer"))
     sandbox.settle()
     body = json.dumps({"number": "4012\t8888\n8888\u202e1881", "cvc": CODE, "key": sandbox.key})
@@ -297,16 +298,16 @@ def test_a_webhook_that_is_sent_with_another_body_is_masked(kept: Kept, shop: Sh
     assert sandbox.key in shop.received[-1].path
     assert "Must not contain a card number" in resend(sandbox, body=body, after="PT1H").text
     assert "resent in an hour" in resend(sandbox, body="another one", after="PT1H").text
-    expect_none(kept.shown(with_orders=True), CODE, sandbox.key)
+    expect_none(records.collect(with_orders=True), CODE, sandbox.key)
 
 
 @pytest.mark.rule("CTL-29")
-def test_a_long_body_of_a_webhook_is_cut(kept: Kept) -> None:
-    """Four kilobytes of it are kept, however often it is sent."""
-    kept.sandbox.place(by("bank-transfer"))
-    kept.sandbox.settle()
-    resend(kept.sandbox, body="ä" * 10_000)
-    (webhook,) = kept.sandbox.get("/control/webhooks/").json()["items"]
+def test_a_long_body_of_a_webhook_is_truncated(records: ProjectOutputs) -> None:
+    """Only 4 KiB of a resent body are stored."""
+    records.sandbox.place(by("bank-transfer"))
+    records.sandbox.settle()
+    resend(records.sandbox, body="ä" * 10_000)
+    (webhook,) = records.sandbox.get("/control/webhooks/").json()["items"]
     assert webhook["attempts"][-1]["request"]["body"] == "ä" * 2048
 
 
@@ -340,20 +341,20 @@ CONFIGURED: Final[dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]]] =
 
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize(("method", "path", "body"), CONFIGURED.values(), ids=CONFIGURED)
-def test_a_configuration_with_a_secret_is_refused(
-    kept: Kept, method: str, path: str, body: Callable[[str], dict[str, Any]]
+def test_settings_with_a_secret_are_refused(
+    records: ProjectOutputs, method: str, path: str, body: Callable[[str], dict[str, Any]]
 ) -> None:
-    """It is kept and shown as it is, so that it works; the refusal names the field and not the secret."""
-    for secret in (PAN, f"cvc={CODE}", kept.sandbox.key):
-        refused = kept.sandbox.call(method, path, body(secret))
+    """Settings are stored and shown unmasked, so secrets are refused; the error names only the field."""
+    for secret in (PAN, f"cvc={CODE}", records.sandbox.key):
+        refused = records.sandbox.call(method, path, body(secret))
         assert refused.status_code == 400
         assert "must not contain a card number" in refused.json()["error"]["value"]
-        expect_none({"answer": refused.text, **kept.shown(with_orders=True)}, CODE, kept.sandbox.key)
-    assert kept.sandbox.call(method, path, body("something-else")).status_code == 200
+        expect_none({"answer": refused.text, **records.collect(with_orders=True)}, CODE, records.sandbox.key)
+    assert records.sandbox.call(method, path, body("something-else")).status_code == 200
 
 
-def test_a_key_that_is_a_word_refuses_no_configuration(tmp_path: Path) -> None:
-    """Projects with keys that people chose, such as shop, have names and scenarios with these words."""
+def test_a_key_that_is_a_common_word_is_no_secret(tmp_path: Path) -> None:
+    """A chosen key that is a common word, such as shop, may appear in names."""
     with make_server() as server:
         server.registry.create({"name": "shop"}, api_key="shop")
         url = f"{server.url}/control/project/"
@@ -363,6 +364,6 @@ def test_a_key_that_is_a_word_refuses_no_configuration(tmp_path: Path) -> None:
 
 
 def test_ready_scenarios_have_no_secrets(sandbox: Sandbox) -> None:
-    """Each of them can be chosen."""
+    """Each ready-made scenario can be activated."""
     for scenario in sandbox.get("/control/scenarios/").json()["items"]:
         assert sandbox.put("/control/scenario/", {"name": scenario["name"]}).status_code == 200

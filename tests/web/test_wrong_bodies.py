@@ -1,4 +1,4 @@
-"""A body that cannot be read or has a wrong value is refused, and never a 500."""
+"""A body that is unreadable or has an invalid value is refused and never causes status 500."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ GOOD = b'{"currency": "EUR", "amount": 1000}'
 
 
 def send(sandbox: Sandbox, body: bytes, **headers: str) -> requests.Response:
-    """POST raw bytes as an order."""
+    """Post raw bytes as an order."""
     return sandbox.post("/v1/orders/", data=body, headers={**JSON, **headers})
 
 
 def count(sandbox: Sandbox) -> int:
-    """How many requests for orders were answered with 201."""
-    found: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
-    return found
+    """Count the requests for orders that were answered with 201."""
+    number: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
+    return number
 
 
 @pytest.mark.rule("SET-08", "SET-03")
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "problem"),
     [
         (b"", "empty"),
         (b"   ", "empty"),
@@ -51,29 +51,29 @@ def count(sandbox: Sandbox) -> int:
         ("{}".encode("utf-16"), "UTF-8"),
     ],
 )
-def test_malformed_json_is_a_bad_request(sandbox: Sandbox, body: bytes, says: str) -> None:
-    """A sentence says what is wrong; nothing is created."""
+def test_malformed_json_is_a_bad_request(sandbox: Sandbox, body: bytes, problem: str) -> None:
+    """The error describes the problem, and no order is created."""
     error = refused(send(sandbox, body), 400, "BadRequest")
-    assert says in error["value"]
+    assert problem in error["value"]
     assert error["violations"] == []
     assert count(sandbox) == 0
 
 
 def test_a_400_digit_amount_is_a_violation(sandbox: Sandbox) -> None:
-    """It is a number, and far too large a one."""
+    """Such a number is well-formed but too large."""
     answer = send(sandbox, b'{"currency": "EUR", "amount": ' + b"9" * 400 + b"}")
     assert refused(answer, 400, "ValidationError")["violations"][0]["path"] == "amount"
 
 
 def test_a_surrogate_pair_is_a_character(sandbox: Sandbox) -> None:
-    """Only lone halves are refused."""
+    """Surrogate pairs are accepted; only lone surrogates are refused."""
     answer = send(sandbox, b'{"currency": "EUR", "amount": 1, "description": "\\ud83d\\ude00"}')
     assert answer.json()["description"] == "\N{GRINNING FACE}"
 
 
 @pytest.mark.parametrize("body", ["[]", "null", '"EUR"', "1295", "true"])
 def test_a_body_that_is_no_object_is_refused(sandbox: Sandbox, body: str) -> None:
-    """Whatever else it is."""
+    """Any JSON value but an object is refused."""
     refused(send(sandbox, body.encode()), 400, "ValidationError")
 
 
@@ -96,35 +96,35 @@ WRONG: dict[str, Any] = {
 
 @pytest.mark.rule("SET-05", "SET-03", "A03")
 def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
-    """Each with its path, and with what would have been allowed where that is a list."""
+    """Each violation has its path and, if there is a list, the allowed values."""
     error = refused(sandbox.post("/v1/orders/", WRONG), 400, "ValidationError")
-    assert {found["path"] for found in error["violations"]} == set(WRONG)
+    assert {violation["path"] for violation in error["violations"]} == set(WRONG)
     assert {"path": "currency", "message": "must be a string"} in error["violations"]
     error = refused(sandbox.create({"payment_method": "cash"}, currency="USD"), 400, "ValidationError")
-    allowed = {found["path"]: found["allowed"] for found in error["violations"]}
+    allowed = {violation["path"]: violation["allowed"] for violation in error["violations"]}
     assert allowed["currency"] == ["EUR"]
     assert "credit-card" in allowed["transactions[0].payment_method"]
     assert "currency" in error["value"]
     error = refused(
         sandbox.create({"payment_method": "cash"}, amount="5", currency=...), 400, "ValidationError"
     )
-    paths = {found["path"] for found in error["violations"]}
+    paths = {violation["path"] for violation in error["violations"]}
     assert paths == {"amount", "currency", "transactions[0].payment_method"}
 
 
 @pytest.mark.parametrize("path", list(WRONG))
 @pytest.mark.parametrize("value", [None, True, 1.5, "", [[]], {"": {}}, [None], -1])
 def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str, value: Any) -> None:
-    """Either it fits, or it is a violation at its path."""
+    """A value of any type is accepted or reported as a violation at its path."""
     answer = sandbox.create(**{path: value})
     if answer.status_code != 201:
         error = refused(answer, 400, "ValidationError")
-        assert all(found["path"].startswith(path) for found in error["violations"])
+        assert all(violation["path"].startswith(path) for violation in error["violations"])
 
 
 @pytest.mark.rule("SET-09")
 def test_a_body_over_one_mebibyte_is_refused(sandbox: Sandbox) -> None:
-    """One byte more is too much; exactly one mebibyte is not."""
+    """A body of exactly one mebibyte is accepted; one more byte is refused."""
     filler = b" " * ((1 << 20) - len(GOOD))
     assert send(sandbox, GOOD + filler).status_code == 201
     error = refused(send(sandbox, GOOD + filler + b" "), 413, "RequestEntityTooLarge")
@@ -137,7 +137,7 @@ def test_a_body_over_one_mebibyte_is_refused(sandbox: Sandbox) -> None:
 @pytest.mark.rule("SET-09", "END-01")
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""])
 def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox, kind: str) -> None:
-    """The sentence names what was sent."""
+    """The error names the content type that was sent."""
     error = refused(
         sandbox.post("/v1/orders/", data=GOOD, headers={"Content-Type": kind}), 415, "UnsupportedMediaType"
     )
@@ -147,7 +147,7 @@ def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox, kind: 
 @pytest.mark.rule("SET-09")
 @pytest.mark.parametrize("coding", ["gzip", "br", "GZIP, identity"])
 def test_a_compressed_body_is_refused(sandbox: Sandbox, coding: str) -> None:
-    """The service reads none; the sentence says what to leave out."""
+    """The error tells the client to omit the Content-Encoding header."""
     headers = {"Content-Type": "application/json", "Content-Encoding": coding}
     error = refused(sandbox.post("/v1/orders/", data=GOOD, headers=headers), 415, "UnsupportedMediaType")
     assert "without Content-Encoding" in error["value"]
@@ -157,7 +157,7 @@ def test_a_compressed_body_is_refused(sandbox: Sandbox, coding: str) -> None:
 
 @pytest.mark.rule("END-01")
 def test_answers_are_json(sandbox: Sandbox) -> None:
-    """Success and refusal alike."""
+    """Successes and refusals are both JSON."""
     for answer in (sandbox.create(), sandbox.create(amount=0), sandbox.get("/nowhere")):
         assert answer.headers["Content-Type"] == "application/json"
     assert sandbox.post(

@@ -1,4 +1,4 @@
-"""Wrong keys, paths, methods and raw bytes are refused in one shape."""
+"""Wrong keys, paths, methods and raw bytes are refused with errors of one shape."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ from tests.support.driver import Sandbox, card, refused
     ],
 )
 def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: str | None) -> None:
-    """401 with the challenge and the JSON error, for every way to get it wrong."""
+    """Missing and wrong credentials are refused with 401, the challenge and a JSON error."""
     headers = {} if header is None else {"Authorization": header}
     answer = requests.get(sandbox.url + path, headers=headers, timeout=5)
     refused(answer, 401, "Unauthorized")
@@ -43,14 +43,14 @@ def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: st
 
 @pytest.mark.rule("SET-02", "A02")
 @pytest.mark.parametrize("password", ["", "anything"])
-def test_the_password_is_not_looked_at(sandbox: Sandbox, password: str) -> None:
-    """The key is the user name."""
+def test_the_password_is_ignored(sandbox: Sandbox, password: str) -> None:
+    """The key is the user name, and the password is ignored."""
     assert sandbox.get("/control/clock/", auth=(sandbox.key, password)).status_code == 200
 
 
 @pytest.mark.rule("SET-01", "A01")
 def test_paths_work_with_and_without_final_slash(sandbox: Sandbox) -> None:
-    """Answered directly, never by a redirect."""
+    """Both forms are answered directly, without a redirect."""
     order = sandbox.post("/v1/orders", {"currency": "EUR", "amount": 1}).json()
     for path in (
         f"/v1/orders/{order['id']}",
@@ -73,7 +73,7 @@ def test_paths_work_with_and_without_final_slash(sandbox: Sandbox) -> None:
      "/v1/orders/\x7f/", "/v1/orders/" + "a" * 5000 + "/"],
 )  # fmt: skip
 def test_other_paths_do_not_exist(sandbox: Sandbox, path: str) -> None:
-    """Bad escapes and control characters included."""
+    """Unknown paths are refused with 404, even with invalid escapes or control characters."""
     prepared = requests.Request("GET", sandbox.url, auth=(sandbox.key, "")).prepare()
     prepared.url = sandbox.url + path
     refused(sandbox.http.send(prepared, allow_redirects=False), 404, "NotFound")
@@ -90,8 +90,8 @@ def test_other_paths_do_not_exist(sandbox: Sandbox, path: str) -> None:
         ("POST", "/health/"),
     ],
 )
-def test_a_wrong_method_is_told_the_right_ones(sandbox: Sandbox, method: str, path: str) -> None:
-    """In the Allow header; and nothing answers to a browser's preflight."""
+def test_a_wrong_method_gets_the_allowed_ones(sandbox: Sandbox, method: str, path: str) -> None:
+    """The Allow header lists the right methods, and there is no reply to a CORS preflight."""
     answer = sandbox.call(method, path)
     refused(answer, 405, "MethodNotAllowed")
     assert answer.headers["Allow"]
@@ -100,7 +100,7 @@ def test_a_wrong_method_is_told_the_right_ones(sandbox: Sandbox, method: str, pa
 
 @pytest.mark.rule("SET-08", "CTL-08")
 def test_another_projects_order_is_unknown(project: Any) -> None:
-    """To read, to change, to act on: it does not exist."""
+    """Another project's order cannot be read, changed or acted on."""
     sandbox, other = project(), project()
     order = other.authorized()
     path = f"/v1/orders/{order['id']}/"
@@ -117,7 +117,7 @@ def test_another_projects_order_is_unknown(project: Any) -> None:
 
 @pytest.mark.rule("SET-04", "SET-06", "A04")
 def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> None:
-    """One type per refused rule; no success has a top-level error, and none is a bare null."""
+    """Each refused rule has its own error type, and no success has a top-level error or a null body."""
     order = sandbox.authorized()
     sandbox.take(order, "captures/amount", {"amount": 1})
     lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
@@ -134,8 +134,8 @@ def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> No
         "ActionNotPossible",
     }
     refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
-    for made in (order, refund, sandbox.take(order, "captures/amount", {"amount": 1}).json()):
-        assert "error" not in made
+    for success in (order, refund, sandbox.take(order, "captures/amount", {"amount": 1}).json()):
+        assert "error" not in success
     for path in (
         f"/v1/orders/{order['id']}/",
         f"/v1/orders/{refund['id']}/",
@@ -165,8 +165,8 @@ RAW = [
 
 @pytest.mark.rule("SET-03")
 @pytest.mark.parametrize(("raw", "status"), RAW)
-def test_what_is_no_http_is_answered_in_the_same_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
-    """By the server below the application, too; then the connection is closed."""
+def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
+    """The HTTP server answers malformed requests with the same error shape and closes the connection."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(raw)
@@ -179,7 +179,7 @@ def test_what_is_no_http_is_answered_in_the_same_shape(sandbox: Sandbox, raw: by
 
 
 def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> None:
-    """What follows it is no part of it."""
+    """Bytes that follow the request are not its body."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     credentials = base64.b64encode(f"{sandbox.key}:".encode())
     with socket.create_connection((host, int(port)), timeout=5) as connection:
@@ -193,7 +193,7 @@ def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> Non
 
 
 def test_refused_calls_change_nothing(sandbox: Sandbox) -> None:
-    """Orders, agenda and clock are as before."""
+    """Refused calls leave order, agenda and clock unchanged."""
     order = sandbox.place(card(capture_mode="manual"))
     before = (sandbox.read(order), sandbox.agenda(), sandbox.now())
     sandbox.create(card(), card())

@@ -285,7 +285,7 @@ class SandboxTools:
             self._client.restore(json.loads(path.read_text(encoding="utf-8")))
             return f"Restored {path}; it is {self._client.clock.now.isoformat()}. Next: explain_order()"
         if action != "save":
-            raise ValueError(f"action is save or restore, not {action!r}")
+            raise ValueError(f"action must be save or restore, not {action!r}")
         path.write_text(json.dumps(self._client.snapshot()), encoding="utf-8")
         return f"Saved to {path}. Next: snapshot(file='{file}', action='restore') to restore it"
 

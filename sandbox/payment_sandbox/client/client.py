@@ -348,7 +348,7 @@ class SandboxClient(BaseClient):
         """Return an order with its possible actions, agenda, webhooks and pages; not journaled."""
         return self.call("GET", f"/control/orders/{order_id}/")
 
-    def timeline(self, order_id: str | None = None) -> list[answers.Happening]:
+    def timeline(self, order_id: str | None = None) -> list[answers.TimelineRecord]:
         """List all events of the project, causes before effects."""
         return self._list_items("/control/timeline/", {"order_id": order_id})
 
@@ -368,7 +368,7 @@ class SandboxClient(BaseClient):
         status: str = answer["status"]
         return status
 
-    def agenda(self) -> list[answers.Due]:
+    def agenda(self) -> list[answers.AgendaItem]:
         """List the pending events, in order (CTL-17)."""
         return self._list_items("/control/agenda/")
 
@@ -393,7 +393,7 @@ class SandboxClient(BaseClient):
         return self._list_items("/control/journal/", filters)
 
     def happened(self, order_id: str | None = None) -> answers.Journal:
-        """Return requests, customer returns to the shop, status changes, and failed events."""
+        """Return the requests, status changes, failed events, and customers' returns to the shop."""
         return self.call("GET", "/control/journal/", query={"order_id": order_id})
 
     def active_scenario(self) -> answers.Scenario:
@@ -412,7 +412,7 @@ class SandboxClient(BaseClient):
         webhook: str | None = None,
         idle: bool = False,
         timeout_seconds: float | timedelta = 10.0,
-    ) -> answers.Waited:
+    ) -> answers.WaitResult:
         """Wait for an order's status, for an answer to its webhook, or for an idle project (CTL-26).
 
         Raises:

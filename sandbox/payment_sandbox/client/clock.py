@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.client.plain import to_seconds
-from payment_sandbox.web.answers.records import Clock, Due
+from payment_sandbox.web.answers.records import AgendaItem, Clock
 
 __tracebackhide__ = ends_at_caller
 
@@ -34,7 +34,7 @@ class Advance:
     answer: dict[str, Any]
     begun: datetime
     ended: datetime
-    events: list[Due]
+    events: list[AgendaItem]
     stopped: bool
     under_way: list[dict[str, str]]
 

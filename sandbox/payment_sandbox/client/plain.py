@@ -44,5 +44,5 @@ def to_seconds(duration: float | timedelta) -> float:
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float):
-        raise TypeError(f"a timeout is a number of seconds or a timedelta, not {duration!r}")
+        raise TypeError(f"a timeout must be a number of seconds or a timedelta, not {duration!r}")
     return duration

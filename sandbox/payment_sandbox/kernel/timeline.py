@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 
 
-class Due(NamedTuple, Generic[Item]):
+class DueItem(NamedTuple, Generic[Item]):
     """An item and its due time."""
 
     at: datetime
@@ -22,32 +22,32 @@ class Timeline(Generic[Item]):
 
     __slots__ = ("_heap", "now", "on_move", "sequence")
 
-    def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
+    def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[DueItem[Item]] = ()) -> None:
         self.now = now
         self.on_move: Callable[[datetime], None] | None = None  # called with every new time
         self.sequence = sequence  # the newest item's number, which breaks ties
-        self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
+        self._heap: list[DueItem[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def schedule(self, at: datetime, item: Item) -> Due[Item]:
+    def schedule(self, at: datetime, item: Item) -> DueItem[Item]:
         """Add ``item``, due at ``at``; a moment in the past means now."""
-        due = Due(at, self.sequence + 1, item)
+        due = DueItem(at, self.sequence + 1, item)
         self.add(due)
         return due
 
-    def add(self, due: Due[Item]) -> None:
+    def add(self, due: DueItem[Item]) -> None:
         """Add an item with an existing sequence number."""
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
-    def batch(self, first: int, count: int) -> list[Due[Item]]:
+    def batch(self, first: int, count: int) -> list[DueItem[Item]]:
         """Return a slice of the unordered items; consecutive slices cover all queued items."""
         return self._heap[first : first + count]
 
-    def head(self) -> Due[Item] | None:
+    def head(self) -> DueItem[Item] | None:
         """Return the first due item, without removing it."""
         heap = self._heap
         return heap[0] if heap else None
@@ -68,11 +68,11 @@ class Timeline(Generic[Item]):
             if self.on_move is not None:
                 self.on_move(moment)
 
-    def __iter__(self) -> Iterator[Due[Item]]:
+    def __iter__(self) -> Iterator[DueItem[Item]]:
         """Iterate over all items, earliest first."""
         return iter(sorted(self._heap))
 
-    def in_order(self) -> Iterator[Due[Item]]:
+    def in_order(self) -> Iterator[DueItem[Item]]:
         """Yield all items, earliest first, sorted lazily."""
         heap = self._heap
         candidates = [(heap[0], 0)] if heap else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
 from payment_sandbox.operations.agenda import applies, clean_up_agenda, event, job_event, next_due
 from payment_sandbox.operations.due import handler_of
@@ -306,14 +306,14 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     Returns:
         The orders with webhooks sent by the event; None if there was no event.
     """
-    due: Due[Command] | None = None
+    due: DueItem[Command] | None = None
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
             _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
-                if not isinstance(due.item, PerformAction | AttemptDelivery):  # these have other records
+                if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
                     edit.record_agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
         orders = _orders_to_notify(edit)
@@ -348,7 +348,7 @@ def _orders_to_notify(edit: Edit) -> Orders:
     return frozenset(queued.order_id for queued in edit.to_send)
 
 
-def _take_event(edit: Edit, until: datetime) -> Due[Command] | None:
+def _take_event(edit: Edit, until: datetime) -> DueItem[Command] | None:
     """Take the first event off the agenda and move to its time; drop obsolete events before it."""
     for due in edit.epoch.timeline.in_order():
         if due.at > until:
@@ -362,7 +362,7 @@ def _take_event(edit: Edit, until: datetime) -> Due[Command] | None:
     return None
 
 
-def _record_failed_command(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
+def _record_failed_command(project: Project, epoch: Epoch, due: DueItem[Command], error: Exception) -> None:
     """Take a failed event off the agenda and log the failure; the event is not retried."""
     problem = project.masking.mask_text(f"{type(error).__name__}: {error}")
     log.error("%s failed and will not be retried", due.item.label, exc_info=error)

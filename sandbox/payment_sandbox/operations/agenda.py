@@ -4,7 +4,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import Command
@@ -16,7 +16,7 @@ from payment_sandbox.projects.project import Project, ProjectReset
 CLEANUP_BATCH_SIZE: Final = 20  # each order adds a few entries
 
 
-def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
+def event(due: DueItem[Command], error: str | None = None) -> dict[str, Any]:
     """Format an agenda entry for a response; a failed entry has an ``error``."""
     shown: dict[str, Any] = {
         "at": timestamp(due.at),
@@ -27,7 +27,7 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
     return shown if error is None else {**shown, "failed": error}
 
 
-def entries_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
+def entries_of(epoch: Epoch, order: Order) -> list[DueItem[Command]]:
     """List the agenda entries of an order and its refunds."""
     ids = {order.id, *(refund.refund_id for refund in order.refunds)}
     return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
@@ -62,7 +62,7 @@ def must_catch_up(project: Project) -> bool:
     return head is not None and head.at <= epoch.now()
 
 
-def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
+def next_due(epoch: Epoch, until: datetime | None = None) -> DueItem[Command] | None:
     """Find the first entry up to ``until`` (None: any time) that still applies."""
     for due in epoch.timeline.in_order():
         if until is not None and due.at > until:
@@ -72,12 +72,12 @@ def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None
     return None
 
 
-def applies(epoch: Epoch, due: Due[Command]) -> bool:
+def applies(epoch: Epoch, due: DueItem[Command]) -> bool:
     """Whether an entry still has an effect."""
     return handler_of(due.item).applies(epoch, due.item, due.at)
 
 
-def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
+def _is_over(epoch: Epoch, due: DueItem[Command]) -> bool:
     return handler_of(due.item).is_over(epoch, due.item, due.at)
 
 

@@ -55,7 +55,7 @@ def _check_transaction(
         if not _has_violation(key, form_violations)
     ]
     if "capture_mode" in requested and not method.capabilities.authorizes:
-        problem = f"{name} has no authorization, it is paid at once"
+        problem = f"{name} has no authorization: it is paid at once"
         violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
     draft = AttemptDraft(
         path, data.get("amount"), requested.get("payment_method_details", {}), requested.get("capture_mode")

@@ -51,7 +51,7 @@ class CellKey(NamedTuple):
 
 
 def _actors_in_scenarios(method: str) -> frozenset[str]:
-    """List the actors of a method that act by scenario: customer, screening, processor, credit."""
+    """List the actors of a method that a scenario can control: customer, screening, processor, credit."""
     return frozenset().union(*METHODS_BY_NAME[method].capabilities.outcomes)
 
 

@@ -226,13 +226,13 @@ def _mask_attempt(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
-def _truncate(masked: Reply, stored: Reply) -> Reply:
+def _truncate(masked: Reply, unmasked: Reply) -> Reply:
     """Truncate the strings of a masked reply; truncation before masking could leave part of a secret."""
     error, traceback = masked.error, masked.traceback
-    if error is not None and stored.error is not None:
-        error = truncate_masked(error, stored.error, ERROR_LENGTH_MAX)
-    if traceback is not None and stored.traceback is not None:
-        traceback = truncate_masked(traceback, stored.traceback, TRACEBACK_LENGTH_MAX)
+    if error is not None and unmasked.error is not None:
+        error = truncate_masked(error, unmasked.error, ERROR_LENGTH_MAX)
+    if traceback is not None and unmasked.traceback is not None:
+        traceback = truncate_masked(traceback, unmasked.traceback, TRACEBACK_LENGTH_MAX)
     return masked._replace(error=error, traceback=traceback)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from payment_sandbox.methods import behaviour_of
 from payment_sandbox.operations.act import perform_on_attempt
 from payment_sandbox.operations.authorizations import follow_ledger
-from payment_sandbox.operations.steps import move_both, page_is_over
+from payment_sandbox.operations.steps import has_page_expired, move_both
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.commands import (
     AttemptDelivery,
@@ -88,7 +88,7 @@ class AttemptExpiry:
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         edit.move_transaction(attempt, Trigger.EXPIRE)
-        if not order.is_hosted or (attempt is order.last_transaction and page_is_over(order, edit.now)):
+        if not order.is_hosted or (attempt is order.last_transaction and has_page_expired(order, edit.now)):
             edit.move_order(order, Trigger.EXPIRE)
 
 

@@ -138,11 +138,11 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[TimelineEntry]:
     Raises:
         Unknown: the order does not exist.
     """
-    about = _related_ids(epoch, order_id) if order_id is not None else None
+    order_ids = _related_ids(epoch, order_id) if order_id is not None else None
     timeline_entries = [
         timeline_entry
-        for timeline_entry in _all_entries(epoch, about)
-        if about is None or timeline_entry.order_id in about
+        for timeline_entry in _all_entries(epoch, order_ids)
+        if order_ids is None or timeline_entry.order_id in order_ids
     ]
     return sorted(timeline_entries, key=sort_key)
 
@@ -157,32 +157,34 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
     return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
 
 
-def _all_entries(epoch: Epoch, about: Ids | None) -> Iterator[TimelineEntry]:
+def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
+    for entry in journal.entries(
+        lambda entry: order_ids is None or entry.order_id in order_ids, with_bodies=False
+    ):
         yield from _exchange_entries(entry)
-    statuses = _records_about(journal.statuses, about)
+    statuses = _records_of(journal.statuses, order_ids)
     outcomes = _outcomes(statuses)
-    for action in journal.actions(about):
+    for action in journal.actions(order_ids):
         yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
     yield from _status_entries(statuses)
-    yield from map(_agenda_entry, _records_about(journal.agenda_events, about))
-    yield from map(_failure_entry, _records_about(journal.failures, about))
+    yield from map(_agenda_entry, _records_of(journal.agenda_events, order_ids))
+    yield from map(_failure_entry, _records_of(journal.failures, order_ids))
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
-    for delivery in _deliveries(epoch, about):
+    for delivery in _deliveries(epoch, order_ids):
         yield from _webhook_entries(
             delivery, causes.get((delivery.order_id, delivery.status, delivery.created))
         )
 
 
-def _records_about(records: Iterable[Record], about: Ids | None) -> list[Record]:
-    return [record for record in list(records) if about is None or record.order_id in about]
+def _records_of(records: Iterable[Record], order_ids: Ids | None) -> list[Record]:
+    return [record for record in list(records) if order_ids is None or record.order_id in order_ids]
 
 
-def _deliveries(epoch: Epoch, about: Ids | None) -> list[Delivery]:
-    if about is None:
+def _deliveries(epoch: Epoch, order_ids: Ids | None) -> list[Delivery]:
+    if order_ids is None:
         return epoch.store.deliveries()
-    return [delivery for order_id in about for delivery in epoch.store.deliveries_of(order_id or "")]
+    return [delivery for order_id in order_ids for delivery in epoch.store.deliveries_of(order_id or "")]
 
 
 def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import ERROR_STATUS_MIN, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
-from payment_sandbox.operations.review.evidence import Finding, as_object, whole_number
+from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
@@ -94,7 +94,7 @@ def describe_call(entry: JournalEntry) -> str:
 
 
 def _with_amount(verb: str, entry: JournalEntry) -> str:
-    amount = whole_number(as_object(entry.request).get("amount"))
+    amount = whole_number(parse_object(entry.request).get("amount"))
     if amount is None or abs(amount) > AMOUNT_CENTS_MAX:
         return verb
     return f"{verb} · {euros(amount)}"
@@ -152,7 +152,7 @@ def short_reason(entry: JournalEntry) -> str:
 
 def status_in(entry: JournalEntry) -> str | None:
     """Return the status of an order, or of its newest attempt, in a response."""
-    status = as_object(entry.response).get("status")
+    status = parse_object(entry.response).get("status")
     return status if isinstance(status, str) else None
 
 

@@ -25,8 +25,8 @@ def attempt_number(timeline_entry: TimelineEntry) -> int:
 
 def with_reasons(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
     """Yield the entries; the label of an unusual step ends with the reason."""
-    about = frozenset(each.order_id for each in timeline_entries)
-    actions = {action.id: action for action in epoch.journal.actions(about)}
+    order_ids = frozenset(each.order_id for each in timeline_entries)
+    actions = {action.id: action for action in epoch.journal.actions(order_ids)}
     seen: set[tuple[str, int]] = set()
     for timeline_entry in timeline_entries:
         if timeline_entry.kind == "webhook":

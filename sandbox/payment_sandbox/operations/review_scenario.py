@@ -87,7 +87,7 @@ def _find_unreachable(
         )
         yield Violation(
             f"rules[{index}].then",
-            f"can never happen: the attempts that match this rule wait for {' or '.join(known)}",
+            f"can never happen: attempts that match this rule depend on {' or '.join(known)} instead",
             known,
         )
         return
@@ -139,14 +139,14 @@ def _find_late_webhooks(scenario: Scenario) -> Iterator[Violation]:
 
 def _is_shadowed(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
     """Whether the earlier rule decides all attempts of the later rule."""
-    first, then = earlier.when, rule.when
+    first, second = earlier.when, rule.when
     return (
-        first.refund == then.refund
+        first.refund == second.refund
         and all(_covers_kind(earlier, kind) for kind in kinds)
-        and _covers_amounts(first.amount or NO_AMOUNTS, then.amount or NO_AMOUNTS)
-        and first.attempt in (None, then.attempt)
-        and _covers_glob(first.merchant_order_id, then.merchant_order_id)
-        and _covers_customers(first.customer, then.customer)
+        and _covers_amounts(first.amount or NO_AMOUNTS, second.amount or NO_AMOUNTS)
+        and first.attempt in (None, second.attempt)
+        and _covers_glob(first.merchant_order_id, second.merchant_order_id)
+        and _covers_customers(first.customer, second.customer)
     )
 
 
@@ -156,21 +156,21 @@ def _covers_kind(earlier: ScenarioRule, kind: AttemptKind) -> bool:
     return is_named and _decides_kind(earlier, kind)
 
 
-def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool:
-    return all(_covers_glob(glob, then.get(key)) for key, glob in first.items())
+def _covers_customers(first: Mapping[str, str], second: Mapping[str, str]) -> bool:
+    return all(_covers_glob(glob, second.get(key)) for key, glob in first.items())
 
 
-def _covers_glob(first: str | None, then: str | None) -> bool:
+def _covers_glob(first: str | None, second: str | None) -> bool:
     """Whether the first glob matches every match of the second; False in unclear cases."""
-    if first is None or first == "*" or first == then:
+    if first is None or first == "*" or first == second:
         return True
-    if then is None or "[" in first + then or "?" in first:
+    if second is None or "[" in first + second or "?" in first:
         return False
-    return fnmatchcase(then, first)  # only a star in the first glob matches a star in the second
+    return fnmatchcase(second, first)  # only a star in the first glob matches a star in the second
 
 
-def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:
-    return _lowest(first) <= _lowest(then) and _highest(first) >= _highest(then)
+def _covers_amounts(first: AmountRange, second: AmountRange) -> bool:
+    return _lowest(first) <= _lowest(second) and _highest(first) >= _highest(second)
 
 
 def _lowest(amounts: AmountRange) -> float:

@@ -43,7 +43,7 @@ def move_both(edit: Edit, order: Order, attempt: Transaction, trigger: Trigger) 
         edit.move_order(order, trigger)
 
 
-def page_is_over(order: Order, now: datetime) -> bool:
+def has_page_expired(order: Order, now: datetime) -> bool:
     """Whether the page of an open hosted order has expired, so that the customer cannot try again."""
     return order.expires_at is not None and order.expires_at <= now and can_move(order, Trigger.EXPIRE)
 
@@ -73,7 +73,7 @@ def _move_order(edit: Edit, order: Order, attempt: Transaction, step: Move) -> N
         edit.move_order(order, step.trigger)
         if step.trigger is Trigger.FAIL:
             order.reason = step.customer_message or step.reason
-    elif order.is_hosted and not attempt.is_open and page_is_over(order, edit.now):
+    elif order.is_hosted and not attempt.is_open and has_page_expired(order, edit.now):
         edit.move_order(order, Trigger.EXPIRE)
 
 

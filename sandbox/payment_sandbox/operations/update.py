@@ -26,7 +26,7 @@ def update(
     """Change text, addresses and customer; until the customer acts, also amount and lines (SET-51, SET-52).
 
     Raises:
-        Invalid: lists all violations; nothing changes.
+        Invalid: the data is invalid; the error lists all violations, and nothing changes.
         OrderNotUpdatable: the customer has acted, so that amount and order_lines are final.
     """
     with project.edit() as edit:

@@ -35,7 +35,7 @@ class EntryKind(StrEnum):
 
 
 class EntryStyle(StrEnum):
-    """The style of a capture or void; a capture in full does not bind later captures."""
+    """The style of a capture or void; a capture in full does not restrict the style of later captures."""
 
     FULL = "in full"
     AMOUNT = "by amount"

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
@@ -202,7 +202,7 @@ class Edit:
         """Record the settings or the scenario replaced by this edit."""
         self.records.record_choice(kind, before, self.now)
 
-    def record_agenda_event(self, due: Due[Command]) -> None:
+    def record_agenda_event(self, due: DueItem[Command]) -> None:
         """Record a due event as the cause of the statuses reached by this edit."""
         self.records.record_agenda_event(due, self.now)
 
@@ -223,7 +223,7 @@ class Edit:
         self._remove_faults_at_rest()
         sequence = self.epoch.timeline.sequence
         dues = tuple(
-            Due(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
+            DueItem(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
         )
         change = ChangeSet(
             self.orders,
@@ -405,7 +405,7 @@ class Edit:
         )
         return change._replace(server_sync=server_sync)
 
-    def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
+    def _due_in_seconds(self, dues: tuple[DueItem[Command], ...]) -> float | None:
         """Return the real seconds until the next due entry; None if the clock is frozen before it."""
         finished = set(self.finished_entries)
         first = (due.at for due in self.epoch.timeline.in_order() if due.sequence not in finished)

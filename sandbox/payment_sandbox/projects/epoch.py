@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.sharing import SharedValues
-from payment_sandbox.kernel.timeline import Due, Timeline
+from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
@@ -81,7 +81,7 @@ class State(NamedTuple):
 class FailedCommand(NamedTuple):
     """A failed due command, which is not retried, and its error."""
 
-    due: Due[Command]
+    due: DueItem[Command]
     error: str
 
 

@@ -75,19 +75,19 @@ def _shorten_texts(texts: Sequence[str]) -> list[str]:
 TextOrBytes = TypeVar("TextOrBytes", str, bytes)
 
 
-def truncate_masked(masked: TextOrBytes, stored: TextOrBytes, length_max: int) -> TextOrBytes:
-    """Truncate a masked text; if the stored text was truncated, drop its end, possibly a partial secret."""
-    if len(stored) < length_max + MASKING_MARGIN:
+def truncate_masked(masked: TextOrBytes, unmasked: TextOrBytes, length_max: int) -> TextOrBytes:
+    """Truncate a masked text; if the unmasked text was truncated, drop its end, possibly a partial secret."""
+    if len(unmasked) < length_max + MASKING_MARGIN:
         return masked[:length_max]
     return masked[: min(length_max, max(0, len(masked) - MASKING_MARGIN))]
 
 
 def _truncate_headers(
-    masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
+    masked: Iterable[tuple[str, str]], unmasked: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name, truncate_masked(value, before, HEADER_VALUE_MAX))
-        for (name, value), (_, before) in zip(masked, stored, strict=True)
+        for (name, value), (_, before) in zip(masked, unmasked, strict=True)
     )
 
 
@@ -123,19 +123,19 @@ class JournalEntry(NamedTuple):
             response_headers=tuple(_decode_headers(self.response_headers)),
         )
 
-    def truncate(self, stored: "JournalEntry") -> "JournalEntry":
-        """Truncate the long values of this masked entry; ``stored`` is the entry before masking.
+    def truncate(self, unmasked: "JournalEntry") -> "JournalEntry":
+        """Truncate the long values of this masked entry; ``unmasked`` is the entry before masking.
 
         Values are truncated after masking, because masking would not recognize a truncated secret.
         """
         return self._replace(
-            path=truncate_masked(self.path, stored.path, PATH_LENGTH_MAX),
-            query=truncate_masked(self.query, stored.query, PATH_LENGTH_MAX),
-            order_id=truncate_masked(self.order_id or "", stored.order_id or "", PATH_LENGTH_MAX) or None,
-            request=truncate_masked(self.request, stored.request, JOURNAL_BODY_BYTES),
-            response=truncate_masked(self.response, stored.response, JOURNAL_BODY_BYTES),
-            request_headers=_truncate_headers(self.request_headers, stored.request_headers),
-            response_headers=_truncate_headers(self.response_headers, stored.response_headers),
+            path=truncate_masked(self.path, unmasked.path, PATH_LENGTH_MAX),
+            query=truncate_masked(self.query, unmasked.query, PATH_LENGTH_MAX),
+            order_id=truncate_masked(self.order_id or "", unmasked.order_id or "", PATH_LENGTH_MAX) or None,
+            request=truncate_masked(self.request, unmasked.request, JOURNAL_BODY_BYTES),
+            response=truncate_masked(self.response, unmasked.response, JOURNAL_BODY_BYTES),
+            request_headers=_truncate_headers(self.request_headers, unmasked.request_headers),
+            response_headers=_truncate_headers(self.response_headers, unmasked.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:

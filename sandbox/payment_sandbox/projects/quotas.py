@@ -65,7 +65,7 @@ class Quotas(NamedTuple):
             most = f"a project on this server may store {_megabytes(self.bytes)} (--max-megabytes)"
             used, more = f"this one has {_megabytes(before.bytes)}", _megabytes(more_bytes)
         elif self.total_bytes is not None and 0 < more_bytes > self.total_bytes - total_bytes:
-            most = f"this server may store {_megabytes(self.total_bytes)} (--max-megabytes-in-all)"
+            most = f"this server may store at most {_megabytes(self.total_bytes)} (--max-megabytes-in-all)"
             used, more = f"it has {_megabytes(total_bytes)}", _megabytes(more_bytes)
         else:
             return

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.commands import Command
@@ -101,7 +101,7 @@ class Recorder:
         )
         self._records.append(choice)
 
-    def record_agenda_event(self, due: Due[Command], at: datetime) -> None:
+    def record_agenda_event(self, due: DueItem[Command], at: datetime) -> None:
         """Record a due event as the cause of the rest of the edit."""
         command = due.item
         event = AgendaEvent(

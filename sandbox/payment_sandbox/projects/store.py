@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
@@ -66,7 +66,7 @@ class ChangeSet(NamedTuple):
     credentials: tuple[Credential, ...] = ()
     qr_requests: tuple[QrRequest, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
-    dues: tuple[Due[Command], ...] = ()
+    dues: tuple[DueItem[Command], ...] = ()
     finished_entries: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
     chosen: Configuration | None = None  # None if unchanged
     counters: Counters | None = None  # after the edit; for a durable store only

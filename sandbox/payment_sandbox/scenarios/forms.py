@@ -189,7 +189,7 @@ class FaultWhenForm(Form):
     path = Text(
         pattern="/.*",
         expected="a path such as /v1/orders/ (* matches anything)",
-        about="A glob for the path; a final slash does not matter.",
+        about="A glob for the path; a trailing slash makes no difference.",
     )
     nth = OneOrMany(Whole(low=1), about="The numbers of the matching requests, from 1; all by default.")
 

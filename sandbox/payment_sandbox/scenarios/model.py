@@ -164,7 +164,7 @@ class FaultRule(NamedTuple):
 
     fault: Fault
     method: str | None = None
-    path: str | None = None  # a glob; a final slash does not matter
+    path: str | None = None  # a glob; a trailing slash makes no difference
     nth: frozenset[int] | None = None
 
     def matches(self, method: str, path: str) -> bool:

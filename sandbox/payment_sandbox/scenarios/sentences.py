@@ -167,7 +167,7 @@ def webhook_in_words(then: Rule) -> str:
 def _webhook_sentence(then: Rule) -> Iterator[str]:
     yield from (words for name, words in WEBHOOK_SENTENCES.items() if name in then)
     if "answer" in then:
-        yield f"the attempt counts as answered with {then['answer']}"
+        yield f"the attempt is recorded as answered with {then['answer']}"
     if "duplicate" in then or "together" in then:
         at_once = " at the same time" if "together" in then else ""
         yield f"the webhook arrives {then.get('duplicate') or then.get('together')} times{at_once}"

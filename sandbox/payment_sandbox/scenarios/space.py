@@ -36,7 +36,7 @@ from payment_sandbox.scenarios.variations import (
     ACTS_LAST_MOMENT,
     ACTS_TOO_LATE,
     ACTS_TWICE,
-    AFTER_EARLIER,
+    AFTER_EARLIER_EXPIRY,
     AUTHORIZATION_EXPIRY,
     CANCELS_EARLIER,
     CANCELS_THEN_PAYS,
@@ -84,7 +84,7 @@ SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
     PAYS_EARLIER: EARLIER_ATTEMPT,
     PAYS_EARLIER_FIRST: EARLIER_ATTEMPT,
     CANCELS_EARLIER: EARLIER_ATTEMPT,
-    AFTER_EARLIER: EARLIER_ATTEMPT,
+    AFTER_EARLIER_EXPIRY: EARLIER_ATTEMPT,
     LAPSES: TIME_PASSES,
     RESTARTS: RESTART,
     RETURNS_FIRST: CUSTOMER_RETURN,
@@ -227,7 +227,7 @@ def exclusion_reason(cell: Cell) -> str | None:
 
 
 def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
-    """Yield the excluded cells, grouped by interaction and reason: interaction, outcomes, and reason."""
+    """Yield (interaction, outcomes, reason) for the excluded cells, one per interaction and reason."""
     known, outcomes = variations_by_cell(), dict[tuple[str, str], list[str]]()
     for cell in all_cells():
         reason = exclusion_reason(cell)

@@ -50,7 +50,7 @@ class OrderAction(NamedTuple):
     action: Action
     is_hosted: bool
     has_return: bool  # the customer returns to a page of the shop
-    has_others: bool  # earlier attempts that can still be paid
+    has_earlier_attempts: bool  # earlier attempts that can still be paid
     has_authorization: bool  # the action authorizes an amount
 
 
@@ -97,14 +97,14 @@ class Trait(Flag):
     CUSTOMERS = auto()  # other customers can use the shop during the test
 
 
-NO_TRAIT: Final = Trait(0)
+NO_TRAITS: Final = Trait(0)
 
 
 class ReplacementScene(NamedTuple):
     """A scene that replaces or extends the planned action; rehearsals and "What if …" play it."""
 
     scene: str
-    required_traits: Trait = NO_TRAIT
+    required_traits: Trait = NO_TRAITS
     condition: StepCondition | None = None
     moves_clock: bool = False
 
@@ -243,7 +243,7 @@ class Variation:
     sentence: str
     effect: VariationEffect
     risk: str
-    own_traits: Trait = NO_TRAIT
+    own_traits: Trait = NO_TRAITS
     condition: StepCondition | None = None
     kinds: tuple[str, ...] = ()
     check: CoverageCheck | None = None
@@ -259,7 +259,7 @@ class Variation:
     def traits(self) -> Trait:
         """The variation's own traits, and those of the scene."""
         return self.own_traits | (
-            self.effect.required_traits if isinstance(self.effect, ReplacementScene) else NO_TRAIT
+            self.effect.required_traits if isinstance(self.effect, ReplacementScene) else NO_TRAITS
         )
 
     @property

@@ -138,7 +138,9 @@ CANCELS_THEN_PAYS: Final = ReplacementScene("cancels, then pays", condition=lamb
 WALKS_AWAY: Final = ReplacementScene("walks away", moves_clock=True)
 ACTS_TOO_LATE: Final = ReplacementScene("acts after the expiry")
 ACTS_TWICE: Final = ReplacementScene("acts twice")
-PAYS_BOTH: Final = ReplacementScene("pays an earlier attempt, too", condition=lambda step: step.has_others)
+PAYS_BOTH: Final = ReplacementScene(
+    "pays an earlier attempt, too", condition=lambda step: step.has_earlier_attempts
+)
 SENDS_LESS: Final = ReplacementScene("sends less")
 SENDS_MORE: Final = ReplacementScene("sends more")
 LAPSES: Final = ReplacementScene(
@@ -148,16 +150,18 @@ RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
 PAYS_EARLIER: Final = ReplacementScene(
-    "pays an earlier attempt instead", condition=lambda step: step.has_others
+    "pays an earlier attempt instead", condition=lambda step: step.has_earlier_attempts
 )
 PAYS_EARLIER_FIRST: Final = ReplacementScene(
-    "pays an earlier attempt first, then this one", condition=lambda step: step.has_others
+    "pays an earlier attempt first, then this one", condition=lambda step: step.has_earlier_attempts
 )
 CANCELS_EARLIER: Final = ReplacementScene(
-    "pays, then cancels an earlier attempt", condition=lambda step: step.has_others
+    "pays, then cancels an earlier attempt", condition=lambda step: step.has_earlier_attempts
 )
-AFTER_EARLIER: Final = ReplacementScene(
-    "pays once an earlier attempt has expired", condition=lambda step: step.has_others, moves_clock=True
+AFTER_EARLIER_EXPIRY: Final = ReplacementScene(
+    "pays once an earlier attempt has expired",
+    condition=lambda step: step.has_earlier_attempts,
+    moves_clock=True,
 )
 MANUAL_CAPTURE: Final = PriorEvent("the merchant captures by hand")
 MANUAL_VOID: Final = PriorEvent("the merchant voids by hand")
@@ -446,7 +450,9 @@ VARIATIONS: tuple[Variation, ...] = (
         CANCELS_EARLIER,
         UNDONE_PAYMENT,
     ),
-    _payment("after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER, UNSHIPPED),
+    _payment(
+        "after-earlier", "{step} came after an earlier attempt had expired", AFTER_EARLIER_EXPIRY, UNSHIPPED
+    ),
     _customer("three-days", "three days passed after {step}", ElapsedTime("P3D"), LAPSE),
     _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSE).with_offers(
         VariationOffer(

@@ -48,7 +48,7 @@ def log_once(problem: str) -> None:
 class Limits(NamedTuple):
     """The concurrency limits of a server, and the timeouts of its connections."""
 
-    connections: int = 4000  # the system's open-file limit may allow fewer
+    connections: int = 4800  # the system's open-file limit may allow fewer
     waiting: int = 1024  # waiting calls, each on a thread; at most two thirds for one project
     watching: int = 3000  # event streams; at most two thirds for one project
     snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received or restored

@@ -79,7 +79,7 @@ class HttpServer:
                 finishing.result(within_seconds)
 
     def stop(self) -> None:
-        """Close all connections; running requests end with their threads."""
+        """Close all connections, without waiting for requests in progress."""
         if self._loop is not None and self._thread is not None and self._gateway is not None:
             self._gateway.stop()
             with suppress(RuntimeError):  # already stopped
@@ -113,9 +113,9 @@ class _Acceptor:
         self._loop = loop
         self._limit = connections_max = _connections_max(limits.connections)
         limits = limits._replace(
-            connections=connections_max,  # some remain for calls that neither wait nor watch
-            waiting=min(limits.waiting, connections_max // 2),
-            watching=min(limits.watching, connections_max * 3 // 4),
+            connections=connections_max,  # at least an eighth is free for calls that neither wait nor watch
+            waiting=min(limits.waiting, connections_max // 4),
+            watching=min(limits.watching, connections_max * 5 // 8),
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)

@@ -81,7 +81,7 @@ class Server:
         listener.start(self.app)
 
     def stop(self, notice_seconds: float = 0.0) -> None:
-        """Stop within two seconds; running requests end with their threads.
+        """Stop within two seconds, without waiting for requests in progress.
 
         A server of a cluster first reports for at least ``notice_seconds`` that it is draining, and then
         finishes the requests in progress.

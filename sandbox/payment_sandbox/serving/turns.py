@@ -87,7 +87,7 @@ class FairPool:
         self._queue = RoundRobinQueue[Callable[[], None]]()
 
     def run(self, share: str, work: "Callable[[Turn], Result]") -> "Future[Result]":
-        """Run ``work`` in its turn; return a future for the result. Call it on the event loop."""
+        """Run ``work`` in its turn; return a future for the result. Call this on the event loop."""
         turn = Turn(self, share, self._waiting)
 
         def queue(job: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import COMMAND_TYPES, Command
@@ -308,7 +308,7 @@ class StoredRecords:
     def change(self) -> ChangeSet:
         """Return a change set that adds all records."""
         orders = {order.id: order for order in self.orders}
-        dues = tuple(Due(*entry) for entry in self.agenda)
+        dues = tuple(DueItem(*entry) for entry in self.agenda)
         return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
 
 

@@ -320,23 +320,21 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    complete = replace(snapshot, settings=settings, decisions=_attempt_decisions(journal, snapshot.orders))
-    return {
+    parts: dict[str, Any] = {
         name: map(encode, value) if type(value) is tuple else encode(value)
-        for name, value in vars(complete).items()
+        for name, value in vars(replace(snapshot, settings=settings)).items()
     }
+    parts["decisions"] = map(encode, _attempt_decisions(journal, snapshot.orders))
+    return parts
 
 
-def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> tuple[AttemptDecision, ...]:
-    """Return the scenario's decisions for the attempts of all orders."""
-    ids = [attempt.id for order in orders for attempt in order.transactions]
-    known = [(each, explanation) for each in ids if (explanation := journal.explanation(each)) is not None]
-    decisions: tuple[AttemptDecision, ...] = decode(
-        tuple[AttemptDecision, ...],
-        [{"transaction_id": each, **explanation} for each, explanation in known],
-        "decisions",
-    )
-    return decisions
+def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> Iterator[AttemptDecision]:
+    """Yield the scenario's decisions for the attempts of all orders."""
+    ids = (attempt.id for order in orders for attempt in order.transactions)
+    for attempt_id in ids:
+        explanation = journal.explanation(attempt_id)
+        if explanation is not None:
+            yield decode(AttemptDecision, {"transaction_id": attempt_id, **explanation}, "decisions")
 
 
 def _requeue_failed(project: Project, expected: Epoch | None = None) -> Snapshot:

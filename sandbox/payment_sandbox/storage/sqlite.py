@@ -177,12 +177,12 @@ def refuse_foreign(path: Path) -> None:
     if version > FORMAT_VERSION:
         raise StateRefused(
             f"{path} was written by a newer version: its format is {version}, "
-            f"this server reads {FORMAT_VERSION}"
+            f"but this server reads only up to {FORMAT_VERSION}"
         )
     if version < OLDEST_FORMAT_VERSION:
         raise StateRefused(
             f"{path} was written by an older version: its format is {version}, "
-            f"this server reads {OLDEST_FORMAT_VERSION} and later"
+            f"but this server reads only {OLDEST_FORMAT_VERSION} and later"
         )
 
 

@@ -51,7 +51,7 @@ def open_response(
 
 
 def _insert_written(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the chunks passed to ``write`` before the application's next chunk."""
+    """Yield the application's chunks, with the chunks passed to ``write`` inserted in order."""
     for piece in pieces:
         yield from written
         written.clear()

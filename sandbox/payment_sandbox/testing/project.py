@@ -310,7 +310,7 @@ class PaymentSandbox(ShopInProcess):
 
     def wait_for(
         self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
-    ) -> answers.Waited:
+    ) -> answers.WaitResult:
         """Wait, in real time, until an order reaches a status.
 
         Raises:

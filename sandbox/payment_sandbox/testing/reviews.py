@@ -54,7 +54,7 @@ def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[s
         ValueError: the mode is unknown.
     """
     if mode not in REVIEW_MODES:
-        raise ValueError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
+        raise ValueError(f"payment_review must be {OFF}, {WARN} or {ERROR}, not {mode!r}")
     if mode == OFF:
         return
     findings = project.review()

@@ -40,7 +40,7 @@ class EventStream:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Count this stream as a watcher during the context."""
+        """Count this stream as a watcher in the context."""
         try:
             with self.events.watching() as number:
                 self._number = number if self._after is None else min(self._after, number)

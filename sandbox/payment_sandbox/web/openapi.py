@@ -38,7 +38,7 @@ ERROR_DESCRIPTIONS: Final = {
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")
 """The HTTP methods that may increase a project's usage."""
 BODILESS_DESCRIPTIONS: Final = {
-    303: "Redirects to the next page, in Location",
+    303: "Redirects to the next page, given in Location",
     304: "The order has not changed since the read that returned the ETag in If-None-Match",
 }
 EXPLAIN_HEADER: Final = {

@@ -21,7 +21,7 @@ LANES: Final = {
 }
 PERMANENT_LANES: Final = (CUSTOMER, SHOP, SERVICE)
 STATUS_LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
-"""The styles of statuses; only statuses that lead to money look like success."""
+"""The styles of statuses; only paid statuses, and those still on the way to payment, look like success."""
 RESPONSE_KINDS: Final = ("response", "webhook-response", "outcome")
 LOST: Final = "lost"
 

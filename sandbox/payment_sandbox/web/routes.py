@@ -90,5 +90,5 @@ def required_facts(app: Flask, rule: Rule) -> Facts:
     if facts is None:
         raise RouteWithoutFacts(f"{rule.rule} has no facts: declare it with web.routes.route")
     if facts.media_type == JSON and facts.answers is None:
-        raise RouteWithoutFacts(f"{rule.rule} answers JSON but has no shape")
+        raise RouteWithoutFacts(f"{rule.rule} returns JSON but declares no shape")
     return facts

@@ -47,7 +47,7 @@ class AdvanceForm(Form):
     until = Choice(("next", "idle"), about="Advance to the next event, or until the agenda is empty.")
     max_events = Whole(low=1, high=10_000_000, about="Stop after this many events; 10000 by default.")
     timeout = Number(
-        validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0, at most 600 seconds"),
+        validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0 and at most 600 seconds"),
         about="Stop after this many real seconds; 60 by default.",
     )
 

@@ -125,7 +125,7 @@ class Void(Capture):
 
 
 @dataclass(frozen=True)
-class MakeRefund(Portion):
+class CreateRefund(Portion):
     """POST /v1/orders/<order_id>/refunds/."""
 
     order: int
@@ -188,7 +188,7 @@ Call = (
     | Cancel
     | Capture
     | Void
-    | MakeRefund
+    | CreateRefund
     | CreateCode
     | Act
     | Scan

@@ -10,7 +10,7 @@ from payment_sandbox_verify.model.calls import (
     Capture,
     Create,
     CreateCode,
-    MakeRefund,
+    CreateRefund,
     Outcomes,
     Refusal,
     Update,
@@ -265,7 +265,7 @@ def void(shop: Shop, call: Void) -> Outcomes:
     return (allow(200, done, *rules, assumption="A15", accepted=accepted),)
 
 
-def make_refund(shop: Shop, call: MakeRefund) -> Outcomes:
+def create_refund(shop: Shop, call: CreateRefund) -> Outcomes:
     """Refund an order: immediately, or with a failure a minute later (END-08, END-10, SET-48, A27, A28).
 
     Unspecified: whether captures by amount can fund the refund of a line that was voided by lines.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from payment_sandbox_verify.model.calls import Capture, MakeRefund, Refusal, RequestedLines, Void, refuse_if
+from payment_sandbox_verify.model.calls import Capture, CreateRefund, Refusal, RequestedLines, Void, refuse_if
 from payment_sandbox_verify.model.records import (
     LARGEST_AMOUNT,
     Attempt,
@@ -62,7 +62,7 @@ def available_quantities(order: Order, authorization: Authorization) -> tuple[in
     return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
 
 
-def malformed_refusals(order: Order, call: Capture | MakeRefund) -> list[Refusal]:
+def malformed_refusals(order: Order, call: Capture | CreateRefund) -> list[Refusal]:
     """Refuse unknown lines, and quantities or amounts that are not positive integers (LINE-04, SET-11)."""
     known = {line.id for line in order.lines}
     is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
@@ -120,7 +120,7 @@ def excess_refusals(order: Order, authorization: Authorization, call: Capture, k
 def _requested_portion(
     order: Order, authorization: Authorization, call: Capture
 ) -> tuple[int | None, tuple[int, ...]]:
-    """Return the requested cents and quantities; the cents are None if too few items are available."""
+    """Return the requested amount and quantities; the amount is None if too few items are available."""
     nothing = (0,) * len(order.lines)
     if call.lines is not None:
         allocated = allocate(order.lines, available_quantities(order, authorization), call.lines)
@@ -152,7 +152,7 @@ def apply_void(order: Order, authorization: Authorization, call: Void) -> Author
     )
 
 
-def refund_refusals(order: Order, call: MakeRefund) -> list[Refusal]:
+def refund_refusals(order: Order, call: CreateRefund) -> list[Refusal]:
     """Refuse a refund that exceeds the captured money less earlier refunds (SET-49, REF-01, END-09, A33)."""
     by_lines = order.is_invoice
     refusals = malformed_refusals(order, call) + refuse_if(call.lines is None and by_lines, "END-09")
@@ -196,8 +196,8 @@ def has_voided(order: Order, requested: RequestedLines) -> bool:
     )
 
 
-def requested_refund(order: Order, call: MakeRefund) -> tuple[int | None, tuple[int, ...]]:
-    """Return the cents and quantities of a refund; lines set the amount for the invoice method (A46)."""
+def requested_refund(order: Order, call: CreateRefund) -> tuple[int | None, tuple[int, ...]]:
+    """Return the amount and quantities of a refund; lines set the amount for the invoice method (A46)."""
     nothing = (0,) * len(order.lines)
     if call.lines is None:
         return (order.refundable if call.amount is None else call.amount), nothing

@@ -146,7 +146,7 @@ class Authorization:
 
     @property
     def remaining(self) -> int:
-        """The cents neither captured nor voided; partial captures add up (SET-47)."""
+        """The amount neither captured nor voided; partial captures add up (SET-47)."""
         return self.amount - self.captured - self.voided
 
 
@@ -261,7 +261,7 @@ class Order:
 
     @property
     def refundable(self) -> int:
-        """The paid cents less earlier refunds (SET-49); a partial transfer does not count as paid."""
+        """The amount paid, less earlier refunds (SET-49); a partial transfer does not count as paid."""
         is_paid = any(attempt.authorization or attempt.status == "completed" for attempt in self.attempts)
         return self.captured * is_paid - sum(
             refund.amount for refund in self.refunds if refund.status != "error"

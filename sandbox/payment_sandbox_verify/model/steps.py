@@ -14,7 +14,7 @@ HANDLERS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
     calls.Cancel: merchant.cancel,
     calls.Capture: merchant.capture,
     calls.Void: merchant.void,
-    calls.MakeRefund: merchant.make_refund,
+    calls.CreateRefund: merchant.create_refund,
     calls.CreateCode: merchant.create_code,
     calls.Act: events.act,
     calls.Scan: events.scan,

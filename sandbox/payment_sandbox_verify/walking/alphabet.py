@@ -11,7 +11,7 @@ from payment_sandbox_verify.model.calls import (
     Capture,
     Create,
     CreateCode,
-    MakeRefund,
+    CreateRefund,
     Update,
     Void,
 )
@@ -133,14 +133,14 @@ def authorization_calls(order: Order, number: int, index: int, attempt: Attempt)
 def refund_calls(order: Order, number: int) -> Iterator[Call]:
     """Yield refunds by amount, by lines and in full."""
     if len(order.refunds) < 3:
-        yield MakeRefund(number)
-        yield MakeRefund(number, amount=1, if_match="stale")
-        yield from (MakeRefund(number, amount=amount) for amount in amounts_around(order.refundable))
+        yield CreateRefund(number)
+        yield CreateRefund(number, amount=1, if_match="stale")
+        yield from (CreateRefund(number, amount=amount) for amount in amounts_around(order.refundable))
         if order.lines:
-            yield from (MakeRefund(number, lines=((line.id, 1),)) for line in order.lines)
-            yield MakeRefund(number, lines=(("socks", 4),))
+            yield from (CreateRefund(number, lines=((line.id, 1),)) for line in order.lines)
+            yield CreateRefund(number, lines=(("socks", 4),))
         if order.refundable >= 66605:
-            yield MakeRefund(number, amount=66605)
+            yield CreateRefund(number, amount=66605)
 
 
 def order_calls(shop: Shop, number: int) -> list[Call]:

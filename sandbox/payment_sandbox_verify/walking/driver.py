@@ -16,7 +16,7 @@ BLOCKS_QUERY: Final = "fields[]=amount_details&fields[]=order_line_details"
 SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in SAMPLES}
 
 
-ConditionalCall = calls.Update | calls.Cancel | calls.Capture | calls.MakeRefund
+ConditionalCall = calls.Update | calls.Cancel | calls.Capture | calls.CreateRefund
 """The calls that accept an entity tag."""
 
 
@@ -49,7 +49,7 @@ def request_lines(lines: tuple[LineItem, ...]) -> list[Json]:
     return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
 
 
-def portion_body(call: calls.Capture | calls.MakeRefund) -> Json:
+def portion_body(call: calls.Capture | calls.CreateRefund) -> Json:
     """Return the body of a capture, void or refund: amount and lines."""
     body: Json = {} if call.amount is None else {"amount": call.amount}
     if call.lines is not None:
@@ -147,7 +147,7 @@ class Driver:
     def _void(self, call: calls.Void) -> ServiceAnswer:
         return self._send_portion("voids", call)
 
-    def _makerefund(self, call: calls.MakeRefund) -> ServiceAnswer:
+    def _createrefund(self, call: calls.CreateRefund) -> ServiceAnswer:
         answer = self._send_conditionally(
             "POST", self._order_path(call, "refunds/"), portion_body(call), call
         )

@@ -15,7 +15,7 @@ from payment_sandbox_verify.model.calls import (
     Cancel,
     Capture,
     Create,
-    MakeRefund,
+    CreateRefund,
     Outcome,
     Update,
 )
@@ -27,7 +27,7 @@ from payment_sandbox_verify.walking.driver import Driver
 OK: Final = 200
 CREATED: Final = 201
 PRECONDITION_FAILED: Final = 412
-CONDITIONAL_CALLS: Final = (Update, Cancel, Capture, MakeRefund)
+CONDITIONAL_CALLS: Final = (Update, Cancel, Capture, CreateRefund)
 PRESENCE_FIELDS: Final = ("completed", "reason", "order_url", "payment_url")
 DETAIL_FIELDS: Final = ("vault_token", "first_authorised_transaction_id")
 MODIFICATION_RULES: Final = (("ORD-19", ""), ("TX-06", "transactions[0]."))

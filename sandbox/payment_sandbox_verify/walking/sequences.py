@@ -14,7 +14,7 @@ from payment_sandbox_verify.model.calls import (
     Capture,
     Create,
     CreateCode,
-    MakeRefund,
+    CreateRefund,
     Outcomes,
     Update,
     Void,
@@ -76,7 +76,7 @@ def _accepted_calls() -> Iterator[tuple[str, list[Call]]]:
         yield method, [order, new_amount, VISIT, Update(0, description="changed"), Cancel(0)]
         yield f"{method} given up", [Create(AMOUNT, method, **required_fields(method)), GIVE_UP]
         if not METHODS[method].screenings:
-            parts = [MakeRefund(0, amount=1), MakeRefund(0, amount=500), MakeRefund(0)]
+            parts = [CreateRefund(0, amount=1), CreateRefund(0, amount=500), CreateRefund(0)]
             yield f"{method} paid", [Create(AMOUNT, method, **required_fields(method)), PAY, *parts]
     yield TRANSFER, [Create(AMOUNT, TRANSFER), new_amount, Update(0, description="changed"), Cancel(0)]
     yield from _authorization_sequences()
@@ -92,14 +92,14 @@ def _authorization_sequences() -> Iterator[tuple[str, list[Call]]]:
     for method in (CARD, PAY_LATER):
         authorized = Create(AMOUNT, method, capture_mode="manual", **LINES_AND_CUSTOMER)
         by_lines = [Capture(0, 0, lines=ONE_SOCK, if_match="current"), Void(0, 0, lines=ONE_SOCK)]
-        yield f"{method} by lines", [authorized, PAY, *by_lines, Capture(0, 0), MakeRefund(0, amount=250)]
+        yield f"{method} by lines", [authorized, PAY, *by_lines, Capture(0, 0), CreateRefund(0, amount=250)]
         parts = [
             Capture(0, 0, amount=400),
             Void(0, 0, amount=1),
             Capture(0, 0, amount=1),
             Void(0, 0, amount=598),
         ]
-        yield f"{method} by amount", [authorized, PAY, *parts, MakeRefund(0)]
+        yield f"{method} by amount", [authorized, PAY, *parts, CreateRefund(0)]
         delayed = replace(authorized, capture_mode="delayed")
         yield f"{method}, delayed", [delayed, PAY, Void(0, 0, amount=250), Void(0, 0, amount=750)]
     yield "a cancelled authorization", [Create(AMOUNT, CARD, capture_mode="manual"), PAY, Cancel(0)]
@@ -108,9 +108,9 @@ def _authorization_sequences() -> Iterator[tuple[str, list[Call]]]:
 def _invoice_sequences() -> Iterator[tuple[str, list[Call]]]:
     """Yield sequences with all kinds of captures, voids, refunds and cancellations of invoices."""
     order = Create(AMOUNT, INVOICE, **LINES_AND_CUSTOMER)
-    refunds = [MakeRefund(0, lines=ONE_SOCK), MakeRefund(0, lines=(("post", 1),))]
+    refunds = [CreateRefund(0, lines=ONE_SOCK), CreateRefund(0, lines=(("post", 1),))]
     yield "an invoice", [order, Update(0, description="changed"), Cancel(0, if_match="current")]
-    yield "an invoice in full", [order, Capture(0, 0), *refunds, MakeRefund(0, lines=(("socks", 2),))]
+    yield "an invoice in full", [order, Capture(0, 0), *refunds, CreateRefund(0, lines=(("socks", 2),))]
     two = Capture(0, 0, lines=(("socks", 2),))
     yield "an invoice by lines", [order, Capture(0, 0, lines=ONE_SOCK), two, *refunds[:1], Capture(0, 0)]
     half = Capture(0, 0, amount=500, if_match="current")
@@ -126,7 +126,7 @@ def _card_sequences() -> Iterator[tuple[str, list[Call]]]:
     one_click = [Create(AMOUNT + more, CARD, flow="one-click", card=0, cvc="123") for more in (750, 0, -999)]
     yield (
         "one-click",
-        [Create(AMOUNT, CARD, flow="first one-click"), PAY, *one_click, MakeRefund(1, amount=750)],
+        [Create(AMOUNT, CARD, flow="first one-click"), PAY, *one_click, CreateRefund(1, amount=750)],
     )
     recurring = Create(AMOUNT, CARD, flow="recurring", card=0)
     yield "recurring", [Create(AMOUNT, CARD, flow="first recurring"), PAY, recurring]

@@ -189,7 +189,7 @@ def _pair_purchases(
 def _describe_reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.net_received > 0:
         paid = "the shop marked it as paid and later as unpaid"
-        yield f"{paid}, although it kept {euros(now.net_received)}"
+        yield f"{paid}, although the shop kept {euros(now.net_received)}"
     if now.entry.shipped < before.shipped:
         change = f"from {euros(before.shipped)} to {euros(now.entry.shipped)}"
         yield f"the value of the shipped goods fell {change}"

@@ -169,7 +169,7 @@ FAMILIES: Final = (
 def find_cause(
     kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
 ) -> str:
-    """Return the cause that separates failing from passing variations, or "" if only the change does.
+    """Return the cause that separates failing from passing variations, or "" if only the change differs.
 
     ``kind`` is the kind of the problem, and ``usual_signs`` are the signs of the unchanged test. A mistake by
     the shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is

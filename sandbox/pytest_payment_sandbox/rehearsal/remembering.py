@@ -29,7 +29,7 @@ GITIGNORE: Final = "*\n"
 RESTORED_KINDS: Final = (*CALLS, WEBHOOK)  # the kinds of steps whose details fit into JSON
 
 StoredVariations = Mapping[str, Any]
-"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by name of the variation."""
+"""The tried variations of a test, as JSON: ``baseline``, and ``runs`` by variation name."""
 
 
 class TriedVariations:

@@ -365,7 +365,7 @@ class RehearsedRun:
             action,
             is_hosted=order.is_hosted,
             has_return=order.return_url is not None,
-            has_others=bool(before),
+            has_earlier_attempts=bool(before),
             has_authorization=attempt is not None and attempt.capture_mode is not None,
         )
         label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")

@@ -119,7 +119,7 @@ def perform_at_last_moment(scene: Scene) -> Order:
     return scene.perform()
 
 
-def perform_after_earlier(scene: Scene) -> Order:
+def perform_after_earlier_expiry(scene: Scene) -> Order:
     """Perform the action once an earlier order has expired, if the current order is still valid."""
     expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
     if expiries and min(expiries) < min(_expiries(scene.order), default=min(expiries)):
@@ -139,7 +139,7 @@ def earlier_open_orders(project: "Project", order: Order, known: Container[str])
     return [each for each in orders if each.is_open and not each.is_refund and each.id in known]
 
 
-def act_on_earlier(scene: Scene, action: str) -> Order:
+def act_on_earlier_attempt(scene: Scene, action: str) -> Order:
     """Pay or cancel on the pages of earlier orders."""
     for other in scene.earlier_open_orders:
         with suppress(Refusal):
@@ -147,15 +147,15 @@ def act_on_earlier(scene: Scene, action: str) -> Order:
     return scene.order
 
 
-def perform_and_act_on_earlier(scene: Scene, action: str) -> Order:
+def perform_and_act_on_earlier_attempt(scene: Scene, action: str) -> Order:
     """Perform the action, then pay or cancel on the pages of earlier orders."""
     scene.perform()
-    return act_on_earlier(scene, action)
+    return act_on_earlier_attempt(scene, action)
 
 
-def perform_after_paying_earlier(scene: Scene) -> Order:
+def perform_after_paying_earlier_attempt(scene: Scene) -> Order:
     """Pay on the pages of earlier orders, then perform the action."""
-    act_on_earlier(scene, "pay")
+    act_on_earlier_attempt(scene, "pay")
     return scene.perform()
 
 
@@ -195,11 +195,11 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.WALKS_AWAY: lambda scene: scene.order,
     variations.ACTS_TOO_LATE: perform_after_expiry,
     variations.ACTS_TWICE: perform_twice,
-    variations.PAYS_BOTH: lambda scene: perform_and_act_on_earlier(scene, "pay"),
-    variations.PAYS_EARLIER: lambda scene: act_on_earlier(scene, "pay"),
-    variations.PAYS_EARLIER_FIRST: perform_after_paying_earlier,
-    variations.CANCELS_EARLIER: lambda scene: perform_and_act_on_earlier(scene, "cancel"),
-    variations.AFTER_EARLIER: perform_after_earlier,
+    variations.PAYS_BOTH: lambda scene: perform_and_act_on_earlier_attempt(scene, "pay"),
+    variations.PAYS_EARLIER: lambda scene: act_on_earlier_attempt(scene, "pay"),
+    variations.PAYS_EARLIER_FIRST: perform_after_paying_earlier_attempt,
+    variations.CANCELS_EARLIER: lambda scene: perform_and_act_on_earlier_attempt(scene, "cancel"),
+    variations.AFTER_EARLIER_EXPIRY: perform_after_earlier_expiry,
     variations.ACTS_LAST_MOMENT: perform_at_last_moment,
     variations.SENDS_LESS: lambda scene: scene.send(-1),
     variations.SENDS_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),

@@ -313,7 +313,7 @@ class Suite:
         remaining = format_duration(self._until_seconds - monotonic_seconds())
         self._progress.write_line(
             f"changing one thing at a time in {count}; "
-            f"a run takes {self._suite_seconds:.1f} s, {remaining} left"
+            f"a run takes {self._suite_seconds:.1f} s, with {remaining} left"
             + (f"; {known} variations were tried before" if known else "")
         )
 

@@ -1,4 +1,4 @@
-"""Somebody acts: what is possible now, and what is refused."""
+"""The control API performs possible actions on orders and refuses impossible ones."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.support.driver import Sandbox, card, refused, violations
 
 @pytest.mark.rule("CTL-20")
 def test_an_impossible_action_names_the_possible_ones(sandbox: Sandbox) -> None:
-    """In a sentence and in allowed; nothing changes."""
+    """The error message and ``allowed`` name the possible actions; nothing changes."""
     order = sandbox.place(card())
     error = refused(sandbox.act(order, "bank credit"), 409, "ActionNotPossible")
     assert error["allowed"] == ["visit", "pay", "cancel", "fail"]
@@ -33,13 +33,13 @@ def test_an_impossible_action_names_the_possible_ones(sandbox: Sandbox) -> None:
     ],
 )
 def test_a_wrong_action_is_refused(sandbox: Sandbox, body: dict[str, Any], paths: set[str]) -> None:
-    """All violations at once."""
+    """All violations are reported together."""
     answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
     assert set(violations(answer)) == paths
 
 
 def test_an_action_that_is_nearly_one_is_suggested(sandbox: Sandbox) -> None:
-    """As scenarios say pays, and actions pay."""
+    """The scenario word "pays" gets the action "pay" as a suggestion."""
     body = {"actor": "customer", "action": "pays"}
     answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
     assert violations(answer)["action"].endswith("; did you mean 'pay'?")
@@ -47,7 +47,7 @@ def test_an_action_that_is_nearly_one_is_suggested(sandbox: Sandbox) -> None:
 
 
 def test_a_choice_is_checked(sandbox: Sandbox) -> None:
-    """A method must be named and offered, an issuer must be in the list."""
+    """A choice needs an available method and a listed issuer."""
     order = sandbox.place()
     assert set(violations(sandbox.act(order, "customer choose"))) == {"payment_method"}
     answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl", issuer_id="NOBANK")

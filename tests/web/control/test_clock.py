@@ -1,4 +1,4 @@
-"""A project's clock stands, runs at a rate, or is put forward."""
+"""A project's clock is frozen, runs at a rate, or is set forward."""
 
 from collections.abc import Callable
 from threading import Event
@@ -12,7 +12,7 @@ from tests.support.shop import Shop
 
 @pytest.mark.rule("CTL-12")
 def test_a_frozen_clock_stands(sandbox: Sandbox) -> None:
-    """Until it is moved; forward only."""
+    """A frozen clock changes only when it is set, and only forward."""
     assert sandbox.get("/control/clock/").json() == {"now": START, "mode": "frozen", "rate": 1.0}
     later = sandbox.patch("/control/clock/", {"now": "2026-03-02T12:00:00+01:00"}).json()
     assert later["now"] == "2026-03-02T11:00:00.000000+00:00"
@@ -22,8 +22,8 @@ def test_a_frozen_clock_stands(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-12")
-def test_putting_the_clock_forward_does_what_is_due(watched: Sandbox, shop: Shop) -> None:
-    """Each at its own time, first webhook attempts included, without an advance."""
+def test_setting_the_clock_forward_runs_due_events(watched: Sandbox, shop: Shop) -> None:
+    """Due events happen at their own times, and first webhook attempts are made."""
     order = watched.place(card())
     watched.patch("/control/clock/", {"now": "2026-03-01T13:00:00Z"})
     assert watched.read(order)["modified"] == "2026-03-01T12:30:00.000000+00:00"
@@ -32,22 +32,22 @@ def test_putting_the_clock_forward_does_what_is_due(watched: Sandbox, shop: Shop
 
 @pytest.mark.rule("CTL-12")
 def test_a_clock_can_run_at_a_rate(watched: Sandbox, shop: Shop) -> None:
-    """A day a second and more: the expiry comes by itself, and its webhook with it."""
+    """With a fast clock an order expires and its webhook is sent without a call."""
     delivered = Event()
     shop.tell(delivered)
     order = watched.place(card())
     running = watched.patch("/control/clock/", {"mode": "running", "rate": 86_400}).json()
     assert (running["mode"], running["rate"]) == ("running", 86_400)
     assert delivered.wait(5)
-    found = watched.read(order)
-    assert (found["status"], found["modified"]) == ("expired", "2026-03-01T12:30:00.000000+00:00")
+    expired = watched.read(order)
+    assert (expired["status"], expired["modified"]) == ("expired", "2026-03-01T12:30:00.000000+00:00")
     frozen = watched.patch("/control/clock/", {"mode": "frozen"}).json()
     assert frozen["now"] > "2026-03-01T12:30"
     assert watched.now() == frozen["now"]
 
 
 def test_a_running_clock_can_be_advanced(project: Callable[..., Sandbox]) -> None:
-    """It goes on from where the advance ended."""
+    """The clock continues to run from the end of the advance."""
     sandbox = project(clock="running")
     order = sandbox.place(card())
     assert [event["kind"] for event in sandbox.advance("PT30M")] == ["expiry"]
@@ -70,12 +70,12 @@ def test_a_running_clock_can_be_advanced(project: Callable[..., Sandbox]) -> Non
     ],
 )
 def test_a_wrong_change_of_clock_is_refused(sandbox: Sandbox, body: dict[str, Any], paths: set[str]) -> None:
-    """By the path of what is wrong."""
+    """The violations have the paths of the invalid fields."""
     assert set(violations(sandbox.patch("/control/clock/", body))) == paths
 
 
-def test_what_is_due_now_happens_without_an_advance(watched: Sandbox, shop: Shop) -> None:
-    """A customer who pays at once does so when the response is out, on a frozen clock too."""
+def test_immediate_events_need_no_advance(watched: Sandbox, shop: Shop) -> None:
+    """A customer who pays immediately does so after the response, even on a frozen clock."""
     paid = Event()
     shop.tell(paid, after=2)
     watched.scenario({"then": {"customer": "pays"}})

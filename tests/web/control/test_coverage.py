@@ -1,4 +1,4 @@
-"""What a project has met, in the control API and on the dashboard."""
+"""The control API and the dashboard show which cases a project has covered."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
 
 
-def cells(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
-    """The cells of each row that were met, with where."""
+def read_cells(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
+    """Return the covered cells of each row, with the IDs of their orders or requests."""
     rows = sandbox.get("/control/coverage/").json()["items"]
     return {
         row["name"]: {cell["what"]: cell["met_by"] for cell in row["cells"] if cell["count"]} for row in rows
@@ -16,35 +16,38 @@ def cells(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
 
 
 def test_each_cell_names_its_orders(sandbox: Sandbox) -> None:
-    """Or the requests that were refused."""
-    paid, again = sandbox.place(card()), sandbox.place(card())
-    for order in (paid, again):
+    """A cell lists its orders, or the refused requests."""
+    paid, second = sandbox.place(card()), sandbox.place(card())
+    for order in (paid, second):
         sandbox.pay(order)
     declined = sandbox.place(by("wallet-web"))
     sandbox.acted(declined, "customer fail")
     sandbox.post(f"/v1/orders/{declined['id']}/refunds/", {"amount": 5})
     (refused,) = sandbox.get("/control/journal/?status=409").json()["items"]
-    found = cells(sandbox)
-    assert found["credit-card"] == {"paid": [again["id"], paid["id"]]}
-    assert found["wallet-web"] == {"declined": [declined["id"]]}
-    assert found["refusals"] == {"SET-49": [refused["id"]]}
-    told = sandbox.get("/control/coverage/").json()
-    count = sum(len(row["cells"]) for row in told["items"] if row["group"] == "method")
-    assert told["percent"] == round(100 * 2 / count, 1)
-    assert told["is_chosen"] is False
+    covered = read_cells(sandbox)
+    assert covered["credit-card"] == {"paid": [second["id"], paid["id"]]}
+    assert covered["wallet-web"] == {"declined": [declined["id"]]}
+    assert covered["refusals"] == {"SET-49": [refused["id"]]}
+    coverage = sandbox.get("/control/coverage/").json()
+    count = sum(len(row["cells"]) for row in coverage["items"] if row["group"] == "method")
+    assert coverage["percent"] == round(100 * 2 / count, 1)
+    assert coverage["is_chosen"] is False
 
 
 def test_enabled_methods_count_if_they_are_chosen(sandbox: Sandbox) -> None:
-    """Also those that nobody has used."""
+    """If the project enables a list of methods, unused ones count, too."""
     sandbox.patch("/control/project/", {"payment_methods": ["credit-card", "wallet-qr"]})
     sandbox.place(card())
-    told = sandbox.get("/control/coverage/").json()
-    assert [row["name"] for row in told["items"] if row["group"] == "method"] == ["credit-card", "wallet-qr"]
-    assert (told["percent"], told["is_chosen"]) == (0, True)
+    coverage = sandbox.get("/control/coverage/").json()
+    assert [row["name"] for row in coverage["items"] if row["group"] == "method"] == [
+        "credit-card",
+        "wallet-qr",
+    ]
+    assert (coverage["percent"], coverage["is_chosen"]) == (0, True)
 
 
-def test_the_dashboard_links_what_was_met(sandbox: Sandbox) -> None:
-    """To the newest order, or to the request; what was never met is plain."""
+def test_the_dashboard_links_covered_cells(sandbox: Sandbox) -> None:
+    """A covered cell links to its newest order or request; others have no link."""
     browser = Dashboard(sandbox)
     assert "There are no orders yet" in browser.open("coverage/").text
     order = sandbox.place(card())
@@ -60,8 +63,8 @@ def test_the_dashboard_links_what_was_met(sandbox: Sandbox) -> None:
     assert "SET-49" in browser.open(f"{sandbox.url}{request}").text
 
 
-def one(sandbox: Sandbox, row: str, what: str) -> dict[str, Any]:
-    """One cell."""
+def read_cell(sandbox: Sandbox, row: str, what: str) -> dict[str, Any]:
+    """Return one cell."""
     (cells,) = (
         each["cells"] for each in sandbox.get("/control/coverage/").json()["items"] if each["name"] == row
     )
@@ -69,13 +72,13 @@ def one(sandbox: Sandbox, row: str, what: str) -> dict[str, Any]:
     return {name: cell[name] for name in ("met_by", "count", "wrong", "by_hand")}
 
 
-def test_what_the_shop_answered_wrongly_does_not_count(watched: Sandbox, shop: Shop) -> None:
-    """Until it meets the same without a mistake; the mistake leads to its order."""
+def test_a_case_with_a_mistake_is_not_covered(watched: Sandbox, shop: Shop) -> None:
+    """A case with a mistake is not covered until the shop handles it correctly; it links to its order."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
     wrong = {"met_by": [], "count": 0, "wrong": [order["id"]], "by_hand": []}
-    assert one(watched, "credit-card", "paid") == wrong
-    assert one(watched, "webhooks", "delivered") == wrong
+    assert read_cell(watched, "credit-card", "paid") == wrong
+    assert read_cell(watched, "webhooks", "delivered") == wrong
     assert watched.get("/control/coverage/").json()["percent"] == 0
     browser = Dashboard(watched)
     page = browser.open("coverage/")
@@ -87,34 +90,34 @@ def test_what_the_shop_answered_wrongly_does_not_count(watched: Sandbox, shop: S
         return 200
 
     shop.answer = read
-    again = watched.acted(watched.place(card()), "customer pay")
+    second_order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
-    assert one(watched, "credit-card", "paid") == {**wrong, "met_by": [again["id"]], "count": 1}
+    assert read_cell(watched, "credit-card", "paid") == {**wrong, "met_by": [second_order["id"]], "count": 1}
     assert "✓ paid" in browser.open("coverage/").text
 
 
 def test_a_refusal_counts_unless_it_is_the_mistake(sandbox: Sandbox) -> None:
-    """A capture that came too late, and a refund of nothing."""
+    """A late capture is a mistake and does not count; a refused refund counts."""
     late = sandbox.authorized(expiration_period="PT30M")
     sandbox.advance("PT1H")
     sandbox.take(late, "captures/amount", {"amount": 500})
     sandbox.post(f"/v1/orders/{sandbox.place(card())['id']}/refunds/", {"amount": 5})
-    assert one(sandbox, "refusals", "CAP-04")["count"] == 0
-    assert len(one(sandbox, "refusals", "CAP-04")["wrong"]) == 1
-    assert one(sandbox, "refusals", "SET-49")["count"] == 1
+    assert read_cell(sandbox, "refusals", "CAP-04")["count"] == 0
+    assert len(read_cell(sandbox, "refusals", "CAP-04")["wrong"]) == 1
+    assert read_cell(sandbox, "refusals", "SET-49")["count"] == 1
 
 
-def test_what_a_person_played_stands_apart(sandbox: Sandbox) -> None:
-    """An order made by hand, and a refund by hand of the shop's own order."""
+def test_actions_by_hand_are_listed_separately(sandbox: Sandbox) -> None:
+    """Orders and refunds made by hand are listed separately."""
     paid = sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)
     browser.press(browser.open(f"orders/{paid['id']}/"), "merchant refund", amount="1.00")
     page = browser.press(browser.open(f"orders/{paid['id']}/"), "again=declined")
-    played = sandbox.get("/control/orders/").json()["items"][0]["id"]
+    order_by_hand = sandbox.get("/control/orders/").json()["items"][0]["id"]
     by_hand = {"met_by": [], "count": 0, "wrong": []}
-    assert one(sandbox, "credit-card", "declined") == {**by_hand, "by_hand": [played]}
-    assert one(sandbox, "credit-card", "refunded in part") == {**by_hand, "by_hand": [paid["id"]]}
-    assert one(sandbox, "credit-card", "paid")["met_by"] == [paid["id"]]
+    assert read_cell(sandbox, "credit-card", "declined") == {**by_hand, "by_hand": [order_by_hand]}
+    assert read_cell(sandbox, "credit-card", "refunded in part") == {**by_hand, "by_hand": [paid["id"]]}
+    assert read_cell(sandbox, "credit-card", "paid")["met_by"] == [paid["id"]]
     page = browser.open("coverage/")
     assert "declined played by hand, 12:00" in page.text
     assert "A case is covered once your shop has handled it without an open review finding" in page.text

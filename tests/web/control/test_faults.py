@@ -1,4 +1,4 @@
-"""Faults: requests that are refused, late, cut off, or done and unanswered."""
+"""Faults refuse, delay or cut off requests, or lose their responses."""
 
 import contextlib
 from time import perf_counter
@@ -12,16 +12,16 @@ from tests.support.shop import Shop
 from tests.support.wire import NOTICES_SHORT_BODIES
 
 
-def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
-    """Let requests go wrong so."""
+def set_fault(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+    """Set one fault for the matching requests."""
     answer = sandbox.put("/control/faults/", {"faults": [{"when": when, "then": then}]})
     assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.rule("CTL-23")
 def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
-    """Only that one, only by that method and path; the final slash does not matter."""
-    faults(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
+    """Only the second matching request is refused; a trailing slash makes no difference."""
+    set_fault(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
     order = sandbox.place(card())
     for _ in range(3):
         sandbox.read(order)
@@ -33,10 +33,10 @@ def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-23")
-def test_a_fault_after_the_work_loses_the_answer_only(sandbox: Sandbox) -> None:
-    """The capture is done, though the merchant is told that it failed."""
+def test_a_fault_after_handling_loses_only_the_response(sandbox: Sandbox) -> None:
+    """The capture succeeds although its response says that it failed."""
     order = sandbox.authorized()
-    faults(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
+    set_fault(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
     assert sandbox.take(order, "captures").status_code == 500
     sandbox.delete("/control/faults/")
     assert sandbox.read(order, "amount_details")["amount_details"]["captured"] == 2000
@@ -44,18 +44,18 @@ def test_a_fault_after_the_work_loses_the_answer_only(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-24")
 def test_an_answer_can_be_late(sandbox: Sandbox) -> None:
-    """By real time; and it is right all the same."""
-    faults(sandbox, {"latency": 0.2})
-    begun = perf_counter()
+    """A fault with a latency delays the response in real time; the request succeeds."""
+    set_fault(sandbox, {"latency": 0.2})
+    started = perf_counter()
     assert sandbox.create(card()).status_code == 201
-    assert 0.2 <= perf_counter() - begun < 2
+    assert 0.2 <= perf_counter() - started < 2
 
 
 @pytest.mark.rule("CTL-24")
 @pytest.mark.parametrize("then", [{"reset": True}, {"hang": 0.1}])
 def test_a_connection_can_break_before_the_work(sandbox: Sandbox, then: dict[str, Any]) -> None:
-    """At once or after a while, without an answer and without an order."""
-    faults(sandbox, then, nth=1)
+    """The connection ends without a response, and no order is created."""
+    set_fault(sandbox, then, nth=1)
     with pytest.raises(requests.ConnectionError):
         sandbox.create(card())
     assert sandbox.agenda() == []
@@ -64,8 +64,8 @@ def test_a_connection_can_break_before_the_work(sandbox: Sandbox, then: dict[str
 
 @pytest.mark.rule("CTL-24")
 def test_an_answer_can_be_cut_off(sandbox: Sandbox) -> None:
-    """Half of what its length promised; the order is there."""
-    faults(sandbox, {"truncate": True}, nth=1)
+    """Half of the response arrives, and the order exists."""
+    set_fault(sandbox, {"truncate": True}, nth=1)
     raised, match = (
         (requests.exceptions.ChunkedEncodingError, "IncompleteRead")
         if NOTICES_SHORT_BODIES
@@ -78,8 +78,8 @@ def test_an_answer_can_be_cut_off(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-24")
 def test_requests_can_be_limited(sandbox: Sandbox) -> None:
-    """Per sandbox time: the limit opens again when the clock has moved on."""
-    faults(sandbox, {"rate_limit": "2/PT1M"}, method="POST")
+    """The rate limit counts in sandbox time and ends when the clock has advanced."""
+    set_fault(sandbox, {"rate_limit": "2/PT1M"}, method="POST")
     assert [sandbox.create().status_code for _ in range(3)] == [201, 201, 429]
     assert refused(sandbox.create(), 429, "RateLimited")
     assert sandbox.create().headers["Retry-After"]
@@ -87,8 +87,8 @@ def test_requests_can_be_limited(sandbox: Sandbox) -> None:
     assert sandbox.create().status_code == 201
 
 
-def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
-    """As they were put; a reset takes them away, too."""
+def test_faults_can_be_read_and_deleted(sandbox: Sandbox) -> None:
+    """Faults are read as they were set; a reset deletes them."""
     document = {"faults": [{"then": {"status": 500}}], "webhooks": [{"then": {"drop": True}}]}
     assert sandbox.put("/control/faults/", document).json() == document
     assert sandbox.get("/control/faults/").json() == document
@@ -117,7 +117,7 @@ def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], paths: set[str]) -> None:
-    """By path, and none of them applies."""
+    """The violations have paths, and no fault applies."""
     assert set(violations(sandbox.put("/control/faults/", document))) == paths
     assert sandbox.create().status_code == 201
 
@@ -126,16 +126,16 @@ def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], pa
     "then", [{"truncate": True}, {"reset": True, "phase": "after"}, {"status": 500, "phase": "after"}]
 )
 def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict[str, Any]) -> None:
-    """What was done is told, however its answer ended; and the clock goes on."""
-    faults(watched, then, nth=1)
+    """The webhook is sent even if the response is lost, and the clock can advance."""
+    set_fault(watched, then, nth=1)
     with contextlib.suppress(requests.RequestException):
         watched.create(by("bank-transfer"))
     watched.settle()
     assert len(shop.received) == 1
 
 
-def test_the_journal_does_not_claim_what_never_came(sandbox: Sandbox) -> None:
-    """A connection cut before the work has no status; one cut after it has the one that was lost."""
+def test_the_journal_has_no_status_for_unhandled_requests(sandbox: Sandbox) -> None:
+    """An unhandled request has no status; one whose response was lost has that response's."""
     faults = [
         {"when": {"nth": 1}, "then": {"reset": True}},
         {"when": {"nth": 2}, "then": {"reset": True, "phase": "after"}},
@@ -152,6 +152,6 @@ def test_the_journal_does_not_claim_what_never_came(sandbox: Sandbox) -> None:
     "then",
     [{"reset": False}, {"truncate": True, "phase": "after"}, {"rate_limit": "1/PT1S", "phase": "before"}],
 )
-def test_a_fault_that_would_do_nothing_is_refused(sandbox: Sandbox, then: dict[str, Any]) -> None:
-    """An effect that is switched off, and a phase that has none."""
+def test_a_fault_without_effect_is_refused(sandbox: Sandbox, then: dict[str, Any]) -> None:
+    """A disabled effect, or a phase that the effect does not have, is refused."""
     assert sandbox.put("/control/faults/", {"faults": [{"then": then}]}).status_code == 400

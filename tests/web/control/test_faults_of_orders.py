@@ -1,4 +1,4 @@
-"""Faults that name one order: they decide its webhooks only, and end with it."""
+"""Faults of one order apply to its webhooks only and end with the order."""
 
 from typing import Any
 
@@ -10,64 +10,64 @@ from tests.support.shop import Shop
 TWICE = {"duplicate": 2}
 
 
-def fault(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
-    """Let this happen to webhooks."""
+def set_webhook_rule(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+    """Set a rule for webhooks."""
     answer = sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": then}]})
     assert answer.status_code == 200, answer.text
 
 
-def rules(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """The rules for webhooks that are set."""
-    found: list[dict[str, Any]] = sandbox.get("/control/faults/").json()["webhooks"]
-    return found
+def read_rules(sandbox: Sandbox) -> list[dict[str, Any]]:
+    """Return the active rules for webhooks."""
+    webhook_rules: list[dict[str, Any]] = sandbox.get("/control/faults/").json()["webhooks"]
+    return webhook_rules
 
 
-def test_only_the_webhooks_of_this_order_come_twice(watched: Sandbox, shop: Shop) -> None:
-    """And the rule is gone once the order is paid and its webhooks were answered."""
+def test_only_the_webhooks_of_this_order_are_duplicated(watched: Sandbox, shop: Shop) -> None:
+    """The rule is deleted once the order is paid and its webhooks are acknowledged."""
     order, other = watched.place(card()), watched.place(card())
-    fault(watched, TWICE, order_id=order["id"])
+    set_webhook_rule(watched, TWICE, order_id=order["id"])
     watched.pay(other)
     watched.settle()
-    assert [rule["when"] for rule in rules(watched)] == [{"order_id": order["id"]}]
+    assert [rule["when"] for rule in read_rules(watched)] == [{"order_id": order["id"]}]
     watched.pay(order)
     watched.settle()
     assert (shop.orders().count(other["id"]), shop.orders().count(order["id"])) == (2, 4)
-    assert rules(watched) == []
+    assert read_rules(watched) == []
 
 
 def test_the_rule_stays_until_all_webhooks_are_answered(watched: Sandbox, shop: Shop) -> None:
-    """Retries of its webhooks are webhooks of the order, too."""
+    """The rule remains while webhooks of the order are retried."""
     order = watched.place(card())
-    fault(watched, {"answer": 503}, order_id=order["id"], status="completed")
+    set_webhook_rule(watched, {"answer": 503}, order_id=order["id"], status="completed")
     watched.pay(order)
     watched.advance("PT10M")
-    assert (len(shop.received), len(rules(watched))) == (1, 1)
+    assert (len(shop.received), len(read_rules(watched))) == (1, 1)
     watched.advance("PT10M")
-    assert rules(watched) == []
+    assert read_rules(watched) == []
 
 
 def test_the_rule_stays_while_money_is_reserved(watched: Sandbox, shop: Shop) -> None:
-    """An authorization can still run out, whose webhook the rule is waiting for."""
+    """The rule remains for the webhook of an authorization that can still expire."""
     order = watched.place(card(capture_mode="manual"))
-    fault(watched, {"drop": True}, order_id=order["id"], status="expired")
+    set_webhook_rule(watched, {"drop": True}, order_id=order["id"], status="expired")
     watched.pay(order)
     watched.settle()
-    assert (len(shop.received), len(rules(watched))) == (2, 1)
+    assert (len(shop.received), len(read_rules(watched))) == (2, 1)
     watched.advance("P60D")
     assert watched.read(order)["status"] == "expired"
-    assert (len(shop.received), rules(watched)) == (2, [])
+    assert (len(shop.received), read_rules(watched)) == (2, [])
 
 
 def test_a_rule_without_webhooks_ends_too(sandbox: Sandbox) -> None:
-    """Nothing is sent anywhere, and the order is cancelled."""
+    """A cancelled order's rule is deleted even if no webhook is sent."""
     order = sandbox.place(card())
-    fault(sandbox, TWICE, order_id=order["id"])
+    set_webhook_rule(sandbox, TWICE, order_id=order["id"])
     sandbox.delete(f"/v1/orders/{order['id']}/")
-    assert rules(sandbox) == []
+    assert read_rules(sandbox) == []
 
 
 def test_other_rules_stay(watched: Sandbox) -> None:
-    """They are in their order, and those of requests count on."""
+    """Other rules keep their order, and request counts of faults continue."""
     order = watched.place(card())
     written = [
         {"when": {"status": "expired"}, "then": {"drop": True}},
@@ -84,31 +84,31 @@ def test_other_rules_stay(watched: Sandbox) -> None:
 
 
 def test_an_order_that_does_not_exist_owns_no_rule(sandbox: Sandbox) -> None:
-    """Its rule would never end."""
+    """A rule for an unknown order is refused, as it would never end."""
     answer = sandbox.put(
         "/control/faults/",
         {"webhooks": [{"then": TWICE}, {"when": {"order_id": NOBODY}, "then": TWICE}]},
     )
     assert set(violations(answer)) == {"webhooks[1].when.order_id"}
-    assert rules(sandbox) == []
+    assert read_rules(sandbox) == []
 
 
 def test_a_scenario_names_no_order(sandbox: Sandbox) -> None:
-    """It is for orders that do not exist yet."""
+    """A rule of a scenario cannot name an order, because scenarios are for future orders."""
     document = {"name": "one", "webhooks": [{"when": {"order_id": NOBODY}, "then": TWICE}]}
     assert set(violations(sandbox.put("/control/scenario/", document))) == {"webhooks[0].when.order_id"}
 
 
 @pytest.mark.rule("CTL-10", "CTL-11")
 def test_a_snapshot_has_the_rule_with_its_order(sandbox: Sandbox) -> None:
-    """It is restored with it, and refused without it."""
+    """A snapshot restores the rule with its order and is refused if the order is missing."""
     order = sandbox.place(card())
-    fault(sandbox, TWICE, order_id=order["id"])
+    set_webhook_rule(sandbox, TWICE, order_id=order["id"])
     state = sandbox.get("/control/state/").json()
     sandbox.post("/control/reset/")
-    assert rules(sandbox) == []
+    assert read_rules(sandbox) == []
     assert sandbox.put("/control/state/", state).status_code == 200
-    assert len(rules(sandbox)) == 1
+    assert len(read_rules(sandbox)) == 1
     state["faults"]["webhooks"][0]["when"]["order_id"] = NOBODY
     assert set(violations(sandbox.put("/control/state/", state))) == {
         "state.faults.webhooks[0].when.order_id"

@@ -1,4 +1,4 @@
-"""The journal of calls is filtered and counted."""
+"""The journal of calls can be filtered, counted and paged."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.support.driver import NOBODY, START, Sandbox, card, refused
 
 @pytest.mark.rule("CTL-25")
 def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
-    """By method, path, status and order; the final slash does not matter."""
+    """Filters are method, path, status and order; a trailing slash makes no difference."""
     order = sandbox.place(card())
     sandbox.read(order)
     sandbox.create(amount=0)
@@ -28,8 +28,8 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
     assert items[1]["request"] is None
 
     def count(query: str) -> int:
-        found: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
-        return found
+        number: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
+        return number
 
     assert [count("method=GET"), count("path=/v1/orders"), count("status=400")] == [2, 2, 1]
     assert count(f"order_id={order['id']}") == 2
@@ -37,14 +37,14 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
 
 
 def test_the_journal_names_the_rule_of_a_refusal(sandbox: Sandbox) -> None:
-    """By its id in the ledger."""
+    """The entry of a refused call has the rule's ID in the ledger."""
     order = sandbox.place(card(capture_mode="manual"))
     sandbox.take(order, "captures")
     assert sandbox.get("/control/journal/?status=409").json()["items"][0]["rule"] == "CAP-02"
 
 
 def test_pages_of_the_journal_follow_each_other(sandbox: Sandbox) -> None:
-    """Newest last, as the whole list."""
+    """The pages together equal the whole list, newest entry last."""
     for cents in range(1, 8):
         sandbox.place(amount=cents)
     whole = sandbox.get("/control/journal/").json()["items"]
@@ -59,7 +59,7 @@ def test_pages_of_the_journal_follow_each_other(sandbox: Sandbox) -> None:
 
 
 def test_a_summary_has_no_bodies(watched: Sandbox) -> None:
-    """Of requests and webhooks; one of each is read by its id."""
+    """Summaries of requests and webhooks omit bodies; a single entry has them."""
     watched.pay(watched.place(card()))
     watched.settle()
     whole = watched.get("/control/journal/").json()["items"][0]

@@ -1,4 +1,4 @@
-"""Listing orders, and everything about one of them."""
+"""The control API lists orders and shows the details of each."""
 
 from typing import Any
 
@@ -8,45 +8,51 @@ from tests.support.driver import NOBODY, Sandbox, by, card, refused
 from tests.support.payer import Payer, payment_page
 
 
-def listed(sandbox: Sandbox, **query: Any) -> list[dict[str, Any]]:
-    """The rows."""
+def list_orders(sandbox: Sandbox, **query: Any) -> list[dict[str, Any]]:
+    """Return the rows of the list."""
     items: list[dict[str, Any]] = sandbox.get("/control/orders/", params=query).json()["items"]
     return items
 
 
-def overview(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
-    """Everything about an order."""
-    found: dict[str, Any] = sandbox.get(f"/control/orders/{order['id']}/").json()
-    return found
+def read_overview(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
+    """Return the details of an order."""
+    overview: dict[str, Any] = sandbox.get(f"/control/orders/{order['id']}/").json()
+    return overview
 
 
 def test_orders_are_listed_newest_first(sandbox: Sandbox) -> None:
-    """With the facts that tell one from another; refunds belong to their order."""
+    """Rows have the main facts of an order; refunds have no rows of their own."""
     customer = {"email_address": "ann@example.com"}
     first = sandbox.pay(sandbox.place(card(), merchant_order_id="shop-1", customer=customer))
     sandbox.post(f"/v1/orders/{first['id']}/refunds/", {"amount": 100})
     second = sandbox.place(amount=500)
-    rows = listed(sandbox)
+    rows = list_orders(sandbox)
     assert [row["id"] for row in rows] == [second["id"], first["id"]]
-    told = ("merchant_order_id", "status", "amount", "payment_method", "customer")
-    assert [rows[1][name] for name in told] == ["shop-1", "completed", 1000, "credit-card", "ann@example.com"]
+    columns = ("merchant_order_id", "status", "amount", "payment_method", "customer")
+    assert [rows[1][name] for name in columns] == [
+        "shop-1",
+        "completed",
+        1000,
+        "credit-card",
+        "ann@example.com",
+    ]
     assert rows[0]["payment_method"] is None
 
 
-def test_webhooks_are_summed_up(watched: Sandbox, shop: Any) -> None:
-    """By their state."""
+def test_webhooks_are_counted_by_state(watched: Sandbox, shop: Any) -> None:
+    """A row counts the order's webhooks by state."""
     watched.pay(watched.place(card()))
     watched.settle()
     shop.answer = lambda received: 500
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
-    failing, paid = listed(watched)
+    failing, paid = list_orders(watched)
     assert failing["webhooks"] == {"pending": 1, "delivered": 0, "lost": 0, "failed": 0, "attempts": 1}
     assert paid["webhooks"] == {"pending": 0, "delivered": 2, "lost": 0, "failed": 0, "attempts": 2}
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ({"status": "completed"}, ["paid"]),
         ({"status": "expired"}, []),
@@ -60,8 +66,8 @@ def test_webhooks_are_summed_up(watched: Sandbox, shop: Any) -> None:
         ({"status": "new", "limit": 1}, ["hosted"]),
     ],
 )
-def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], found: list[str]) -> None:
-    """By status, method, and any text in them."""
+def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], expected: list[str]) -> None:
+    """The list can be filtered by status, method and text."""
     sandbox.pay(sandbox.place(card(), merchant_order_id="paid"))
     sandbox.place(
         by("bank-transfer"),
@@ -70,14 +76,14 @@ def test_orders_are_found(sandbox: Sandbox, query: dict[str, Any], found: list[s
         customer={"email_address": "ann@example.com"},
     )
     sandbox.place(merchant_order_id="hosted")
-    assert [row["merchant_order_id"] for row in listed(sandbox, **query)] == found
+    assert [row["merchant_order_id"] for row in list_orders(sandbox, **query)] == expected
 
 
 def test_pages_follow_each_other(sandbox: Sandbox) -> None:
-    """None is shown twice, and new orders move nothing."""
+    """No order is repeated or missing, even if orders are created between pages."""
     ids = [sandbox.place(amount=cents)["id"] for cents in range(1, 8)]
     seen: list[str] = []
-    while page := listed(sandbox, limit=3, **({"before": seen[-1]} if seen else {})):
+    while page := list_orders(sandbox, limit=3, **({"before": seen[-1]} if seen else {})):
         seen += [row["id"] for row in page]
         sandbox.place(amount=99)
     assert seen == ids[::-1]
@@ -86,57 +92,57 @@ def test_pages_follow_each_other(sandbox: Sandbox) -> None:
 
 
 def test_an_overview_says_what_is_possible(sandbox: Sandbox) -> None:
-    """By actor, and with limits for the merchant."""
+    """Possible actions are listed by actor, the merchant's with maximum amounts."""
     order = sandbox.place(card())
-    assert overview(sandbox, order)["actions"] == {
+    assert read_overview(sandbox, order)["actions"] == {
         "customer": ["visit", "pay", "cancel", "fail"],
         "bank": [],
         "screening": [],
         "processor": [],
         "merchant": [{"action": "cancel", "amount_max": None}],
     }
-    held = sandbox.authorized()
-    sandbox.take(held, "captures/amount", {"amount": 500})
-    assert overview(sandbox, held)["actions"]["merchant"] == [
+    authorized = sandbox.authorized()
+    sandbox.take(authorized, "captures/amount", {"amount": 500})
+    assert read_overview(sandbox, authorized)["actions"]["merchant"] == [
         {"action": "capture", "amount_max": 1500},
         {"action": "void", "amount_max": 1500},
         {"action": "refund", "amount_max": 500},
     ]
 
 
-def test_every_possible_action_can_be_done(sandbox: Sandbox) -> None:
-    """What the overview offers, the act call takes; what it does not, it refuses."""
+def test_every_listed_action_succeeds(sandbox: Sandbox) -> None:
+    """Listed actions succeed, and other actions are refused."""
     order = sandbox.place(amount=500)
-    possible = overview(sandbox, order)["actions"]
+    possible = read_overview(sandbox, order)["actions"]
     assert sandbox.act(order, "customer choose", payment_method="wallet-web").status_code == 200
     assert possible["customer"] == ["visit", "choose"]
     sandbox.pay(order)
-    assert overview(sandbox, order)["actions"]["customer"] == []
+    assert read_overview(sandbox, order)["actions"]["customer"] == []
     assert sandbox.act(order, "customer pay").status_code == 409
 
 
 def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
-    """Rule, agenda, webhooks, refunds and pages; of this order only."""
+    """The details have the decision, agenda, webhooks, refunds and pages of this order only."""
     watched.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "PT1M"}})
     other = watched.place(card())
     order = watched.pay(watched.place(card()))
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
     watched.settle()
-    found = overview(watched, order)
-    assert found["order"] == watched.read(order)
-    assert [decision["scenario"] for decision in found["decisions"]] == ["of-the-test"]
-    assert [(row["id"], row["actions"]["processor"]) for row in found["refunds"]] == [
+    overview = read_overview(watched, order)
+    assert overview["order"] == watched.read(order)
+    assert [decision["scenario"] for decision in overview["decisions"]] == ["of-the-test"]
+    assert [(row["id"], row["actions"]["processor"]) for row in overview["refunds"]] == [
         (refund["id"], ["settle", "fail"])
     ]
-    assert [(due["kind"], due["order_id"]) for due in found["agenda"]] == [("action", refund["id"])]
-    assert {webhook["order_id"] for webhook in found["webhooks"]} == {order["id"], refund["id"]}
-    (page,) = found["pages"]
+    assert [(due["kind"], due["order_id"]) for due in overview["agenda"]] == [("action", refund["id"])]
+    assert {webhook["order_id"] for webhook in overview["webhooks"]} == {order["id"], refund["id"]}
+    (page,) = overview["pages"]
     assert order["id"] in page
-    assert overview(watched, other)["agenda"][0]["order_id"] == other["id"]
+    assert read_overview(watched, other)["agenda"][0]["order_id"] == other["id"]
 
 
-def test_looking_leaves_no_trace(sandbox: Sandbox) -> None:
-    """No journal entry, no fault used, nothing changed."""
+def test_reading_has_no_side_effects(sandbox: Sandbox) -> None:
+    """Reading adds no journal entry, triggers no fault and changes nothing."""
     order = sandbox.place(card())
     sandbox.put("/control/faults/", {"faults": [{"when": {"nth": 1}, "then": {"status": 503}}]})
     before = sandbox.get("/control/state/").json()
@@ -148,33 +154,33 @@ def test_looking_leaves_no_trace(sandbox: Sandbox) -> None:
 
 
 def test_rules_are_counted(sandbox: Sandbox) -> None:
-    """While their scenario is active."""
+    """Uses of rules are counted while their scenario is active."""
     rule = {"when": {"amount": 5}, "then": {"customer": "pays"}}
     sandbox.scenario({"when": {"amount": 4}, "then": {"customer": "fails"}}, rule)
     sandbox.place(card(), amount=5)
-    found = sandbox.get("/control/scenarios/of-the-test/").json()
-    assert [(rule["rule"], rule["uses"]) for rule in found["rules"]] == [(0, 0), (1, 1)]
-    assert (found["is_active"], found["rules"][1]["then"]) == (True, {"customer": "pays"})
+    scenario = sandbox.get("/control/scenarios/of-the-test/").json()
+    assert [(rule["rule"], rule["uses"]) for rule in scenario["rules"]] == [(0, 0), (1, 1)]
+    assert (scenario["is_active"], scenario["rules"][1]["then"]) == (True, {"customer": "pays"})
     ready = sandbox.get("/control/scenarios/second-try-works/").json()
     assert (ready["is_active"], {rule["uses"] for rule in ready["rules"]}) == (False, {0})
     refused(sandbox.get("/control/scenarios/no-such/"), 404, "NotFound")
 
 
 def test_stored_cards_and_codes_are_listed(sandbox: Sandbox) -> None:
-    """Without card numbers."""
+    """Stored cards are listed without card numbers, and QR requests with their scans."""
     details = {"recurring_type": "first"}
     sandbox.pay(sandbox.place(card(payment_method_details=details), amount=700))
-    asked = sandbox.post("/v1/bankqr/", {"amount": 500, "one_off": False}).json()
-    sandbox.post(f"/control/bankqr/{asked['id']}/scan/")
+    request = sandbox.post("/v1/bankqr/", {"amount": 500, "one_off": False}).json()
+    sandbox.post(f"/control/bankqr/{request['id']}/scan/")
     (stored,) = sandbox.get("/control/cards/").json()["items"]
     assert (stored["use"], stored["amount"]) == ("recurring", 700)
     assert "number" not in stored["card"]
     (code,) = sandbox.get("/control/bankqr/").json()["items"]
-    assert (code["id"], code["amount"], code["scans"]) == (asked["id"], 500, 1)
+    assert (code["id"], code["amount"], code["scans"]) == (request["id"], 500, 1)
 
 
 def test_actions_say_who_did_what_and_how(sandbox: Sandbox) -> None:
-    """By a page, a control call, or a scenario."""
+    """Each action has its actor and its source: a page, a control call or a scenario."""
     payer = Payer(sandbox)
     paid = sandbox.place(by("wallet-web"))
     payer.press(payer.open(payment_page(paid)), "pay")
@@ -183,8 +189,8 @@ def test_actions_say_who_did_what_and_how(sandbox: Sandbox) -> None:
     planned = sandbox.place(card(), customer={"email_address": "pays@example.com"})
     sandbox.advance("PT10S")
     items = sandbox.get("/control/actions/").json()["items"]
-    told = [(taken["actor"], taken["action"], taken["via"], taken["order_id"]) for taken in items]
-    assert told == [
+    actions = [(item["actor"], item["action"], item["via"], item["order_id"]) for item in items]
+    assert actions == [
         ("customer", "visit", "page", paid["id"]),
         ("customer", "pay", "page", paid["id"]),
         ("customer", "fail", "control", failed["id"]),

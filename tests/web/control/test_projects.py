@@ -1,4 +1,4 @@
-"""Projects are made from settings, changed, deleted, and kept apart."""
+"""Projects are created from settings, updated, deleted and isolated."""
 
 import re
 from collections.abc import Callable
@@ -13,28 +13,28 @@ from tests.support.shop import Shop
 
 @pytest.mark.rule("CTL-04")
 def test_a_server_starts_with_a_project(server: Server) -> None:
-    """Its key is the same everywhere, so that a newcomer needs no set-up."""
+    """A new server has a project with a fixed key, so a newcomer needs no setup."""
     shown = keyed(server, "sandbox-key", "/control/project/").json()
     assert (shown["settings"]["mode"], shown["clock"]["mode"]) == ("test", "running")
 
 
 @pytest.mark.rule("CTL-06")
 def test_a_project_is_made_from_its_settings(server: Server) -> None:
-    """The answer holds ids, settings and, this once, the key."""
+    """The response has IDs, settings and, only this time, the key."""
     settings = {"mode": "live", "webhook_url": "https://shop.example/hook", "name": "Shop", "seed": 7}
     answer = requests.post(f"{server.url}/control/projects/", json=settings, timeout=5)
-    made = answer.json()
+    created = answer.json()
     assert answer.status_code == 201
-    assert {key: made["settings"][key] for key in settings} == settings
-    shown = keyed(server, made["api_key"], "/control/project/").json()
-    assert (shown["project_id"], shown["merchant_id"]) == (made["project_id"], made["merchant_id"])
-    assert made["api_key"] not in str(shown)
-    listed = requests.get(f"{server.url}/control/projects/", timeout=5)
-    assert made["project_id"] in listed.text
-    assert made["api_key"] not in listed.text
+    assert {key: created["settings"][key] for key in settings} == settings
+    shown = keyed(server, created["api_key"], "/control/project/").json()
+    assert (shown["project_id"], shown["merchant_id"]) == (created["project_id"], created["merchant_id"])
+    assert created["api_key"] not in str(shown)
+    listing = requests.get(f"{server.url}/control/projects/", timeout=5)
+    assert created["project_id"] in listing.text
+    assert created["api_key"] not in listing.text
 
 
-READ = tuple(
+CONTROL_PATHS = tuple(
     f"/control/{name}/"
     for name in (
         "timeline",
@@ -48,11 +48,11 @@ READ = tuple(
         "project",
     )
 )
-REAL = re.compile(r'"(real_at|duration_ms|Date|X-Request-Id|used_at)": ("[^"]*"|[\d.]+|null)')
+REAL_TIME_FIELDS = re.compile(r'"(real_at|duration_ms|Date|X-Request-Id|used_at)": ("[^"]*"|[\d.]+|null)')
 
 
 def test_a_project_needs_no_settings(server: Server) -> None:
-    """An empty body and an empty object give the defaults."""
+    """An empty body and an empty object create a project with the defaults."""
     bodies: list[dict[str, str] | None] = [None, {}]
     for body in bodies:
         answer = requests.post(f"{server.url}/control/projects/", timeout=5, json=body)
@@ -61,7 +61,7 @@ def test_a_project_needs_no_settings(server: Server) -> None:
 
 @pytest.mark.rule("CTL-01")
 def test_wrong_settings_are_refused_with_all_violations(sandbox: Sandbox) -> None:
-    """On creation and on change; nothing changes."""
+    """Creation and update report all violations, and nothing changes."""
     wrong = {
         "mode": "demo",
         "webhook_url": "ftp://x",
@@ -88,7 +88,7 @@ def test_wrong_settings_are_refused_with_all_violations(sandbox: Sandbox) -> Non
 
 @pytest.mark.rule("CTL-07")
 def test_settings_can_be_changed_one_by_one(sandbox: Sandbox) -> None:
-    """The others stay; a webhook address can be taken away."""
+    """Omitted settings keep their values; null removes the webhook address."""
     sandbox.settings(webhook_url="https://shop.example/", name="Shop")
     sandbox.settings(mode="live", webhook_url=None)
     settings = sandbox.get("/control/project/").json()["settings"]
@@ -97,7 +97,7 @@ def test_settings_can_be_changed_one_by_one(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-07")
 def test_a_deleted_projects_key_is_refused(watched: Sandbox, shop: Shop) -> None:
-    """For both APIs, and its pending work is dropped."""
+    """Both APIs refuse the key of a deleted project."""
     shop.answer = lambda received: 500
     watched.place(by("bank-transfer"))
     watched.settle()
@@ -108,7 +108,7 @@ def test_a_deleted_projects_key_is_refused(watched: Sandbox, shop: Shop) -> None
 
 @pytest.mark.rule("CTL-08")
 def test_projects_with_the_same_seed_never_see_each_other(project: Callable[..., Sandbox]) -> None:
-    """Their orders have the same ids and are not the same orders; answers differ in the project only."""
+    """Orders in two projects with the same seed have equal IDs but are separate."""
     one, other = project(seed=42), project(seed=42)
     orders = [sandbox.place(card(), description=str(sandbox.key)) for sandbox in (one, other)]
     assert orders[0]["id"] == orders[1]["id"]
@@ -121,9 +121,9 @@ def test_projects_with_the_same_seed_never_see_each_other(project: Callable[...,
 def test_same_seed_and_requests_give_the_same_answers_of_every_call(
     project: Callable[..., Sandbox], shop: Shop
 ) -> None:
-    """But for the project's own identifiers and key, real times and durations.
+    """Only the project's IDs and key, real times and durations differ.
 
-    Whoever does not wait for webhooks is told in what order they and the next calls really came.
+    The play waits for webhooks, because their order relative to later calls depends on real time.
     """
 
     def play(sandbox: Sandbox) -> list[tuple[str, str]]:
@@ -139,13 +139,13 @@ def test_same_seed_and_requests_give_the_same_answers_of_every_call(
         sandbox.settle()
         sandbox.advance("P8D")
         sandbox.settle()
-        return [(path, _plain(sandbox, path)) for path in (f"/v1/orders/{order['id']}/", *READ)]
+        return [(path, _plain(sandbox, path)) for path in (f"/v1/orders/{order['id']}/", *CONTROL_PATHS)]
 
     def _plain(sandbox: Sandbox, path: str) -> str:
         text = sandbox.get(path).text
         for own in (sandbox.project["project_id"], sandbox.project["merchant_id"], sandbox.key):
             text = text.replace(own, "…")
-        return REAL.sub(r'"\1": …', text)
+        return REAL_TIME_FIELDS.sub(r'"\1": …', text)
 
     first, second, other = (play(project(seed=seed, webhook_url=shop.url)) for seed in (42, 42, 43))
     assert [one for one, two in zip(first, second, strict=True) if one != two] == []
@@ -153,7 +153,7 @@ def test_same_seed_and_requests_give_the_same_answers_of_every_call(
 
 
 def test_same_seed_and_requests_give_the_same_bytes(project: Callable[..., Sandbox]) -> None:
-    """But for the project's own identifiers, in which the addresses differ too."""
+    """Only the project's IDs differ, also within addresses."""
 
     def play(sandbox: Sandbox) -> str:
         order = sandbox.place(by("bank-redirect-nl"), customer={"country": "NL"})

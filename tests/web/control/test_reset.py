@@ -1,4 +1,4 @@
-"""A reset is a fresh start, whatever was under way."""
+"""A reset restores the initial state, whatever is in flight."""
 
 from threading import Event
 
@@ -10,7 +10,7 @@ from tests.support.shop import Received, Shop
 
 @pytest.mark.rule("CTL-09")
 def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
-    """Orders, vault, webhooks, journal, scenario, faults, clock and identifiers are as at the start."""
+    """Orders, vault, webhooks, journal, scenario, faults, clock and identifiers are reset."""
     watched.scenario({"then": {"customer": "pays", "after": "PT1M"}})
     token_order = watched.pay(watched.place(details(one_click_type="first")))
     first = watched.place(card())
@@ -30,26 +30,26 @@ def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_a_reset_discards_late_results(watched: Sandbox, shop: Shop) -> None:
-    """A webhook that was on its way does not turn up afterwards."""
-    arrived, go_on = Event(), Event()
+    """A webhook in flight is not recorded after the reset."""
+    arrived, released = Event(), Event()
 
     def answer_late(received: Received) -> int:
         arrived.set()
-        return 500 if go_on.wait(4) else 200
+        return 500 if released.wait(4) else 200
 
     shop.answer = answer_late
     watched.place(by("bank-transfer"))
     assert arrived.wait(4)
     watched.post("/control/reset/")
-    watched.place(by("bank-transfer"))  # the same seed: the same ids as before the reset
-    go_on.set()
+    watched.place(by("bank-transfer"))  # the same seed gives the same IDs as before the reset
+    released.set()
     watched.settle()
     (delivery,) = watched.webhooks()
     assert len(delivery["attempts"]) == 1
 
 
 def test_a_reset_ends_an_advance(watched: Sandbox, shop: Shop) -> None:
-    """The advance answers, and the project is fresh."""
+    """An advance that is interrupted by a reset returns, and the project is in its initial state."""
     order = watched.place(card())
     shop.answer = lambda received: watched.post("/control/reset/").status_code
     watched.advance("P1D")

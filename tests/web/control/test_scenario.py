@@ -1,4 +1,4 @@
-"""A scenario is switched on, read and left; a wrong one is refused whole."""
+"""A scenario can be activated, read and deactivated; an invalid one is refused as a whole."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.support.driver import Sandbox, by, card, violations
 
 @pytest.mark.rule("CTL-19")
 def test_a_scenario_can_be_read_switched_and_left(sandbox: Sandbox) -> None:
-    """By name, by whole document, back to the default."""
+    """A scenario is activated by name or as a document; deleting it restores the default."""
     assert sandbox.get("/control/scenario/").json()["name"] == "default"
     document = {
         "name": "mine",
@@ -26,7 +26,7 @@ def test_a_scenario_can_be_read_switched_and_left(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SCN-05")
 def test_attempts_under_way_keep_their_scenario(sandbox: Sandbox) -> None:
-    """A switch decides what begins afterwards."""
+    """A new scenario applies to later attempts only."""
     sandbox.scenario({"then": {"customer": "pays", "after": "PT10M"}})
     before = sandbox.place(card())
     sandbox.scenario({"then": {"customer": "fails", "after": "PT5M"}})
@@ -37,7 +37,7 @@ def test_attempts_under_way_keep_their_scenario(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SCN-07")
 def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
-    """Then the project's own hold again; a wrong one refuses the whole scenario."""
+    """Afterwards the project's own settings apply; an invalid one refuses the scenario."""
     sandbox.scenario(settings={"mode": "live"})
     assert sandbox.place(by("bank-redirect-be"))["flags"] == []
     sandbox.delete("/control/scenario/")
@@ -71,14 +71,14 @@ def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_a_wrong_scenario_is_refused_whole(sandbox: Sandbox, document: Any, paths: set[str]) -> None:
-    """Every violation at its path; the active scenario stays."""
+    """Each violation has its path, and the active scenario remains."""
     assert set(violations(sandbox.put("/control/scenario/", document))) == paths
     assert sandbox.get("/control/scenario/").json()["name"] == "default"
 
 
 def test_a_misspelled_key_gets_a_hint(sandbox: Sandbox) -> None:
-    """The nearest known word is named."""
-    found = violations(
+    """The message suggests the most similar key."""
+    messages = violations(
         sandbox.put("/control/scenario/", {"name": "x", "rules": [{"then": {"custmer": "pays"}}]})
     )
-    assert "did you mean 'customer'?" in found["rules[0].then.custmer"]
+    assert "did you mean 'customer'?" in messages["rules[0].then.custmer"]

@@ -1,4 +1,4 @@
-"""Which rule of a scenario decides an attempt."""
+"""The rules of a scenario and their conditions decide attempts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from tests.support.driver import Sandbox, by, card
 
 @pytest.mark.rule("SCN-02")
 def test_the_first_matching_rule_decides_and_is_spent(sandbox: Sandbox) -> None:
-    """Twice declined, then the next rule, then nobody acts."""
+    """The first two orders are declined, the third is paid, and the fourth stays new."""
     sandbox.scenario(
         {
             "when": {"payment_method": "credit-card"},
@@ -29,7 +29,7 @@ def test_the_first_matching_rule_decides_and_is_spent(sandbox: Sandbox) -> None:
 
 
 def test_a_refused_creation_spends_no_rule(sandbox: Sandbox) -> None:
-    """The use counts only when the order is there."""
+    """A rule's use counts only for an order that was created."""
     sandbox.scenario({"times": 1, "then": {"customer": "pays", "after": "PT1M"}})
     sandbox.create(card(), amount=0)
     order = sandbox.place(card())
@@ -39,7 +39,7 @@ def test_a_refused_creation_spends_no_rule(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SCN-03")
 def test_a_rule_can_name_the_attempt(sandbox: Sandbox) -> None:
-    """The first attempt on an order fails, the second is paid."""
+    """The first attempt on an order fails, and the second is paid."""
     sandbox.scenario(
         {"when": {"attempt": 1}, "then": {"customer": "fails", "after": "PT1M"}},
         {"when": {"attempt": 2}, "then": {"customer": "pays", "after": "PT1M"}},
@@ -76,7 +76,7 @@ def test_a_rule_can_name_the_attempt(sandbox: Sandbox) -> None:
 def test_all_conditions_of_a_rule_must_hold(
     sandbox: Sandbox, when: dict[str, Any], fields: dict[str, Any], matches: bool
 ) -> None:
-    """Amounts in ranges, globs on customer and merchant_order_id."""
+    """Conditions are exact or ranged amounts, and glob patterns for customer and merchant_order_id."""
     sandbox.scenario({"when": when, "then": {"customer": "pays", "after": "PT1M"}})
     order = sandbox.place(card(), **fields)
     sandbox.advance("PT1M")
@@ -84,7 +84,7 @@ def test_all_conditions_of_a_rule_must_hold(
 
 
 def test_a_rule_can_name_a_method_by_its_alias(project: Callable[..., Sandbox]) -> None:
-    """Under either name the rule matches the attempt."""
+    """A rule matches the attempt by its alias and by its method."""
     sandbox = project(aliases={"plastic": "credit-card"})
     for name in ("plastic", "credit-card"):
         sandbox.scenario({"when": {"payment_method": name}, "then": {"customer": "pays"}})
@@ -104,7 +104,7 @@ def test_a_rule_can_name_a_method_by_its_alias(project: Callable[..., Sandbox]) 
     ],
 )
 def test_a_scenario_decides_a_transfer(live: Sandbox, credit: Any, status: str) -> None:
-    """When the money comes, and how much of it."""
+    """The scenario sets the time and amount of the credit."""
     live.scenario({"when": {"payment_method": "bank-transfer"}, "then": {"credit": credit}})
     order = live.place(by("bank-transfer"))
     live.advance("P2D")

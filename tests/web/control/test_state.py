@@ -1,4 +1,4 @@
-"""Snapshots: a restored project goes on as the original would."""
+"""A project restored from a snapshot continues as the original does."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 def fill(sandbox: Sandbox) -> None:
-    """Something of everything, much of it under way."""
+    """Create a record of every kind, many of them in progress."""
     sandbox.pay(sandbox.place(details(recurring_type="first")))
     order = sandbox.authorized(capture_mode="delayed", expiration_period="P7D")
     sandbox.take(order, "voids/amount", {"amount": 300})
@@ -32,25 +32,25 @@ def fill(sandbox: Sandbox) -> None:
     sandbox.settle()
 
 
-def go_on(sandbox: Sandbox) -> str:
-    """What happens from here on, as the merchant and the control API show it, without the project's ids."""
+def continue_project(sandbox: Sandbox) -> str:
+    """Continue the project and return the resulting responses without the project's IDs."""
     token = sandbox.get("/control/state/").json()["credentials"][0]["vault_token"]
-    seen = [sandbox.create(details(recurring_type="recurring", vault_token=token))]
-    sandbox.settle()  # whether an attempt ends before the advance begins or in it is nobody's promise
-    seen.append(sandbox.post("/control/clock/advance/", {"by": "P8D"}))
-    seen.append(sandbox.create(by("bank-transfer"), by="x"))
+    answers = [sandbox.create(details(recurring_type="recurring", vault_token=token))]
+    sandbox.settle()  # otherwise an attempt could end either before or during the advance
+    answers.append(sandbox.post("/control/clock/advance/", {"by": "P8D"}))
+    answers.append(sandbox.create(by("bank-transfer"), by="x"))
     sandbox.settle()
-    seen += [
+    answers += [
         sandbox.get(f"/v1/orders/{item['id']}/") for item in sandbox.get("/control/state/").json()["orders"]
     ]
-    seen.append(sandbox.get("/control/agenda/"))
-    text = "".join(answer.text + str(answer.headers.get("ETag")) for answer in seen)
+    answers.append(sandbox.get("/control/agenda/"))
+    text = "".join(answer.text + str(answer.headers.get("ETag")) for answer in answers)
     return text.replace(sandbox.project["project_id"], "P").replace(sandbox.project["merchant_id"], "M")
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_restored_project_goes_on_byte_for_byte(project: Callable[..., Sandbox], shop: Shop) -> None:
-    """Agenda, pending webhooks, vault and random state included; under its own ids and key."""
+def test_a_restored_project_continues_byte_for_byte(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """Agenda, pending webhooks, vault and random state are restored under the receiver's IDs and key."""
     shop.answer = lambda received: 500
     original, receiver = project(webhook_url=shop.url), project(mode="live")
     fill(original)
@@ -59,13 +59,13 @@ def test_a_restored_project_goes_on_byte_for_byte(project: Callable[..., Sandbox
     assert answer.status_code == 200, answer.text
     assert answer.json()["project_id"] == receiver.project["project_id"]
     assert receiver.get("/control/state/").json() == state
-    assert go_on(receiver) == go_on(original)
+    assert continue_project(receiver) == continue_project(original)
     assert len(receiver.webhooks(state="failed")) == len(original.webhooks(state="failed")) > 0
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_snapshot_can_be_gone_back_to(sandbox: Sandbox) -> None:
-    """As often as one likes; what came after it never was."""
+def test_a_snapshot_can_be_restored_repeatedly(sandbox: Sandbox) -> None:
+    """A snapshot can be restored repeatedly, which deletes later orders."""
     order = sandbox.place(card())
     state = sandbox.get("/control/state/").json()
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_a_snapshot_can_be_gone_back_to(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-10")
 def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..., Sandbox]) -> None:
-    """Elsewhere and after the scenario has changed: the rule, or the nearest miss, or that there were no rules."""
+    """Decisions are restored with their rule or nearest miss, even if the scenario has changed."""
     original, receiver = project(), project()
     orders = [original.place(card())]
     original.scenario({"when": {"amount": 777}, "then": {"customer": "pays", "after": "PT1M"}})
@@ -86,20 +86,20 @@ def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..
     original.delete("/control/scenario/")
 
     def decisions(sandbox: Sandbox) -> list[Any]:
-        return [sandbox.get(f"/control/orders/{each['id']}/").json()["decisions"] for each in orders]
+        return [sandbox.get(f"/control/orders/{order['id']}/").json()["decisions"] for order in orders]
 
-    taken = decisions(original)
-    assert [each["rule"] for (each,) in taken] == [None, 0, None]
-    assert taken[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
+    expected = decisions(original)
+    assert [decision["rule"] for (decision,) in expected] == [None, 0, None]
+    assert expected[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
     for _ in range(2):
         assert receiver.put("/control/state/", original.get("/control/state/").json()).status_code == 200
-        assert decisions(receiver) == taken
+        assert decisions(receiver) == expected
         original = receiver
 
 
 @pytest.mark.rule("CTL-10")
-def test_a_webhook_owed_at_once_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
-    """One that was never tried is tried."""
+def test_a_due_webhook_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
+    """A webhook without attempts is sent after the restore."""
     watched.place(by("bank-transfer"))
     watched.settle()
     state = watched.get("/control/state/").json()
@@ -110,7 +110,7 @@ def test_a_webhook_owed_at_once_is_sent_after_the_restore(watched: Sandbox, shop
 
 
 def test_a_snapshot_holds_no_secret(sandbox: Sandbox) -> None:
-    """Neither the key nor a CVC."""
+    """A snapshot has neither the API key nor a CVC."""
     first = sandbox.pay(sandbox.place(details(one_click_type="first")))
     token = first["transactions"][0]["payment_method_details"]["vault_token"]
     sandbox.place(details(one_click_type="one-click", vault_token=token, cvc="9173"))
@@ -120,21 +120,21 @@ def test_a_snapshot_holds_no_secret(sandbox: Sandbox) -> None:
 
 
 def drop(key: str) -> Change:
-    """Take a key away."""
+    """Return a change that deletes a key."""
     return lambda state: state.pop(key)
 
 
-def twice(key: str) -> Change:
-    """Hold the first of a list once more."""
+def duplicate(key: str) -> Change:
+    """Return a change that duplicates the first item of a list."""
     return lambda state: state[key].insert(0, deepcopy(state[key][0]))
 
 
 def put(*path: Any) -> Change:
-    """Put the last of ``path`` where the others lead."""
-    *way, key, value = path
+    """Return a change that sets the value ``path[-1]`` at the preceding path."""
+    *parents, key, value = path
 
     def change(state: dict[str, Any]) -> None:
-        for step in way:
+        for step in parents:
             state = state[step]
         state[key] = value
 
@@ -186,9 +186,9 @@ def put(*path: Any) -> Change:
             "state.orders[0].transactions[0].expiration_period",
         ),
         (put("orders", 0, "refund_of_order_id", "nobody"), "state.orders[0].refund_of_order_id"),
-        (twice("orders"), "state.orders"),
-        (twice("deliveries"), "state.deliveries"),
-        (twice("agenda"), "state.agenda[1].sequence"),
+        (duplicate("orders"), "state.orders"),
+        (duplicate("deliveries"), "state.deliveries"),
+        (duplicate("agenda"), "state.agenda[1].sequence"),
         (put("id_counts", "order", None), "state.id_counts.order"),
         (put("id_counts", "order", "x"), "state.id_counts.order"),
         (put("id_counts", "event", -1), "state.id_counts"),
@@ -213,7 +213,7 @@ def put(*path: Any) -> Change:
     ],
 )
 def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path: str) -> None:
-    """By the path of what is wrong; the project is as before."""
+    """The violation has the path of the invalid value, and the project is unchanged."""
     sandbox.settings(webhook_url="http://127.0.0.1:9/")
     order = sandbox.authorized(expiration_period="PT1M")
     sandbox.settle()
@@ -226,14 +226,14 @@ def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path:
 
 
 @pytest.mark.parametrize("body", ["[]", "5", "null", '"state"'])
-def test_what_is_no_snapshot_at_all_is_refused(sandbox: Sandbox, body: str) -> None:
-    """Whatever else it is."""
+def test_data_other_than_a_snapshot_is_refused(sandbox: Sandbox, body: str) -> None:
+    """Any JSON value but an object is refused."""
     answer = sandbox.put("/control/state/", data=body, headers={"Content-Type": "application/json"})
     assert list(violations(answer)) == ["state"]
 
 
 def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
-    """Up to 256 of them, while every other body ends at one."""
+    """Snapshots may have up to 256 MiB; other bodies are limited to 1 MiB."""
     order = sandbox.place(description="x" * 900_000)
     state = sandbox.get("/control/state/").json()
     state["orders"][0]["sent"]["description"] = "y" * 3_000_000
@@ -242,8 +242,8 @@ def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
     assert sandbox.put("/control/scenario/", data=json.dumps(state)).status_code == 413
 
 
-def test_a_project_with_a_past_repeats_no_etag(sandbox: Sandbox) -> None:
-    """Two futures of one snapshot are told apart."""
+def test_a_restored_project_repeats_no_etag(sandbox: Sandbox) -> None:
+    """Different futures of one snapshot have different ETags."""
     order = sandbox.place()
     path = f"/v1/orders/{order['id']}/"
     state = sandbox.get("/control/state/").json()

@@ -1,4 +1,4 @@
-"""No control call overlooks what it was sent."""
+"""No control call ignores any part of its request."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ BODILESS = [
 
 
 def test_some_calls_take_no_body() -> None:
-    """Otherwise the test below would prove nothing."""
+    """The tests of bodiless calls have calls to test."""
     assert ("POST", "/control/reset/") in BODILESS
     assert len(BODILESS) == 5
 
 
 @pytest.mark.parametrize(("method", "path"), CONTROL)
 def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
-    """By every route, before it does anything."""
+    """Every route refuses an unknown key before it does anything."""
     address = path.replace("{order_id}", "x").replace("{qr_id}", "x").replace("{delivery_id}", "x")
     before = sandbox.get("/control/state/").json()
     answer = sandbox.call(method.upper(), f"{address}?sttae=pending")
@@ -40,8 +40,8 @@ def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: st
     assert sandbox.get("/control/state/").json() == before
 
 
-def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
-    """For keys, and for values that are words."""
+def test_the_nearest_known_word_is_suggested(sandbox: Sandbox) -> None:
+    """Misspelled keys and values get the most similar known word."""
     (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
     assert (key["nearest"], key["allowed"]) == ("state", ["before", "limit", "order_id", "state", "summary"])
     (value,) = refused(sandbox.get("/control/webhooks/?state=pendign"), 400, "ValidationError")["violations"]
@@ -49,18 +49,20 @@ def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), BODILESS)
-def test_a_body_where_none_is_taken_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
-    """Whoever sends one means something by it; an empty object means nothing."""
+def test_an_unexpected_body_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
+    """A body with keys is refused; an empty object is accepted."""
     path = path.replace("{delivery_id}", "x")
     order = sandbox.place(card())
     answer = sandbox.call(method, path, {"keep": "orders"})
-    assert [found["path"] for found in refused(answer, 400, "ValidationError")["violations"]] == ["keep"]
+    assert [violation["path"] for violation in refused(answer, 400, "ValidationError")["violations"]] == [
+        "keep"
+    ]
     assert sandbox.read(order)["status"] == "new"
     assert sandbox.call(method, path, {}).status_code in (200, 404)
 
 
 def test_a_webhook_keeps_a_bounded_number_of_attempts(watched: Sandbox, shop: Any) -> None:
-    """The first ones and the newest, however often it is redelivered."""
+    """A webhook stores its first and its newest attempts, however often it is redelivered."""
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     (webhook,) = watched.webhooks()

@@ -1,4 +1,4 @@
-"""The timeline: all that happened, causes before effects."""
+"""The timeline lists all events, with causes before effects."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,32 +10,34 @@ from tests.support.payer import Payer, payment_page
 from tests.support.shop import Received, Shop
 
 
-def timeline(sandbox: Sandbox, order: dict[str, Any] | None = None, **query: Any) -> list[dict[str, Any]]:
-    """Its entries."""
+def read_timeline(
+    sandbox: Sandbox, order: dict[str, Any] | None = None, **query: Any
+) -> list[dict[str, Any]]:
+    """Return the entries of the timeline."""
     if order is not None:
         query["order_id"] = order["id"]
     items: list[dict[str, Any]] = sandbox.get("/control/timeline/", params=query).json()["items"]
     return items
 
 
-def told(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Who told whom what; durations differ."""
+def summarize(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return sender, receiver and label of each entry, without durations."""
     return [(item["from"], item["to"], item["label"].partition(" · ")[0]) for item in items]
 
 
-def test_it_tells_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
-    """Of a card payment: the request, the customer, the bank, statuses and webhooks."""
+def test_the_timeline_of_a_card_payment(watched: Sandbox, shop: Shop) -> None:
+    """The timeline of a card payment has the request, customer, bank, statuses and webhooks."""
 
-    def reads(received: Received) -> int:
+    def read_order(received: Received) -> int:
         watched.read(received.body["order_id"])
         return 204
 
-    shop.answer = reads
+    shop.answer = read_order
     order = watched.place(card())
     watched.settle()
     watched.pay(order)
     watched.settle()
-    assert told(timeline(watched, order)) == [
+    assert summarize(read_timeline(watched, order)) == [
         ("shop", "service", "POST /v1/orders/"),
         ("service", "service", "new"),
         ("service", "shop", "201"),
@@ -55,7 +57,7 @@ def test_it_tells_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> None:
-    """And is in the list, whatever happened."""
+    """Each cause is in the list, before its effect."""
     shop.answer = lambda received: 500
     payer = Payer(watched)
     order = watched.place(by("wallet-web"))
@@ -65,23 +67,23 @@ def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> No
     watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
     expiring = watched.place(card())
     watched.advance("P2D")
-    items = timeline(watched)
-    places = {item["id"]: place for place, item in enumerate(items)}
-    assert len(places) == len(items), "ids are unique"
-    for place, item in enumerate(items):
-        assert item["cause"] is None or places[item["cause"]] < place, item
+    items = read_timeline(watched)
+    positions = {item["id"]: position for position, item in enumerate(items)}
+    assert len(positions) == len(items), "ids are unique"
+    for position, item in enumerate(items):
+        assert item["cause"] is None or positions[item["cause"]] < position, item
     kinds = {item["cause"].partition("-")[0] for item in items if item["kind"] == "status"}
     assert kinds == {"request", "action", "event"}
-    assert [item["label"] for item in timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
+    assert [item["label"] for item in read_timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
         "expiry"
     ]
 
 
-def caused_by(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
-    """What caused a status."""
-    (reached,) = [item for item in items if item["kind"] == "status" and item["label"] == status]
-    (found,) = [item for item in items if item["id"] == reached["cause"]]
-    return found
+def cause_of(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
+    """Return the entry that caused a status."""
+    (status_entry,) = [item for item in items if item["kind"] == "status" and item["label"] == status]
+    (cause,) = [item for item in items if item["id"] == status_entry["cause"]]
+    return cause
 
 
 @pytest.mark.parametrize(
@@ -96,51 +98,51 @@ def caused_by(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
 def test_a_status_names_its_cause(
     sandbox: Sandbox, end: Callable[[Sandbox, dict[str, Any]], Any], status: str, cause: str
 ) -> None:
-    """A request, an action, or something that was due."""
+    """The cause is a request, an action or a scheduled event."""
     order = sandbox.place(card())
     end(sandbox, order)
-    assert caused_by(timeline(sandbox, order), status)["kind"] == cause
+    assert cause_of(read_timeline(sandbox, order), status)["kind"] == cause
 
 
-def test_retries_are_told_with_their_answers(watched: Sandbox, shop: Shop) -> None:
-    """What failed is marked, and the next attempt names the one before as its cause."""
+def test_retries_are_listed_with_their_responses(watched: Sandbox, shop: Shop) -> None:
+    """Failed attempts are marked, and each retry has the previous attempt as its cause."""
     shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
     order = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     watched.advance("PT2M")
-    tries = [item for item in timeline(watched, order) if item["kind"] == "webhook"]
-    answers = [item for item in timeline(watched, order) if item["kind"] == "webhook-response"]
-    assert [item["label"] for item in tries] == [
+    attempts = [item for item in read_timeline(watched, order) if item["kind"] == "webhook"]
+    answers = [item for item in read_timeline(watched, order) if item["kind"] == "webhook-response"]
+    assert [item["label"] for item in attempts] == [
         "webhook, attempt 1: processing",
         "webhook, attempt 2: processing",
     ]
     assert [(item["status"], item["failed"]) for item in answers] == [(503, True), (204, False)]
-    assert tries[1]["cause"] == tries[0]["id"]
-    assert tries[1]["at"] > tries[0]["at"]
+    assert attempts[1]["cause"] == attempts[0]["id"]
+    assert attempts[1]["at"] > attempts[0]["at"]
 
 
 def test_a_refusal_names_its_rule(sandbox: Sandbox) -> None:
-    """In the response."""
+    """The entry of the response has the rule."""
     order = sandbox.place(card())
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
-    response = timeline(sandbox, order)[-1]
+    response = read_timeline(sandbox, order)[-1]
     assert (response["label"], response["rule"], response["failed"]) == ("409 SET-49", "SET-49", True)
 
 
-def test_it_is_of_one_order_with_its_refunds(watched: Sandbox) -> None:
-    """Or of all, or of the newest entries."""
+def test_the_timeline_can_be_limited_to_one_order(watched: Sandbox) -> None:
+    """The timeline covers one order with its refunds, all orders or the newest entries."""
     order, other = watched.pay(watched.place(card())), watched.place(card())
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5}).json()
     watched.settle()
-    ids = {item["order_id"] for item in timeline(watched, order)}
+    ids = {item["order_id"] for item in read_timeline(watched, order)}
     assert ids == {order["id"], refund["id"]}
-    assert {item["order_id"] for item in timeline(watched)} == {*ids, other["id"]}
-    assert timeline(watched, limit=3) == timeline(watched)[-3:]
+    assert {item["order_id"] for item in read_timeline(watched)} == {*ids, other["id"]}
+    assert read_timeline(watched, limit=3) == read_timeline(watched)[-3:]
     refused(watched.get("/control/timeline/", params={"order_id": NOBODY}), 404, "NotFound")
 
 
-def test_a_report_has_it_as_text_with_the_findings(watched: Sandbox) -> None:
-    """Of one order with its refunds, or of all: what a failed test prints, in every language."""
+def test_a_report_has_the_timeline_and_the_findings(watched: Sandbox) -> None:
+    """The report covers one order with its refunds or all orders, with findings."""
     order, other = watched.pay(watched.place(card())), watched.place(card())
     refused_refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 9999}).json()
     watched.settle()
@@ -155,9 +157,9 @@ def test_a_report_has_it_as_text_with_the_findings(watched: Sandbox) -> None:
     refused(watched.get("/control/report/", params={"order_id": NOBODY}), 404, "NotFound")
 
 
-def test_a_reset_forgets(sandbox: Sandbox) -> None:
-    """Everything."""
+def test_a_reset_deletes_the_timeline(sandbox: Sandbox) -> None:
+    """A reset deletes the timeline and the actions."""
     sandbox.place(card())
     sandbox.post("/control/reset/")
-    assert timeline(sandbox) == []
+    assert read_timeline(sandbox) == []
     assert sandbox.get("/control/actions/").json()["items"] == []

@@ -1,4 +1,4 @@
-"""Waiting for something, watching everything, and sending a webhook once more."""
+"""Clients can wait for a condition, watch events and redeliver webhooks."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from tests.support.driver import Sandbox, by, card, refused, violations
 from tests.support.shop import Received, Shop
 
 
-def beside(sandbox: Sandbox) -> Sandbox:
-    """The same project on a connection of its own, for another thread."""
+def with_own_connection(sandbox: Sandbox) -> Sandbox:
+    """Return the same project with a separate connection, for another thread."""
     other = Sandbox.__new__(Sandbox)
     other.__dict__.update(sandbox.__dict__, http=requests.Session())
     return other
@@ -23,35 +23,35 @@ def beside(sandbox: Sandbox) -> Sandbox:
 
 @pytest.mark.rule("CTL-26")
 def test_a_wait_ends_when_its_condition_holds(watched: Sandbox, shop: Shop) -> None:
-    """At once when it holds already; else when it comes to hold, long before the time is over."""
+    """A wait returns immediately or as soon as its condition holds, long before the timeout."""
     order = watched.place(card())
     assert watched.get(f"/control/wait/?order_id={order['id']}&status=new").json() == {"status": "new"}
-    waiter = beside(watched)
+    waiter = with_own_connection(watched)
     with ThreadPoolExecutor(2) as threads:
         paid = threads.submit(waiter.get, f"/control/wait/?order_id={order['id']}&status=completed")
-        hooked = threads.submit(
-            beside(watched).get, f"/control/wait/?webhook={order['id']}&idle=1&timeout=20"
+        notified = threads.submit(
+            with_own_connection(watched).get, f"/control/wait/?webhook={order['id']}&idle=1&timeout=20"
         )
         watched.pay(order)
         assert (paid.result().status_code, paid.result().json()) == (200, {"status": "completed"})
-        assert hooked.result().json()["idle"] is True
-        assert 200 in hooked.result().json()["webhook_answers"]
+        assert notified.result().json()["idle"] is True
+        assert 200 in notified.result().json()["webhook_answers"]
 
 
 @pytest.mark.rule("CTL-26")
-def test_a_wait_in_vain_says_what_is_true(watched: Sandbox, shop: Shop) -> None:
-    """408, after the asked time and not after the default ten seconds."""
+def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Shop) -> None:
+    """A wait times out with 408 and the current values, after the requested time instead of the default."""
     order = watched.place(card())
     answer = watched.get(f"/control/wait/?order_id={order['id']}&status=completed&timeout=0.05")
     error = refused(answer, 408, "RequestTimeout")
     assert error["now"] == {"status": "new"}
-    go_on = Event()
-    shop.answer = lambda received: 200 if go_on.wait(4) else 500
+    released = Event()
+    shop.answer = lambda received: 200 if released.wait(4) else 500
     watched.acted(order, "customer visit")
     assert refused(watched.get("/control/wait/?idle=1&timeout=0"), 408, "RequestTimeout")["now"] == {
         "idle": False
     }
-    go_on.set()
+    released.set()
     assert watched.get("/control/wait/?idle=1").json() == {"idle": True}
 
 
@@ -70,17 +70,17 @@ def test_a_wait_in_vain_says_what_is_true(watched: Sandbox, shop: Shop) -> None:
     ],
 )
 def test_a_wrong_wait_is_refused(sandbox: Sandbox, query: str, paths: set[str]) -> None:
-    """No condition, half a condition, too long a time, unknown words."""
+    """A missing or incomplete condition, a long timeout and unknown words are refused."""
     assert set(violations(sandbox.get(f"/control/wait/?{query}"))) == paths
 
 
 def test_a_wait_for_an_unknown_order_is_not_found(sandbox: Sandbox) -> None:
-    """At once."""
+    """A wait for an unknown order is refused immediately."""
     refused(sandbox.get("/control/wait/?order_id=x&status=new"), 404, "NotFound")
 
 
-def events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of a stream as they come."""
+def parse_events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the events of a stream as they arrive."""
     kind = ""
     for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
         if line.startswith("event: "):
@@ -91,38 +91,38 @@ def events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.rule("CTL-27")
 def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
-    """Requests, statuses, webhooks and the clock, as they come; of this project only."""
-    watcher = beside(watched)
+    """The stream has requests, statuses, webhooks and clock changes of this project only."""
+    watcher = with_own_connection(watched)
     with watcher.http.get(
         f"{watched.url}/control/events/", auth=(watched.key, ""), stream=True, timeout=10
     ) as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
-        seen = events(answer)
+        stream = parse_events(answer)
         order = watched.place(card())
         watched.pay(order)
         watched.advance("PT1M")
-        found: list[tuple[str, dict[str, Any]]] = []
-        while not found or found[-1][0] != "clock":
-            found.append(next(seen))
-    statuses = [(data["before"], data["after"]) for kind, data in found if kind == "status"]
+        events: list[tuple[str, dict[str, Any]]] = []
+        while not events or events[-1][0] != "clock":
+            events.append(next(stream))
+    statuses = [(data["before"], data["after"]) for kind, data in events if kind == "status"]
     assert statuses == [(None, "new"), ("new", "processing"), ("processing", "completed")]
-    requests_seen = [data for kind, data in found if kind == "request"]
+    requests_seen = [data for kind, data in events if kind == "request"]
     created = {"method": "POST", "path": "/v1/orders/", "status": 201, "order_id": order["id"], "rule": None}
     assert created.items() <= requests_seen[0].items()
-    assert [data["state"] for kind, data in found if kind == "webhook"] == ["delivered", "delivered"]
-    assert all(data.get("order_id", order["id"]) == order["id"] for _, data in found)
+    assert [data["state"] for kind, data in events if kind == "webhook"] == ["delivered", "delivered"]
+    assert all(data.get("order_id", order["id"]) == order["id"] for _, data in events)
 
 
 @pytest.mark.rule("CTL-22")
 def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
-    """After it has arrived, and after it has failed for good; each attempt is recorded."""
+    """Delivered and failed webhooks can be redelivered, and each attempt is recorded."""
     shop.answer = lambda received: 500
     order = watched.place(by("bank-transfer"))
     watched.advance("PT1H")
     (failed,) = watched.webhooks(state="failed")
     shop.answer = lambda received: 200
-    again = watched.post(f"/control/webhooks/{failed['id']}/redeliver/").json()
-    assert (again["state"], [attempt["number"] for attempt in again["attempts"]]) == (
+    redelivered = watched.post(f"/control/webhooks/{failed['id']}/redeliver/").json()
+    assert (redelivered["state"], [attempt["number"] for attempt in redelivered["attempts"]]) == (
         "delivered",
         list(range(1, 12)),
     )
@@ -131,41 +131,41 @@ def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
     refused(watched.post("/control/webhooks/nothing/redeliver/"), 404, "NotFound")
 
 
-def test_a_handler_can_ask_for_its_webhook_again(watched: Sandbox, shop: Shop) -> None:
-    """Without waiting for itself."""
+def test_a_handler_can_redeliver_its_own_webhook(watched: Sandbox, shop: Shop) -> None:
+    """A webhook handler can redeliver its own webhook without a deadlock."""
 
-    def ask_again(received: Received) -> int:
+    def redeliver_once(received: Received) -> int:
         if len(shop.received) == 1:
             watched.post(f"/control/webhooks/{watched.webhooks()[0]['id']}/redeliver/")
         return 200
 
-    shop.answer = ask_again
+    shop.answer = redeliver_once
     watched.place(by("bank-transfer"))
     watched.settle()
     assert len(shop.received) == 2
 
 
-def test_a_stream_goes_on_where_it_was_lost(sandbox: Sandbox) -> None:
-    """After the number in Last-Event-ID, or in the query; events carry ids, orders and statuses."""
+def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:
+    """A stream resumes after the number in Last-Event-ID or in the query."""
     order = sandbox.place(card())
     sandbox.pay(order)
     options: dict[str, Any] = {"auth": (sandbox.key, ""), "stream": True, "timeout": 10}
     url = f"{sandbox.url}/control/events/"
     with sandbox.http.get(f"{url}?after=0", **options) as answer:
-        seen = events(answer)
-        kinds = {kind: data for kind, data in (next(seen) for _ in range(5))}
+        stream = parse_events(answer)
+        kinds = {kind: data for kind, data in (next(stream) for _ in range(5))}
     assert kinds["status"]["order_id"] == order["id"]
     assert kinds["action"]["actor"] == "customer"
     with sandbox.http.get(url, headers={"Last-Event-ID": "1"}, **options) as answer:
-        second = next(events(answer))
+        second = next(parse_events(answer))
     with sandbox.http.get(f"{url}?after=1", **options) as answer:
-        assert next(events(answer)) == second
+        assert next(parse_events(answer)) == second
     refused(sandbox.get("/control/events/?after=x"), 400, "ValidationError")
 
 
 @pytest.mark.parametrize("after", [5, 10_000])
-def test_a_stream_says_what_it_cannot_repeat(sandbox: Sandbox, after: int) -> None:
-    """Too old, or of another server."""
+def test_a_stream_reports_missed_events(sandbox: Sandbox, after: int) -> None:
+    """The stream reports missed events, if the number is too old or from another server."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     for _ in range(EVENTS_STORED_MAX + 10):
@@ -173,5 +173,5 @@ def test_a_stream_says_what_it_cannot_repeat(sandbox: Sandbox, after: int) -> No
     number = project.events.number
     url = f"{sandbox.url}/control/events/?after={after}"
     with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True, timeout=10) as answer:
-        first = next(events(answer))
+        first = next(parse_events(answer))
     assert first == ("missed", {"after": after, "first_kept": number - EVENTS_STORED_MAX + 1})

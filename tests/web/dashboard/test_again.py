@@ -1,4 +1,4 @@
-"""An order again, but otherwise; two orders beside each other; and the steps that a picture misses."""
+"""An order can be replayed with a variation; two orders can be compared; the diagram shows missing reads."""
 
 import re
 from typing import Any
@@ -12,14 +12,14 @@ from tests.support.shop import Shop
 Order = dict[str, Any]
 
 
-def newest(sandbox: Sandbox) -> Order:
-    """The newest order."""
+def read_newest(sandbox: Sandbox) -> Order:
+    """Return the newest order."""
     order: Order = sandbox.get("/control/orders/?limit=1").json()["items"][0]
     return order
 
 
-def attempts(sandbox: Sandbox, order: Order) -> list[str | None]:
-    """How each attempt of the order's webhooks went."""
+def attempt_results(sandbox: Sandbox, order: Order) -> list[str | None]:
+    """Return the result of each attempt to deliver the order's webhooks."""
     webhooks = sandbox.get(f"/control/webhooks/?order_id={order['id']}").json()["items"]
     return [
         str(attempt["response"]["status"]) if attempt["response"] else attempt["error"] or attempt["warning"]
@@ -28,15 +28,15 @@ def attempts(sandbox: Sandbox, order: Order) -> list[str | None]:
     ]
 
 
-def paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
-    """A paid order with its webhooks delivered."""
+def create_paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
+    """Create a paid order and deliver its webhooks."""
     order = sandbox.acted(sandbox.place(*(transactions or (card(),)), **more), "customer pay")
     sandbox.settle()
     return order
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "went"),
+    ("name", "status", "results"),
     [
         ("declined", "error", ["200", "200"]),
         ("webhook-lost", "completed", ["dropped by the scenario: the merchant never got it"] * 2),
@@ -46,60 +46,62 @@ def paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
         ("expires", "expired", ["200"]),
     ],
 )
-def test_an_order_again(watched: Sandbox, shop: Shop, name: str, status: str, went: list[str]) -> None:
-    """The same fields, one thing otherwise, and only for the new one."""
-    order = paid(watched, merchant_order_id="shop-1")
+def test_an_order_can_be_replayed(
+    watched: Sandbox, shop: Shop, name: str, status: str, results: list[str]
+) -> None:
+    """The copy has the same fields and one variation, which applies only to the copy."""
+    order = create_paid(watched, merchant_order_id="shop-1")
     browser = Dashboard(watched)
     page = browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
-    made = newest(watched)
-    assert made["id"] != order["id"]
-    assert page.url.partition("?")[0].endswith(f"orders/{order['id']}/beside/{made['id']}/")
-    assert (made["merchant_order_id"], made["amount"], made["status"]) == ("shop-1", 1000, status)
-    assert attempts(watched, made) == went
+    copy = read_newest(watched)
+    assert copy["id"] != order["id"]
+    assert page.url.partition("?")[0].endswith(f"orders/{order['id']}/beside/{copy['id']}/")
+    assert (copy["merchant_order_id"], copy["amount"], copy["status"]) == ("shop-1", 1000, status)
+    assert attempt_results(watched, copy) == results
     assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
     assert "apart" in page.ids
     watched.advance("PT10M")
-    later = attempts(watched, made)
-    assert later.count("200") == went.count("200") + (2 if name in ("webhook-late", "slow-shop") else 0)
+    later = attempt_results(watched, copy)
+    assert later.count("200") == results.count("200") + (2 if name in ("webhook-late", "slow-shop") else 0)
 
 
 @pytest.mark.parametrize("name", ["expires", "authorization-expires"])
 def test_the_original_does_not_expire_with_its_copy(watched: Sandbox, name: str) -> None:
-    """The copy has the shortest period there is, so the clock hardly moves."""
+    """The copy has the shortest expiration period, so the clock advances very little."""
     order = watched.authorized(amount=1001)
     open_order = watched.place(card())
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
-    assert newest(watched)["status"] == "expired"
+    assert read_newest(watched)["status"] == "expired"
     assert watched.read(order)["status"] == "completed"
     assert watched.read(open_order)["status"] == "new"
 
 
-def test_captured_in_parts(watched: Sandbox) -> None:
-    """Of an authorization, twice, by hand."""
+def test_a_replayed_authorization_is_captured_in_parts(watched: Sandbox) -> None:
+    """A replayed authorization is captured twice by hand."""
     order = watched.authorized(amount=1001)
     browser = Dashboard(watched)
     page = browser.press(browser.open(f"orders/{order['id']}/"), "captured-in-parts")
-    made = newest(watched)
-    told = watched.get(f"/control/timeline/?order_id={made['id']}").json()["items"]
-    assert [item["label"] for item in told].count("captures by hand") == 2
-    assert watched.read(made)["transactions"][0]["is_fully_captured"]
+    copy = read_newest(watched)
+    history = watched.get(f"/control/timeline/?order_id={copy['id']}").json()["items"]
+    assert [item["label"] for item in history].count("captures by hand") == 2
+    assert watched.read(copy)["transactions"][0]["is_fully_captured"]
     assert "captures by hand" in page.ids["beside"]
-    assert "captured-in-parts" not in str(browser.open(f"orders/{paid(watched)['id']}/").forms)
+    assert "captured-in-parts" not in str(browser.open(f"orders/{create_paid(watched)['id']}/").forms)
 
 
-def test_faults_that_are_set_stay(watched: Sandbox) -> None:
-    """They decide after the variation, and are as before when it is over."""
+def test_existing_faults_are_unchanged(watched: Sandbox) -> None:
+    """Faults that were already set remain unchanged after the replay."""
     rules = [{"when": {"status": "error"}, "then": {"answer": 500}}]
     watched.put("/control/faults/", {"webhooks": rules})
-    order = paid(watched)
+    order = create_paid(watched)
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), "webhook-twice")
     assert watched.get("/control/faults/").json()["webhooks"] == rules
 
 
-def test_a_test_order_again(watched: Sandbox) -> None:
-    """The customer chooses the method that they had chosen, on the new order, too."""
+def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
+    """On the copy the customer chooses the same payment method."""
     browser = Dashboard(watched)
     page = browser.open("orders/")
     (form,) = [form for form in page.forms if form.action.endswith("orders/") and "token" in form.fields]
@@ -108,22 +110,22 @@ def test_a_test_order_again(watched: Sandbox) -> None:
     page = browser.press(page, "customer pay")
     watched.settle()
     browser.press(page, "again=declined")
-    made = watched.read(newest(watched))
-    assert [attempt["status"] for attempt in made["transactions"]] == ["error"]
-    assert made["description"] == "Two pairs of wool socks"
+    copy = watched.read(read_newest(watched))
+    assert [attempt["status"] for attempt in copy["transactions"]] == ["error"]
+    assert copy["description"] == "Two pairs of wool socks"
 
 
-def test_see_it_fail(watched: Sandbox) -> None:
-    """The verdict offers the variation that hurts."""
-    order = paid(watched)
+def test_the_verdict_offers_a_variation(watched: Sandbox) -> None:
+    """The verdict offers the variation that shows the mistake."""
+    order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["see-it-fail"] == "See it fail"
     assert 'title="The same order, declined"' in page.answer.text
 
 
 def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched: Sandbox) -> None:
-    """Only a payment does, so the refund's page and the order's offer no case."""
-    order = paid(watched)
+    """An unread refund offers no variation, as none would show the mistake."""
+    order = create_paid(watched)
     watched.settle()
     watched.read(order)
     refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
@@ -134,21 +136,21 @@ def test_a_refund_that_nobody_reads_does_not_fail_with_a_declining_bank(watched:
         assert "see-it-fail" not in page.ids
 
 
-def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
-    """An unknown variation changes nothing; without an address for webhooks there are none to lose."""
-    order = paid(sandbox)
+def test_impossible_variations_are_not_offered(sandbox: Sandbox) -> None:
+    """An unknown variation changes nothing; without a webhook address, none about webhooks is offered."""
+    order = create_paid(sandbox)
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
     assert "again-webhook-lost" not in page.ids
     form, _ = browser.button(page, "again=declined")
     refused = browser.send(form, {"again": "sideways"}, page)
     assert re.search("Must be one of: .*declined", refused.ids["notice"])
-    assert newest(sandbox)["id"] == order["id"]
+    assert read_newest(sandbox)["id"] == order["id"]
 
 
-def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
-    """Equal ones have no row apart, although responses took another time."""
-    orders = [paid(watched) for _ in range(2)]
+def test_equal_orders_have_no_differences(watched: Sandbox, shop: Shop) -> None:
+    """Equal orders have no differing rows, although the durations of responses differ."""
+    orders = [create_paid(watched) for _ in range(2)]
     browser = Dashboard(watched)
     page = browser.open(f"orders/{orders[1]['id']}/")
     (address,) = [link for link in page.links if "/beside/" in link]
@@ -159,7 +161,7 @@ def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_an_id_is_no_difference(watched: Sandbox, shop: Shop) -> None:
-    """A refusal names its own order, and two orders never have the same id."""
+    """The IDs in the reasons of refusals do not count as differences."""
     orders = [watched.place(card()) for _ in range(2)]
     for order in orders:
         watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
@@ -168,9 +170,9 @@ def test_an_id_is_no_difference(watched: Sandbox, shop: Shop) -> None:
     assert "apart" not in page.ids
 
 
-def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
-    """After each webhook that was answered, as long as the shop does not know the status."""
-    order = paid(watched)
+def test_missing_reads_are_shown(watched: Sandbox, shop: Shop) -> None:
+    """Each answered webhook shows a missing read until the shop reads the current status."""
+    order = create_paid(watched)
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/").answer.text
     assert page.count('class="row missing"') == 2
@@ -186,15 +188,15 @@ def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
     assert 'class="row missing"' not in browser.open(f"orders/{order['id']}/").answer.text
 
 
-def test_calls_are_told_in_words(watched: Sandbox) -> None:
-    """What was asked for, with its amount."""
+def test_calls_are_described_in_words(watched: Sandbox) -> None:
+    """The history describes each call in words, with its amount."""
     order = watched.authorized()
     attempt = watched.read(order)["transactions"][0]["id"]
     base = f"/v1/orders/{order['id']}/"
     watched.post(f"{base}transactions/{attempt}/captures/amount/", {"amount": 500, "description": "x"})
     watched.post(f"{base}refunds/", {"amount": 100})
-    for odd in (10**4000, -(10**4000), True, "x", None, [1]):
-        watched.post(f"{base}refunds/", {"amount": odd})
-    told = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
+    for invalid_amount in (10**4000, -(10**4000), True, "x", None, [1]):
+        watched.post(f"{base}refunds/", {"amount": invalid_amount})
+    history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
     for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
-        assert words in told
+        assert words in history

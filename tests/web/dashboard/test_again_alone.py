@@ -1,4 +1,4 @@
-"""An order that is played again with a fault: the fault is this order's alone, and ends with it."""
+"""The fault of a replayed order applies to that order only and ends with it."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -12,14 +12,14 @@ from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
 from tests.support.shop import Received, Shop
-from tests.web.dashboard.test_again import newest, paid
+from tests.web.dashboard.test_again import create_paid, read_newest
 
 NO_FAULTS: dict[str, Any] = {"faults": [], "webhooks": []}
 
 
-def test_a_webhook_of_another_order_comes_once_meanwhile(watched: Sandbox, shop: Shop) -> None:
-    """It is delivered while the new order's webhooks come twice."""
-    order = paid(watched)
+def test_webhooks_of_other_orders_are_not_duplicated(watched: Sandbox, shop: Shop) -> None:
+    """Another order's webhook is sent once while the copy's webhooks are sent twice."""
+    order = create_paid(watched)
     (webhook, _) = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"]
     lock, during = Lock(), list[Received]()
 
@@ -35,36 +35,36 @@ def test_a_webhook_of_another_order_comes_once_meanwhile(watched: Sandbox, shop:
     shop.answer = redeliver_once
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    made = newest(watched)
+    copy = read_newest(watched)
     assert shop.orders().count(order["id"]) == 1
-    assert shop.orders().count(made["id"]) == 4
+    assert shop.orders().count(copy["id"]) == 4
     assert watched.get("/control/faults/").json() == NO_FAULTS
 
 
-def test_the_fault_waits_for_webhooks_that_wait(watched: Sandbox, shop: Shop) -> None:
-    """They have no listener for longer than the page waits; other orders' webhooks come as always."""
-    order = paid(watched)
+def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
+    """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
+    order = create_paid(watched)
     watched.patch("/control/project/", {"forward_to": shop.url})
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    made = newest(watched)
+    copy = read_newest(watched)
     (rule,) = watched.get("/control/faults/").json()["webhooks"]
-    assert rule["when"] == {"order_id": made["id"], "attempt": 1}
+    assert rule["when"] == {"order_id": copy["id"], "attempt": 1}
     other = watched.pay(watched.place(card()))
     shop.received.clear()
     watched.patch("/control/project/", {"forward_to": None})
     watched.settle()
-    assert (shop.orders().count(made["id"]), shop.orders().count(other["id"])) == (4, 2)
+    assert (shop.orders().count(copy["id"]), shop.orders().count(other["id"])) == (4, 2)
     assert watched.get("/control/faults/").json() == NO_FAULTS
 
 
 def test_a_kill_leaves_other_orders_alone(tmp_path: Path, shop: Shop) -> None:
-    """After the restart, the fault names its order, decides this order's webhooks, and is gone with them."""
+    """After a restart the fault still applies to the copy's webhooks only and ends with them."""
     nursery = Nursery(tmp_path / "state.db")
     try:
-        life = nursery.begin()
-        sandbox = Sandbox(cast("Any", life), webhook_url=shop.url)
-        order = paid(sandbox)
+        process = nursery.begin()
+        sandbox = Sandbox(cast("Any", process), webhook_url=shop.url)
+        order = create_paid(sandbox)
         browser = Dashboard(sandbox)
         page = browser.open(f"orders/{order['id']}/")
         lock, killed = Lock(), list[Received]()
@@ -73,7 +73,7 @@ def test_a_kill_leaves_other_orders_alone(tmp_path: Path, shop: Shop) -> None:
             with lock:
                 if not killed:
                     killed.append(received)
-                    nursery.kill(life)
+                    nursery.kill(process)
             return 200
 
         shop.received.clear()
@@ -81,10 +81,11 @@ def test_a_kill_leaves_other_orders_alone(tmp_path: Path, shop: Shop) -> None:
         with suppress(requests.RequestException):
             browser.press(page, "again=webhook-twice")
         sandbox.url = nursery.begin().url
-        made = newest(sandbox)
-        other = paid(sandbox)
+        copy = read_newest(sandbox)
+        other = create_paid(sandbox)
         assert shop.orders().count(other["id"]) == 2
-        assert shop.orders().count(made["id"]) in (5, 6)  # of the first two, one may be lost with the server
+        # The first two webhooks may include one that was lost with the server.
+        assert shop.orders().count(copy["id"]) in (5, 6)
         assert sandbox.get("/control/faults/").json() == NO_FAULTS
     finally:
         nursery.close()
@@ -94,10 +95,10 @@ def test_a_kill_leaves_other_orders_alone(tmp_path: Path, shop: Shop) -> None:
 def test_the_fault_of_an_authorization_ends_with_its_webhooks(
     watched: Sandbox, shop: Shop, name: str
 ) -> None:
-    """The order is not at rest: its capture is still to come, and its webhooks come as always."""
+    """The fault ends before the later capture, whose webhooks are sent normally."""
     order = watched.authorized(capture_mode="manual")
     watched.settle()
     browser = Dashboard(watched)
     browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
     assert watched.get("/control/faults/").json() == NO_FAULTS
-    assert newest(watched)["status"] == "completed"
+    assert read_newest(watched)["status"] == "completed"

@@ -1,4 +1,4 @@
-"""What developers copy from an order works as it is: a command, and a test."""
+"""The command and the test that developers copy from an order's page work unchanged."""
 
 import re
 import shlex
@@ -18,16 +18,16 @@ from tests.support.payer import Payer, payment_page
 from tests.support.suites import passed, suite
 
 
-def copied(sandbox: Sandbox, order: dict[str, Any], name: str) -> str:
-    """The text of a block on the page of an order."""
+def read_block(sandbox: Sandbox, order: dict[str, Any], name: str) -> str:
+    """Return the text of a block on the page of an order."""
     page = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
-    found = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', page, re.DOTALL)
-    assert found is not None
-    return unescape(found[1])
+    block = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', page, re.DOTALL)
+    assert block is not None
+    return unescape(block[1])
 
 
 def paid_later(sandbox: Sandbox) -> dict[str, Any]:
-    """On the page, after twenty seconds."""
+    """Create an order that is paid on its page after twenty seconds."""
     order = sandbox.place(by("wallet-web"))
     sandbox.advance("PT20S")
     payer = Payer(sandbox)
@@ -36,7 +36,7 @@ def paid_later(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def captured(sandbox: Sandbox) -> dict[str, Any]:
-    """In part, two days later; one call is refused."""
+    """Create an order that is captured in part two days later, with one refused call."""
     order = sandbox.authorized(expiration_period="P7D", extra={"gift": True, "note": None, "to": "O'Neill"})
     sandbox.advance("P2D")
     sandbox.take(order, "captures/amount", {"amount": 500})
@@ -45,21 +45,21 @@ def captured(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def declined(sandbox: Sandbox) -> dict[str, Any]:
-    """With a reason."""
+    """Create an order that is declined with a reason."""
     order = sandbox.place(card())
     sandbox.acted(order, "customer fail", reason='Say "no"')
     return order
 
 
 def expired(sandbox: Sandbox) -> dict[str, Any]:
-    """After two days in which nobody came."""
+    """Create an order that expires."""
     order = sandbox.place(card())
     sandbox.advance("P2D")
     return order
 
 
 def by_scenario(sandbox: Sandbox) -> dict[str, Any]:
-    """Nobody acts but the scenario."""
+    """Create an order on which only the scenario acts."""
     sandbox.put("/control/scenario/", {"name": "second-try-works"})
     order = sandbox.place(payment_methods=["credit-card"])
     sandbox.acted(order, "customer choose", payment_method="credit-card")
@@ -68,7 +68,7 @@ def by_scenario(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def by_hand(sandbox: Sandbox) -> dict[str, Any]:
-    """On the dashboard: a method, a part captured, the rest voided, a part refunded; odd values in the body."""
+    """Create an order that is captured, voided and refunded on the dashboard, with odd values in its body."""
     order = sandbox.place(
         by("credit-card", capture_mode="manual", expiration_period="P7D"),
         extra={"list": [True, None, {"deep": "x" * 90}], "quote": "'\"\\"},
@@ -83,8 +83,8 @@ def by_hand(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
-def told(sandbox: Sandbox) -> dict[str, Any]:
-    """To a shop, of its only status; the test has a receiver of its own."""
+def notified(sandbox: Sandbox) -> dict[str, Any]:
+    """Create an order whose webhooks a shop receives; the test has its own receiver."""
     with closing(WebhookReceiver()) as shop:
         order = sandbox.place(card(), webhook_url=shop.url)
         sandbox.advance("PT1H1.5S")
@@ -93,7 +93,7 @@ def told(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def refunded(sandbox: Sandbox) -> dict[str, Any]:
-    """In part; a second refund is too much, and a third one met a fault."""
+    """Create an order with a partial refund, an excessive one, and one that a fault refused."""
     order = sandbox.pay(sandbox.place(card()))
     for amount in (300, 9_999):
         sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": amount})
@@ -102,8 +102,8 @@ def refunded(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
-def answered_in_the_end(sandbox: Sandbox) -> dict[str, Any]:
-    """By a shop that fails twice, which the third attempt puts right."""
+def acknowledged_late(sandbox: Sandbox) -> dict[str, Any]:
+    """Create an order whose webhook the shop acknowledges at the third attempt."""
     with closing(WebhookReceiver()) as shop:
         shop.answer_with(500, 404, 200)
         order = sandbox.place(card(), webhook_url=shop.url)
@@ -112,13 +112,13 @@ def answered_in_the_end(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
-MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
+STORIES: list[Callable[[Sandbox], dict[str, Any]]] = [
     paid_later,
     captured,
     declined,
     expired,
-    told,
-    answered_in_the_end,
+    notified,
+    acknowledged_late,
     by_scenario,
     by_hand,
     refunded,
@@ -126,40 +126,40 @@ MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
 
 
 def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:
-    """In the suite of a merchant, as they stand."""
-    tests = [copied(sandbox, make(sandbox), "test-code") for make in MAKES]
+    """The copied tests pass unchanged in a merchant's test suite."""
+    tests = [read_block(sandbox, story(sandbox), "test-code") for story in STORIES]
     assert all(test.startswith("import pytest\n") for test in tests)
-    passed(suite(tmp_path, "\n\n".join(tests)), len(MAKES))
-    assert "assert answer.status_code == 409" in tests[MAKES.index(captured)]
-    assert 'advance("P2D")' in tests[MAKES.index(captured)].replace("'", '"')
-    assert "['expired']" in tests[MAKES.index(told)]
-    assert "PT1H1.500000S" in tests[MAKES.index(told)]
-    assert "== [300]" in tests[MAKES.index(refunded)]
-    assert tests[MAKES.index(refunded)].count("a fault changed") == 1
-    assert "answer_with(500, 404, 200)" in tests[MAKES.index(answered_in_the_end)]
+    passed(suite(tmp_path, "\n\n".join(tests)), len(STORIES))
+    assert "assert answer.status_code == 409" in tests[STORIES.index(captured)]
+    assert 'advance("P2D")' in tests[STORIES.index(captured)].replace("'", '"')
+    assert "['expired']" in tests[STORIES.index(notified)]
+    assert "PT1H1.500000S" in tests[STORIES.index(notified)]
+    assert "== [300]" in tests[STORIES.index(refunded)]
+    assert tests[STORIES.index(refunded)].count("a fault changed") == 1
+    assert "answer_with(500, 404, 200)" in tests[STORIES.index(acknowledged_late)]
     assert not any("review()" in test for test in tests)
 
 
 def test_a_copied_test_fails_where_the_outcome_differs(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Each of its assertions, not the last one only."""
-    test = copied(sandbox, captured(sandbox), "test-code")
+    """A change to an earlier assertion makes the test fail, too."""
+    test = read_block(sandbox, captured(sandbox), "test-code")
     wrong = test.replace("status_code == 409", "status_code == 200")
     assert wrong != test
     assert "1 failed" in suite(tmp_path, wrong).stdout
 
 
-def test_a_copied_test_does_not_depend_on_when_one_looks(sandbox: Sandbox) -> None:
-    """It ends with what happened last."""
+def test_a_copied_test_does_not_depend_on_the_current_time(sandbox: Sandbox) -> None:
+    """The copied test ends with the order's last event."""
     order = paid_later(sandbox)
-    test = copied(sandbox, order, "test-code")
+    test = read_block(sandbox, order, "test-code")
     sandbox.advance("P3D")
-    assert copied(sandbox, order, "test-code") == test
+    assert read_block(sandbox, order, "test-code") == test
 
 
 def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:
-    """Pasted into a shell, with the key in the environment."""
+    """The command works in a shell with the key in the environment."""
     order = captured(sandbox)
-    command = copied(sandbox, order, "curl")
+    command = read_block(sandbox, order, "curl")
     assert shlex.split(command)[0] == "curl"
     before = len(sandbox.get("/control/orders/").json()["items"])
     subprocess.run(
@@ -175,9 +175,9 @@ def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["curl", "test-code"])
-def test_an_order_that_no_request_made_has_none(sandbox: Sandbox, name: str) -> None:
-    """Such as one of a QR code, or one from a snapshot."""
-    asked = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
-    order = sandbox.post(f"/control/bankqr/{asked['id']}/scan/").json()
+def test_an_order_of_a_qr_code_has_no_copies(sandbox: Sandbox, name: str) -> None:
+    """An order of a QR code has no command and no test."""
+    request = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
+    order = sandbox.post(f"/control/bankqr/{request['id']}/scan/").json()
     page = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
     assert re.search(rf'<pre[^>]* id="{name}"', page) is None

@@ -1,4 +1,4 @@
-"""Lists: filters, search, counts; the first steps; and what a test of the webhook address says."""
+"""Lists can be filtered, searched and counted, and guide newcomers through the first steps."""
 
 import os
 import re
@@ -17,32 +17,32 @@ from tests.support.shop import Shop
 
 @pytest.mark.parametrize("text", ["12.95", "zoe", "ZOË", "shop-1", "completed"])
 def test_orders_are_found(sandbox: Sandbox, text: str) -> None:
-    """By amount, and without accents or capitals."""
-    found = sandbox.pay(
+    """Orders are found by amount, number, status and name, without accents or capitals."""
+    match = sandbox.pay(
         sandbox.place(card(), amount=1295, merchant_order_id="shop-1", customer={"first_name": "Zoë"})
     )
     other = sandbox.place(card(), amount=2000)
     page = Dashboard(sandbox).open(f"orders/?text={text}")
-    assert f"order-{found['id']}" in page.ids
+    assert f"order-{match['id']}" in page.ids
     assert f"order-{other['id']}" not in page.ids
 
 
 def test_orders_are_counted(sandbox: Sandbox) -> None:
-    """Beside the title."""
+    """The title shows the number of orders."""
     for _ in range(3):
         sandbox.place(card())
     assert "Orders 3" in " ".join(Dashboard(sandbox).open("orders/").text.split())
 
 
-def test_the_way_back_to_the_newest_orders(sandbox: Sandbox) -> None:
-    """From an older page of the list."""
+def test_older_pages_link_to_the_newest_orders(sandbox: Sandbox) -> None:
+    """An older page of the list links to the newest orders."""
     orders = [sandbox.place(card()) for _ in range(2)]
     assert "newest" in Dashboard(sandbox).open(f"orders/?before={orders[1]['id']}").ids
     assert "newest" not in Dashboard(sandbox).open("orders/").ids
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "statuses"),
     [
         ("", ["201", "404", "409"]),
         ("status=4xx", ["404", "409"]),
@@ -54,20 +54,20 @@ def test_the_way_back_to_the_newest_orders(sandbox: Sandbox) -> None:
         ("status=4xx&method=POST", ["409"]),
     ],
 )
-def test_the_journal_is_filtered(sandbox: Sandbox, query: str, shown: list[str]) -> None:
-    """By status, method, and a text in path, order or rule."""
+def test_the_journal_is_filtered(sandbox: Sandbox, query: str, statuses: list[str]) -> None:
+    """The journal can be filtered by status, method and text."""
     order = sandbox.place(card())
     attempt = order["transactions"][0]["id"]
     sandbox.get("/v1/orders/order-unknown/")
     sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
     page = Dashboard(sandbox).open(f"journal/?{query}")
     rows = page.answer.text
-    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == shown
-    assert ("no-match" in page.ids) == (not shown)
+    assert [status for status in ("201", "404", "409") if f">{status}</span>" in rows] == statuses
+    assert ("no-match" in page.ids) == (not statuses)
 
 
 def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
-    """Each row says when, what and for which order; a new day begins under its own heading."""
+    """Each row has time, call and order, and each day has a heading."""
     sandbox.place(card(), merchant_order_id="S-5", amount=1295)
     sandbox.advance("P1D")
     sandbox.get("/v1/orders/nobody/")
@@ -80,8 +80,8 @@ def test_the_journal_is_a_table(sandbox: Sandbox) -> None:
     assert not any(link.endswith("/orders/nobody/") for link in page.links), "there is no such order"
 
 
-def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> None:
-    """In the list and on their pages; the clock runs to the next attempt by one click."""
+def test_webhooks_show_their_progress(watched: Sandbox, shop: Shop) -> None:
+    """The list and the webhook's page show its progress; a button advances to the next attempt."""
     shop.answer = lambda received: 500
     shop.says = b'{"error": "no such order"}'
     watched.acted(watched.place(card(), merchant_order_id="S-7"), "customer visit")
@@ -105,7 +105,7 @@ def test_webhooks_say_how_far_they_have_come(watched: Sandbox, shop: Shop) -> No
 
 
 def test_a_webhook_lost_by_a_fault_is_not_called_delivered(watched: Sandbox) -> None:
-    """Until it is delivered by hand."""
+    """A lost webhook is shown as lost until it is redelivered."""
     watched.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
@@ -120,7 +120,7 @@ def test_a_webhook_lost_by_a_fault_is_not_called_delivered(watched: Sandbox) -> 
 
 
 def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
-    """The oldest one has no older one, the newest no newer one; the command makes the same request."""
+    """A request links to the previous and the next one, and its command repeats it."""
     order = sandbox.place(card(), merchant_order_id="it's S-6")
     sandbox.get(f"/v1/orders/{order['id']}/?fields[]=amount_details")
     browser = Dashboard(sandbox)
@@ -130,7 +130,7 @@ def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
     assert "newer" in browser.open(f"{sandbox.url}{oldest}").ids
     for address, status in ((newest, "200"), (oldest, "201")):
         command = browser.open(f"{sandbox.url}{address}").ids["request-curl"]
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", f"{command} -s -o /dev/null -w '%{{http_code}}'"],
             env={**os.environ, "SANDBOX_API_KEY": sandbox.key},
             capture_output=True,
@@ -138,14 +138,14 @@ def test_a_request_leads_to_its_neighbours(sandbox: Sandbox) -> None:
             timeout=30,
             check=True,
         )
-        assert done.stdout == status
+        assert result.stdout == status
     entries = sandbox.get("/control/journal/").json()["items"]
     assert entries[0]["request"] == entries[-1]["request"]
     assert entries[1]["query"] == entries[-2]["query"]
 
 
 def test_the_first_steps_tick_themselves_off(sandbox: Sandbox, shop: Shop) -> None:
-    """And go once all are done."""
+    """The steps are marked as done, and disappear when all are done."""
     browser = Dashboard(sandbox)
     assert browser.open("orders/").ids["steps"].count("still to do") == 3
     assert f"{sandbox.url}/v1/orders/" in browser.open("orders/").ids["calls"]
@@ -159,18 +159,18 @@ def test_the_first_steps_tick_themselves_off(sandbox: Sandbox, shop: Shop) -> No
 
 
 def test_a_test_of_the_webhook_address(sandbox: Sandbox, shop: Shop) -> None:
-    """It says what the shop answered, or why nobody did."""
+    """The notice shows the shop's response or the reason for its absence."""
     browser = Dashboard(sandbox)
     assert "send-a-test" not in browser.open("webhooks/").ids
     shop.answer = lambda received: 204
-    for address, said in (
+    for address, message in (
         (shop.url, "your shop answered 204 in "),
         (f"http://127.0.0.1:{free_port()}/", "no server listens"),
     ):
         sandbox.patch("/control/project/", {"webhook_url": address})
         page = browser.open("webhooks/")
         (form,) = [form for form in page.forms if form.action.endswith("/test/")]
-        assert said in browser.send(form, {}, page).ids["notice"]
+        assert message in browser.send(form, {}, page).ids["notice"]
 
 
 RUNNERS = {
@@ -185,7 +185,7 @@ RUNNERS = {
 @pytest.mark.prove
 @pytest.mark.parametrize("language", FIRST_CALLS)
 def test_the_first_call_works_as_pasted(sandbox: Sandbox, language: str) -> None:
-    """In each language that this machine has."""
+    """The example works in each installed language."""
     command = RUNNERS[language]
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed")
@@ -193,8 +193,8 @@ def test_the_first_call_works_as_pasted(sandbox: Sandbox, language: str) -> None
     if language == "Python":
         call = f"import os, requests; {call}.raise_for_status()"
     environment = {**os.environ, "SANDBOX_API_KEY": sandbox.key}
-    ran = subprocess.run(
+    result = subprocess.run(
         [*command, call], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    assert ran.returncode == 0, ran.stderr
+    assert result.returncode == 0, result.stderr
     assert [order["amount"] for order in sandbox.get("/control/orders/").json()["items"]] == [1295]

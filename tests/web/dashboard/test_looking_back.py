@@ -1,4 +1,4 @@
-"""An order's page shows how it was at an earlier moment."""
+"""An order's page can show its state at an earlier moment."""
 
 import re
 from collections.abc import Iterator
@@ -16,27 +16,27 @@ PILL = re.compile(r'class="pill[^"]*"[^>]*>([^<]+)<')
 
 
 def moments(sandbox: Sandbox, order: dict[str, Any]) -> Iterator[str]:
-    """What the page of an order says of each moment, first to last."""
+    """Return the part of an order's page about each moment, in order."""
     for number in count(1):
         page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={number}").answer.text
-        found = MOMENT.search(page)
-        if found is None:
+        moment = MOMENT.search(page)
+        if moment is None:
             return
-        yield found[0]
+        yield moment[0]
 
 
 def money(text: str) -> dict[str, str]:
-    """Amounts on a page, by what they are."""
+    """Return the amounts on a page by label."""
     return {name.strip(): amount for amount, name in MONEY.findall(text)}
 
 
 def changes(values: Iterator[Any]) -> list[Any]:
-    """The values without repetitions."""
+    """Return the values without consecutive repetitions."""
     return [value for value, _ in groupby(values)]
 
 
 def captured_in_parts(sandbox: Sandbox) -> dict[str, Any]:
-    """By the shop and by hand; a call is refused, and some is voided and refunded."""
+    """Create an order with captures by the shop and by hand, a refused call, a void and a refund."""
     order = sandbox.authorized(expiration_period="P7D")
     sandbox.take(order, "captures/amount", {"amount": 500})
     sandbox.take(order, "captures/amount", {"amount": 99_999})
@@ -49,74 +49,77 @@ def captured_in_parts(sandbox: Sandbox) -> dict[str, Any]:
 
 @pytest.mark.parametrize("clock", ["running", "frozen@2027-01-01T00:00:00Z"])
 def test_money_and_statuses_at_each_moment(sandbox: Sandbox, clock: str) -> None:
-    """Also where all happened at the same sandbox time."""
+    """Amounts and statuses are correct even if all events share one sandbox time."""
     sandbox.patch("/control/project/", {"clock": clock})
     order = captured_in_parts(sandbox)
-    told = list(moments(sandbox, order))
-    assert changes(PILL.findall(text)[0] for text in told) == ["new", "processing", "completed"]
-    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€5.00", "€8.00"]
-    assert changes(money(text).get("voided") for text in told) == [None, "€1.00"]
-    assert changes(money(text).get("refunded") for text in told) == [None, "€2.00"]
-    assert changes(money(text).get("still reserved") for text in told) == [
+    texts = list(moments(sandbox, order))
+    assert changes(PILL.findall(text)[0] for text in texts) == ["new", "processing", "completed"]
+    assert changes(money(text).get("captured") for text in texts) == [None, "€0.00", "€5.00", "€8.00"]
+    assert changes(money(text).get("voided") for text in texts) == [None, "€1.00"]
+    assert changes(money(text).get("refunded") for text in texts) == [None, "€2.00"]
+    assert changes(money(text).get("still reserved") for text in texts) == [
         *(None, "€20.00", "€15.00", "€12.00", "€11.00"),
     ]
     now = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
-    assert money(told[-1]) == money(now.partition('id="moment"')[0])
+    assert money(texts[-1]) == money(now.partition('id="moment"')[0])
 
 
 def test_a_payment_and_what_the_shop_believed(sandbox: Sandbox) -> None:
-    """The money is there from the payment on; the shop knows of it once it has read the order."""
+    """The payment appears immediately; the shop knows of it after reading the order."""
     order = sandbox.place(card())
     sandbox.pay(order)
     sandbox.read(order)
-    told = list(moments(sandbox, order))
-    assert changes("received" in money(text) for text in told) == [False, True]
-    believed = ["was" if "≠" in text else "any" if "received nothing" in text else "knew" for text in told]
-    assert changes(iter(believed)) == ["any", "knew", "was", "knew"]
+    texts = list(moments(sandbox, order))
+    assert changes("received" in money(text) for text in texts) == [False, True]
+    believed = [
+        "outdated" if "≠" in text else "nothing" if "received nothing" in text else "current"
+        for text in texts
+    ]
+    assert changes(iter(believed)) == ["nothing", "current", "outdated", "current"]
 
 
 def test_a_delayed_capture(sandbox: Sandbox) -> None:
-    """Nothing is captured for seven days; how long that still takes is as of the moment."""
+    """The delayed capture appears after seven days, and the remaining time is relative to the moment."""
     order = sandbox.authorized(capture_mode="delayed", expiration_period="P7D")
     sandbox.advance("P3D")
     sandbox.read(order)
     sandbox.advance("P5D")
-    told = list(moments(sandbox, order))
-    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€20.00"]
-    assert any("expires in 4 d" in text for text in told)
+    texts = list(moments(sandbox, order))
+    assert changes(money(text).get("captured") for text in texts) == [None, "€0.00", "€20.00"]
+    assert any("expires in 4 d" in text for text in texts)
 
 
 def test_a_capture_whose_response_was_lost(sandbox: Sandbox) -> None:
-    """It is shown at its time: the history does not say which call did it."""
+    """The capture is shown at its own time, as no response in the history reports it."""
     order = sandbox.authorized(expiration_period="P7D")
     fault = {"when": {"method": "POST"}, "then": {"status": 503, "phase": "after"}}
     sandbox.advance("PT1H")
     sandbox.put("/control/faults/", {"faults": [fault]})
     sandbox.take(order, "captures/amount", {"amount": 500})
-    told = list(moments(sandbox, order))
-    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€5.00"]
+    texts = list(moments(sandbox, order))
+    assert changes(money(text).get("captured") for text in texts) == [None, "€0.00", "€5.00"]
 
 
 def test_two_attempts(sandbox: Sandbox) -> None:
-    """The second one has not begun before it does."""
+    """A failed attempt shows the order's status and no money received."""
     order = sandbox.place(by("wallet-web"))
     sandbox.acted(order, "customer fail")
-    told = list(moments(sandbox, order))
-    assert changes(PILL.findall(text)[0] for text in told)[-1] == sandbox.read(order)["status"]
-    assert all("received" not in money(text) for text in told)
+    texts = list(moments(sandbox, order))
+    assert changes(PILL.findall(text)[0] for text in texts)[-1] == sandbox.read(order)["status"]
+    assert all("received" not in money(text) for text in texts)
 
 
 @pytest.mark.parametrize("at", ["0", "-1", "99999", "9" * 5000, "x", "１", ""])
-def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
-    """The page shows the order as it is."""
+def test_an_invalid_moment_shows_the_present(sandbox: Sandbox, at: str) -> None:
+    """An invalid moment shows the present state."""
     order = sandbox.place(card())
     page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={at}").answer.text
     assert MOMENT.search(page) is None
     assert " later" not in page.partition('id="picture"')[2].partition('data-testid="story"')[0]
 
 
-def test_whoever_acts_sees_what_came_of_it(sandbox: Sandbox) -> None:
-    """An action leads back to the present, with the filters that were chosen."""
+def test_an_action_leads_to_the_present(sandbox: Sandbox) -> None:
+    """After an action the page shows the present state and keeps the filters."""
     order = sandbox.authorized(expiration_period="P7D")
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/?at=1&status=completed")

@@ -1,4 +1,4 @@
-"""A webhook that a fault withholds from the shop is nowhere said to be delivered."""
+"""No output calls a webhook delivered that a fault withheld from the shop."""
 
 from typing import Any, Final
 
@@ -15,23 +15,23 @@ from tests.support.shop import Shop
 
 Order = dict[str, Any]
 LOST: Final = {"drop": True}
-ENDS: Final[dict[str, dict[str, Any]]] = {"lost (fault)": LOST, "200 (fault)": {"answer": 200}}
-"""Both count as delivered, and the shop gets neither."""
+LOSSES: Final[dict[str, dict[str, Any]]] = {"lost (fault)": LOST, "200 (fault)": {"answer": 200}}
+"""Faults whose webhooks count as delivered although the shop receives none."""
 
 
 def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
-    """A paid order whose webhooks go wrong like this."""
-    sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": each} for each in effects]})
+    """Create a paid order whose webhooks have these effects."""
+    sandbox.put("/control/faults/", {"webhooks": [{"when": when, "then": effect} for effect in effects]})
     order = sandbox.place(card(), merchant_order_id="S-1001")
     paid = sandbox.acted(order, "customer pay")
     sandbox.settle()
     return paid
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, end: str) -> None:
-    """No tick beside the order, a count in the navigation, and a filter of its own."""
-    order = paid(watched, ENDS[end])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, loss: str) -> None:
+    """Lost webhooks have no check mark but a count in the navigation and their own filter."""
+    order = paid(watched, LOSSES[loss])
     assert not shop.received
     row = watched.get("/control/orders/").json()["items"][0]["webhooks"]
     assert {name: row[name] for name in ("delivered", "lost", "pending", "failed")} == {
@@ -44,7 +44,7 @@ def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, end: str) 
     assert "2 webhooks lost (fault)" in browser.open().answer.text
     page = browser.open("webhooks/?state=lost")
     assert page.ids["webhooks"].count("lost (fault)1") == 2
-    assert page.ids["webhooks"].count(f"{end}Redeliver") == 2
+    assert page.ids["webhooks"].count(f"{loss}Redeliver") == 2
     assert 'href="/dashboard/' in page.answer.text
     assert "webhooks" not in browser.open("webhooks/?state=delivered").ids
     (first, _) = watched.webhooks()
@@ -53,14 +53,14 @@ def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, end: str) 
 
 
 def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watched: Sandbox) -> None:
-    """The state is what the contract says; the attempt and the filter say more."""
+    """The state follows the contract; ``lost``, the attempt and the filter show the loss."""
     paid(watched, LOST, status="processing")
     lost, delivered = watched.webhooks()
-    assert [(each["state"], each["lost"]) for each in (lost, delivered)] == [
+    assert [(webhook["state"], webhook["lost"]) for webhook in (lost, delivered)] == [
         ("delivered", True),
         ("delivered", False),
     ]
-    assert [each["attempts"][0]["fault"] for each in (lost, delivered)] == ["lost (fault)", None]
+    assert [webhook["attempts"][0]["fault"] for webhook in (lost, delivered)] == ["lost (fault)", None]
     assert watched.webhooks(state="lost") == [lost]
     assert watched.webhooks(state="delivered") == [lost, delivered]
     watched.put("/control/faults/", {})
@@ -68,22 +68,22 @@ def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watche
     assert watched.webhooks(state="lost") == []
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, end: str) -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, loss: str) -> None:
     """The arrow ends halfway with a cross, in the Mermaid text, too."""
-    order = paid(watched, ENDS[end])
+    order = paid(watched, LOSSES[loss])
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
     assert page.answer.text.count('class="cross"') == 2
     assert page.answer.text.count('<g class="row lost">') == 2
-    assert page.ids["story"].count("Your shop → Service") == 1, "it has created the order"
-    assert f"completed · {end}" in page.ids["told"]
+    assert page.ids["story"].count("Your shop → Service") == 1, "the creation of the order"
+    assert f"completed · {loss}" in page.ids["told"]
     mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd", timeout=10).text
-    assert f"service-xshop: webhook, attempt 1: completed · {end}" in mermaid
+    assert f"service-xshop: webhook, attempt 1: completed · {loss}" in mermaid
 
 
-def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
-    """With the mark that it believes something else, and no praise."""
+def test_the_page_says_that_the_shop_received_nothing(watched: Sandbox) -> None:
+    """The page says that the shop received nothing, marks the difference and shows no success."""
     browser = Dashboard(watched)
     page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
     assert page.ids["believed"].endswith("Your shop has received nothing since then≠")
@@ -93,11 +93,11 @@ def test_the_shop_is_said_to_have_heard_nothing(watched: Sandbox) -> None:
 
 
 def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
-    """The notice does not say that the shop answered, and the shop knows nothing of the order."""
+    """The notice reports the loss, and the shop knows nothing of the order."""
     watched.put("/control/faults/", {"webhooks": [{"then": LOST}]})
     browser = Dashboard(watched)
     page = browser.open("webhooks/")
-    (form,) = (each for each in page.forms if each.action.endswith("/webhooks/test/"))
+    (form,) = (form for form in page.forms if form.action.endswith("/webhooks/test/"))
     notice = browser.send(form, {}, page).ids["notice"]
     assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
@@ -105,7 +105,7 @@ def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
 
 
 def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
-    """Between an order whose webhooks arrived, and one whose webhooks were lost."""
+    """Delivered and lost webhooks of two orders are shown as a difference."""
     arrived, lost = paid(watched), paid(watched, LOST)
     page = Dashboard(watched).open(f"orders/{arrived['id']}/beside/{lost['id']}/")
     rows = page.answer.text.partition("<tbody>")[2].split("<tr")
@@ -114,7 +114,7 @@ def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
 
 
 def test_coverage_does_not_count_it_as_delivered(watched: Sandbox) -> None:
-    """But as lost."""
+    """A lost webhook does not cover the case "delivered"."""
     paid(watched, {"answer": 200})
     (cells,) = (
         row["cells"] for row in watched.get("/control/coverage/").json()["items"] if row["group"] == "webhook"
@@ -122,31 +122,31 @@ def test_coverage_does_not_count_it_as_delivered(watched: Sandbox) -> None:
     assert {cell["what"]: cell["count"] for cell in cells}["delivered"] == 0
 
 
-def test_the_commands_say_it(watched: Sandbox) -> None:
-    """A list, an order, and the orders with their webhooks."""
+def test_the_commands_show_lost_webhooks(watched: Sandbox) -> None:
+    """The commands for webhooks, one order and all orders show the loss."""
     order = paid(watched, LOST)
-    at = {"SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
-    listed = run("webhooks", "--state", "lost", **at).stdout
+    environment = {"SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
+    listed = run("webhooks", "--state", "lost", **environment).stdout
     assert listed.count("lost (fault)") == listed.count("lost      ") == 2
-    assert run("webhooks", "--state", "delivered", **at).stdout.strip() == "no webhooks"
-    assert "is lost (fault), attempts: 1" in run("order", order["id"], **at).stdout
-    assert "0 of 2" in run("orders", **at).stdout
+    assert run("webhooks", "--state", "delivered", **environment).stdout.strip() == "no webhooks"
+    assert "is lost (fault), attempts: 1" in run("order", order["id"], **environment).stdout
+    assert "0 of 2" in run("orders", **environment).stdout
 
 
-def test_the_stream_and_the_report_of_a_failed_test_say_it(watched: Sandbox) -> None:
-    """The event of the attempt, and a line of the timeline."""
+def test_events_and_reports_show_lost_webhooks(watched: Sandbox) -> None:
+    """The event of the attempt and the timeline in the report show the loss."""
     order = paid(watched, LOST)
-    told = SandboxClient(watched.url, watched.key).report()
-    assert told.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
+    report = SandboxClient(watched.url, watched.key).report()
+    assert report.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
     project = watched.server.registry.find(watched.key)
     assert project is not None
-    events = [each for each in project.events.events_after(0) if each.kind == "webhook"]
-    assert [each.data["fault"] for each in events] == ["lost (fault)"] * 2
-    assert all(each.data["label"].endswith("lost (fault)") for each in events)
+    events = [event for event in project.events.events_after(0) if event.kind == "webhook"]
+    assert [event.data["fault"] for event in events] == ["lost (fault)"] * 2
+    assert all(event.data["label"].endswith("lost (fault)") for event in events)
 
 
-def test_tries_that_a_fault_ended_fold(watched: Sandbox) -> None:
-    """Ten tries of both webhooks that all timed out are two rows and one more."""
+def test_retries_ended_by_a_fault_are_one_row(watched: Sandbox) -> None:
+    """Retries of both webhooks that all timed out are one row."""
     order = paid(watched, {"timeout": True})
     watched.advance("PT30M")
     story = Dashboard(watched).open(f"orders/{order['id']}/").ids["story"]
@@ -156,7 +156,7 @@ def test_tries_that_a_fault_ended_fold(watched: Sandbox) -> None:
 
 @pytest.mark.parametrize("effect", ["reset", "hang"])
 def test_a_lost_response_ends_halfway(watched: Sandbox, effect: str) -> None:
-    """The shop sees nothing of it."""
+    """The arrow of a lost response ends halfway, and the shop does not know its content."""
     value: Any = True if effect == "reset" else 0.01
     watched.put(
         "/control/faults/",
@@ -172,7 +172,7 @@ def test_a_lost_response_ends_halfway(watched: Sandbox, effect: str) -> None:
 
 
 def test_a_slow_response_is_a_response(watched: Sandbox) -> None:
-    """It is neither red nor lost, and the shop knows what it says."""
+    """A delayed response is neither red nor lost, and the shop knows its content."""
     watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
     order = paid(watched)
     watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
@@ -182,10 +182,10 @@ def test_a_slow_response_is_a_response(watched: Sandbox) -> None:
     assert '<g class="row failed">' not in page.answer.text.partition('data-testid="story"')[0]
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_the_result_page_does_not_say_that_the_shop_was_notified(watched: Sandbox, end: str) -> None:
-    """Neither to the customer nor to the tester."""
-    order = paid(watched, ENDS[end])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_result_page_does_not_say_that_the_shop_was_notified(watched: Sandbox, loss: str) -> None:
+    """The page shows the loss to testers and claims no notification to customers."""
+    order = paid(watched, LOSSES[loss])
     page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
-    assert page.ids["webhooks"] == f"0 / 2: {end}"
+    assert page.ids["webhooks"] == f"0 / 2: {loss}"
     assert Language("en-GB").say("paid_text") not in page.text

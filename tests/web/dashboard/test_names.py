@@ -1,4 +1,4 @@
-"""People find an order by what they call it, and lists say in words what happened and why."""
+"""Orders are found under the names that people use, and lists explain events in words."""
 
 import re
 
@@ -12,25 +12,25 @@ from tests.support.driver import Sandbox, card
     "text",
     ["€1.05", "1,05", "1.05", "lukasz", "Łukasz", "LUKASZ", "soren"],
 )
-def test_an_order_is_found_as_people_write_it(sandbox: Sandbox, text: str) -> None:
-    """An amount with a point, a comma or a sign; a name with and without accents and strokes."""
+def test_an_order_is_found_under_common_spellings(sandbox: Sandbox, text: str) -> None:
+    """Amounts may have a point, comma or currency sign, and names may lack accents and strokes."""
     customer = {"first_name": "Łukasz", "last_name": "Søren", "email_address": "l@example.com"}
-    wanted = sandbox.place(card(), amount=105, customer=customer)
+    match = sandbox.place(card(), amount=105, customer=customer)
     other = sandbox.place(card(), amount=2300)
     page = Dashboard(sandbox).open(f"orders/?text={text}")
-    assert f"order-{wanted['id']}" in page.ids
+    assert f"order-{match['id']}" in page.ids
     assert f"order-{other['id']}" not in page.ids
 
 
 def test_a_large_amount_is_found(sandbox: Sandbox) -> None:
-    """With and without a comma between the thousands."""
-    wanted = sandbox.place(card(), amount=123_450)
+    """Large amounts are found with and without a thousands separator."""
+    match = sandbox.place(card(), amount=123_450)
     for text in ("€1,234.50", "1234.50", "1234,50"):
-        assert f"order-{wanted['id']}" in Dashboard(sandbox).open(f"orders/?text={text}").ids
+        assert f"order-{match['id']}" in Dashboard(sandbox).open(f"orders/?text={text}").ids
 
 
 def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
-    """Webhooks, journal, agenda and review; an order without a number has the beginning of its id."""
+    """Lists show the shop's number, or the beginning of the ID."""
     order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
     nameless = watched.pay(watched.place(card()))
     watched.settle()
@@ -46,11 +46,11 @@ def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
 
 
 def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
-    """With its amount, since its own number is the order's."""
+    """A refund is shown with its amount and its order's number."""
     order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
     nameless = watched.pay(watched.place(card()))
-    for each in (order, nameless):
-        watched.post(f"/v1/orders/{each['id']}/refunds/", {"amount": 500})
+    for refunded in (order, nameless):
+        watched.post(f"/v1/orders/{refunded['id']}/refunds/", {"amount": 500})
     watched.settle()
     (refund,) = watched.get(f"/control/orders/{order['id']}/").json()["refunds"]
     watched.read(refund["id"])
@@ -58,7 +58,7 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     webhooks = browser.open("webhooks/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in webhooks
     assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
-    (webhook, *_) = (each for each in watched.webhooks(order_id=refund["id"]))
+    webhook = watched.webhooks(order_id=refund["id"])[0]
     assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{webhook['id']}/").ids["webhooks"]
     assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
     page = browser.open(f"orders/{order['id']}/")
@@ -66,7 +66,7 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
 
 
 def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
-    """In a sentence, and a fault by its name."""
+    """The journal gives the reason in a sentence, and names faults."""
     order = sandbox.authorized(merchant_order_id="S-77")
     sandbox.take(order, "captures/amount", {"amount": 99_900})
     browser = Dashboard(sandbox)
@@ -81,31 +81,31 @@ def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("SET-49")
 def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
-    """Ids are short in lists and in the review, and the page of the request has the whole sentence."""
+    """Lists and the review shorten IDs; the request's page shows the whole sentence."""
     order = sandbox.place(card())
     sandbox.pay(order)
     refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500}).json()
     sandbox.post(f"/v1/orders/{refund['id']}/refunds/", {"amount": 500})
     browser = Dashboard(sandbox)
-    said = f"order {refund['id'][:8]}… is itself a refund: nothing to refund"
+    reason = f"order {refund['id'][:8]}… is itself a refund: nothing to refund"
     page = browser.open("journal/")
-    assert f"{said[0].upper()}{said[1:]}" in page.ids["journal"]
+    assert f"{reason[0].upper()}{reason[1:]}" in page.ids["journal"]
     request = next(link for link in page.links if "/requests/" in link)
     whole = f"Order {refund['id']} is itself a refund: nothing to refund"
     assert whole in browser.open(f"{sandbox.url}{request}").text
     review = browser.open("review/?now=1").text
-    assert said in review
+    assert reason in review
     assert re.search(rf"\d\d:\d\d:\d\d  POST /v1/orders/{refund['id'][:8]}…/refunds/ → 409", review)
 
 
 def test_the_path_of_a_field_keeps_its_spelling(sandbox: Sandbox) -> None:
-    """Although it begins a sentence."""
+    """A field's path at the beginning of a sentence is not capitalized."""
     assert sandbox.create({"payment_method": "bank-redirect-nl"}).status_code == 400
     assert "transactions[0].payment_method_details" in Dashboard(sandbox).open("journal/").ids["journal"]
 
 
 def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
-    """It has the number of its original."""
+    """A duplicate has its original's number and is marked as a copy."""
     watched.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
     order = watched.place(card())
     watched.pay(order)
@@ -117,7 +117,7 @@ def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
 
 
 def test_rules_are_sentences(sandbox: Sandbox) -> None:
-    """Those for attempts, for webhooks and for requests."""
+    """Rules for attempts, webhooks and requests are shown as sentences."""
     sandbox.scenario(
         {"when": {"amount": 500}, "then": {"customer": "pays", "after": "PT10S"}},
         webhooks=[{"then": {"duplicate": 2}}],
@@ -141,8 +141,8 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
         ("klarna", "There is no method named Klarna"),
     ],
 )
-def test_the_documentation_says_what_there_is_not(sandbox: Sandbox, words: str, answer: str) -> None:
-    """With a link to what there is instead, which leads somewhere."""
+def test_the_documentation_explains_missing_features(sandbox: Sandbox, words: str, answer: str) -> None:
+    """A search for a missing feature explains its absence and links to the alternative."""
     browser = Dashboard(sandbox)
     page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}, timeout=10).text
     assert answer in page
@@ -153,8 +153,8 @@ def test_the_documentation_says_what_there_is_not(sandbox: Sandbox, words: str, 
     assert not anchor or f'id="{anchor}"' in shown.text
 
 
-def test_the_documentation_answers_nothing_unasked(sandbox: Sandbox) -> None:
-    """Words that only look alike get no such answer."""
+def test_other_searches_get_no_explanation(sandbox: Sandbox) -> None:
+    """A search for similar words shows no such explanation."""
     page = Dashboard(sandbox).http.get(f"{sandbox.url}/docs/search/?q=refund", timeout=10).text
     assert "There is no method" not in page
     assert "The service has no" not in page

@@ -1,4 +1,4 @@
-"""A new view of the dashboard is a line in ``VIEWS``, a route, a template, and a sentence on its page."""
+"""A new view of the dashboard needs an entry in ``VIEW_TITLES``, a route, a template and documentation."""
 
 from pathlib import Path
 
@@ -33,8 +33,8 @@ TESTS = (
     "tests/howto/test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand",
 )
 UNEXPLAINED = "test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand"
-NOT_THERE = "test_orders.py::test_every_view_is_there_from_the_beginning"
-SHOWN = """
+MISSING_VIEW = "test_orders.py::test_every_view_is_there_from_the_beginning"
+PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
@@ -69,12 +69,12 @@ print("shown")
 
 @pytest.mark.prove
 def test_a_new_view_is_everywhere(tmp_path: Path) -> None:
-    """In the menu of every view, behind the sign-in, renewed live, on the page; what is missing is named."""
+    """The view is in the menu, protected, live and documented; failing tests name each missing part."""
     checkout = ChangedCheckout(tmp_path)
     checkout.package.insert(
         "web/dashboard/frame.py", '    "settings": "Settings",\n', '    "prices": "Price list",\n'
     )
-    assert checkout.failing(*TESTS) == {NOT_THERE, UNEXPLAINED}
+    assert checkout.failing(*TESTS) == {MISSING_VIEW, UNEXPLAINED}
     checkout.package.add("web/dashboard/prices.py", VIEW)
     checkout.package.replace("web/dashboard/__init__.py", "    orders,\n", "    orders,\n    prices,\n")
     checkout.package.replace("web/dashboard/__init__.py", '    "orders",\n', '    "orders",\n    "prices",\n')
@@ -82,4 +82,4 @@ def test_a_new_view_is_everywhere(tmp_path: Path) -> None:
     assert checkout.failing(*TESTS) == {UNEXPLAINED}
     checkout.package.append("web/docs/pages/dashboard.md", SENTENCE)
     assert checkout.failing(*TESTS) == set()
-    assert checkout.run(SHOWN) == "shown\n"
+    assert checkout.run(PROGRAM) == "shown\n"

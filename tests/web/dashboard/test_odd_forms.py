@@ -1,4 +1,4 @@
-"""Forms that nobody fills in by mistake alone are refused, and nothing happens."""
+"""Invalid forms of the dashboard are refused without effect."""
 
 import pytest
 
@@ -24,7 +24,7 @@ ODD = [
 
 @pytest.mark.parametrize(("path", "fields", "status"), ODD)
 def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, str], status: int) -> None:
-    """With a page that says why."""
+    """An invalid form gets an error page, and the state is unchanged."""
     order = sandbox.place(card(capture_mode="manual"))
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
@@ -41,8 +41,8 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
 
 
 @pytest.mark.parametrize("back", ["//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"])
-def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
-    """Instead of failing."""
+def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
+    """An invalid return path leads to the list of orders."""
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
     answer = dashboard.http.post(
@@ -58,8 +58,8 @@ def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
     assert page.status_code == 200
 
 
-def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
-    """So that other windows follow."""
+def test_actions_by_hand_are_published(sandbox: Sandbox) -> None:
+    """Actions by hand are published as events, so other windows update."""
     order = sandbox.authorized()
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
@@ -70,7 +70,7 @@ def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
 
 
 def test_a_fault_for_one_call_is_off_once_it_was_applied(sandbox: Sandbox) -> None:
-    """And another switch does not arm it again."""
+    """A fault for one call is used up; switching another fault does not arm it again."""
     dashboard = Dashboard(sandbox)
     dashboard.press(dashboard.open("scenario/"), "unavailable")
     assert [sandbox.create(card()).status_code for _ in range(2)] == [503, 201]

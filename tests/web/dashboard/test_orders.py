@@ -1,4 +1,4 @@
-"""Orders on the dashboard: the list, one order, and the buttons for what is possible now."""
+"""The dashboard lists orders and shows each with buttons for the possible actions."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ VIEW_TITLES = [f"{name}/" for name in FRAME_VIEWS]
 
 @pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_is_there_from_the_beginning(sandbox: Sandbox, view: str) -> None:
-    """Also of a project in which nothing has happened."""
+    """Every view works for a project without any activity."""
     page = Dashboard(sandbox).open(view)
     assert page.language == "en"
     assert page.ids["now"] == "Sun 01 Mar 2026 12:00:00"
@@ -27,7 +27,7 @@ def test_every_view_is_there_from_the_beginning(sandbox: Sandbox, view: str) -> 
 
 @pytest.mark.parametrize("view", VIEW_TITLES)
 def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str) -> None:
-    """Failed webhooks, faults, stored cards, codes, a scenario with all kinds of rules."""
+    """Every view works with failed webhooks, faults, stored cards, codes and all kinds of rules."""
     shop.answer = lambda received: 500
     watched.place(card(payment_method_details={"recurring_type": "first"}), merchant_order_id="<b>&")
     watched.pay(watched.place(card(payment_method_details={"recurring_type": "first"}), amount=700))
@@ -40,7 +40,7 @@ def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str
 
 
 def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
-    """For browsers; another client gets links, each of which answers."""
+    """The root redirects browsers to the dashboard and gives other clients working links."""
     browser = Dashboard(sandbox)
     page = browser.open(f"{sandbox.url}/")
     assert page.url.endswith("/dashboard/"), "this server has many projects"
@@ -53,7 +53,7 @@ def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
 
 
 def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
-    """From the empty list: one button creates it, one link leads to its payment page."""
+    """A button creates a test order, whose page links to its payment page."""
     browser = Dashboard(sandbox)
     empty = browser.open()
     assert "empty" in empty.ids
@@ -64,12 +64,12 @@ def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
     order_id = page.url.rstrip("/").rpartition("/")[2]
     assert order_id in paying
     assert "creates a test order" in page.text
-    assert sandbox.get("/control/journal/?count=1").json() == {"count": 0}, "it is no request of the shop"
+    assert sandbox.get("/control/journal/?count=1").json() == {"count": 0}, "the shop made no request"
     assert sandbox.read(order_id)["status"] == "new"
 
 
 def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
-    """By text, status and method."""
+    """Orders can be filtered by text, status and method."""
     for number in range(52):
         sandbox.place(by("bank-transfer"), merchant_order_id=f"shop-{number}")
     sandbox.pay(sandbox.place(card(), merchant_order_id="paid"))
@@ -85,28 +85,34 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
         "shop-2",
     ]
     assert "shop-3" not in page.ids["orders"]
-    for query, found in (("text=PAID", "paid"), ("status=completed", "paid"), ("method=credit-card", "paid")):
+    for query, expected in (
+        ("text=PAID", "paid"),
+        ("status=completed", "paid"),
+        ("method=credit-card", "paid"),
+    ):
         page = browser.open(f"orders/?{query}")
-        assert found in page.ids["orders"]
+        assert expected in page.ids["orders"]
         assert "shop-50" not in page.ids["orders"]
     assert "no-match" in browser.open("orders/?text=nothing").ids
 
 
 def test_orders_are_sorted(sandbox: Sandbox) -> None:
-    """By age or by amount, page after page."""
-    made = [sandbox.place(by("bank-transfer"), amount=1000 + number * 7 % 60)["id"] for number in range(53)]
-    by_amount = sorted(made[::-1], key=lambda order_id: -sandbox.read(order_id)["amount"])
+    """Orders can be sorted by age or amount across pages."""
+    ids_by_age = [
+        sandbox.place(by("bank-transfer"), amount=1000 + number * 7 % 60)["id"] for number in range(53)
+    ]
+    by_amount = sorted(ids_by_age[::-1], key=lambda order_id: -sandbox.read(order_id)["amount"])
     browser = Dashboard(sandbox)
-    for sort, expected in (("", made[::-1]), ("oldest", made), ("amount", by_amount)):
+    for sort, expected in (("", ids_by_age[::-1]), ("oldest", ids_by_age), ("amount", by_amount)):
         page = browser.open(f"orders/?sort={sort}")
         older = next(link for link in page.links if f"before={expected[49]}" in link)
-        rows = [*shown(page), *shown(browser.open(f"{sandbox.url}{older}"))]
+        rows = [*list_order_ids(page), *list_order_ids(browser.open(f"{sandbox.url}{older}"))]
         assert rows == expected
     assert "This sort order does not exist" in browser.open("orders/?sort=colour").ids["remark"]
 
 
-def shown(page: Page) -> list[str]:
-    """The orders of a list."""
+def list_order_ids(page: Page) -> list[str]:
+    """Return the IDs of the orders in a list."""
     return [name.removeprefix("order-") for name in page.ids if name.startswith("order-") and len(name) > 30]
 
 
@@ -125,20 +131,20 @@ ACTIONS: list[tuple[str, Make, str]] = [
 
 @pytest.mark.parametrize(("action", "make", "status"), ACTIONS, ids=[action for action, _, _ in ACTIONS])
 def test_every_button_does_what_it_says(sandbox: Sandbox, action: str, make: Make, status: str) -> None:
-    """And the page shows the result; what is no longer possible has no button any more."""
+    """Each button performs its action and disappears when the action is no longer possible."""
     order = make(sandbox)
     browser = Dashboard(sandbox)
     page = browser.press(browser.open(f"orders/{order['id']}/"), action)
     assert sandbox.read(order)["status"] == status
     assert status in page.text
-    told = sandbox.get("/control/actions/", params={"order_id": order["id"]}).json()["items"][-1]
-    assert (f"{told['actor']} {told['action']}", told["via"]) == (action, "control")
+    entry = sandbox.get("/control/actions/", params={"order_id": order["id"]}).json()["items"][-1]
+    assert (f"{entry['actor']} {entry['action']}", entry["via"]) == (action, "control")
     if action != "customer choose":
         assert action not in page.buttons
 
 
 def test_money_and_screenings_have_buttons(live: Sandbox) -> None:
-    """For banks, screenings and processors, too."""
+    """Actions of banks, screenings and processors have buttons."""
     browser = Dashboard(live)
     live.scenario(
         {"when": {"payment_method": "pay-later-a"}, "then": {"screening": "needs-time", "after": "PT1H"}},
@@ -157,13 +163,13 @@ def test_money_and_screenings_have_buttons(live: Sandbox) -> None:
 
 
 def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
-    """By an amount in euros; what is no amount is refused, and nothing happens."""
+    """Captures take an amount in euros; an invalid amount is refused."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
     browser.press(page, "merchant capture", amount="5,50")
-    taken = sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"]
-    assert {"action": "capture", "amount_max": 1450} in taken
+    possible = sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"]
+    assert {"action": "capture", "amount_max": 1450} in possible
     for wrong in ("5.505", "five", "-1", "99999999999999999", "٣"):
         refused = browser.press(page, "merchant capture", amount=wrong)
         assert "ust be an amount in euros" in refused.ids["why-refused"]
@@ -171,11 +177,11 @@ def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
     assert too_much.ids["why-refused"].startswith("€14.51 is too much: €14.50 are left to capture")
     form, _ = browser.button(too_much, "merchant capture")
     assert form.fields["amount"] == "14,51"
-    assert sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"] == taken
+    assert sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"] == possible
 
 
-def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
-    """As a picture with links, as text, and with its webhooks; a click leads to headers and bodies."""
+def test_an_order_shows_its_history(watched: Sandbox, shop: Shop) -> None:
+    """The page has the diagram, its text and the webhooks, with links to headers and bodies."""
     shop.answer = lambda received: 503
     shop.says = b"database is locked"
     order = watched.acted(watched.place(card(), merchant_order_id="shop-7"), "customer visit")
@@ -194,21 +200,21 @@ def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None
     assert "No webhook was sent" not in page.text
 
 
-def test_nobody_told_is_said(sandbox: Sandbox) -> None:
-    """Where a status has changed and no address is set."""
+def test_a_missing_webhook_address_is_shown(sandbox: Sandbox) -> None:
+    """The page says that no webhook was sent, because there is no address."""
     order = sandbox.pay(sandbox.place(card()))
     assert "nobody-told" in Dashboard(sandbox).open(f"orders/{order['id']}/").ids
 
 
-def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
-    """As SVG, Mermaid and evidence; none of them has a key or a card number."""
+def test_an_order_can_be_downloaded(sandbox: Sandbox) -> None:
+    """SVG, Mermaid and evidence can be downloaded without a key."""
     order = sandbox.pay(sandbox.place(card(), description="4012888888881881"))
     browser = Dashboard(sandbox)
     place = f"orders/{order['id']}/"
     svg = browser.http.get(f"{browser.base}{place}picture.svg", timeout=5)
     assert svg.headers["Content-Type"].startswith("image/svg+xml")
     assert "POST /v1/orders/" in svg.text
-    assert "<a " not in svg.text, "a file cannot lead anywhere"
+    assert "<a " not in svg.text, "a file has no links"
     mermaid = browser.http.get(f"{browser.base}{place}picture.mmd", timeout=5).text
     assert mermaid.startswith("sequenceDiagram\n")
     assert "    shop->>service: POST /v1/orders/" in mermaid
@@ -218,8 +224,8 @@ def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
     assert sandbox.key not in json.dumps(evidence)
 
 
-def test_what_is_not_there_is_a_page(sandbox: Sandbox) -> None:
-    """With a way back."""
+def test_unknown_records_have_an_error_page(sandbox: Sandbox) -> None:
+    """An unknown order, request or webhook has an error page with status 404."""
     browser = Dashboard(sandbox)
     for path in (f"orders/{NOBODY}/", "requests/request-9/", "webhooks/none/"):
         assert "refused" in browser.open(path, 404).ids
@@ -227,7 +233,7 @@ def test_what_is_not_there_is_a_page(sandbox: Sandbox) -> None:
 
 
 def test_a_saved_picture_is_well_formed(watched: Sandbox, shop: Shop) -> None:
-    """Whatever a shop answers, such as the colours of a terminal."""
+    """The SVG is well-formed XML even if the shop's response has control characters."""
     shop.answer = lambda received: 500
     shop.says = b"\x1b[31mTypeError\x00 <b>&\x1b[0m \xf0\x9f\xa7\xa6"
     order = watched.acted(watched.place(card()), "customer visit")

@@ -1,4 +1,4 @@
-"""Who may use the dashboard, and what other sites' pages can do with it: nothing."""
+"""The dashboard requires sign-in if configured, and refuses forms of other sites."""
 
 from collections.abc import Iterator
 
@@ -17,27 +17,27 @@ COOKIE = "sandbox_dashboard"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Server]:
-    """A server with a control token, as others can reach it."""
+    """A server with a control token that is reachable under another name."""
     with make_server(control_token=TOKEN, allow_hosts=["sandbox.example"]) as server:
         yield server
 
 
 @pytest.fixture
-def two(guarded: Server) -> list[tuple[str, str]]:
-    """Two projects on it: their ids and keys."""
-    made = [guarded.registry.create({"name": name}) for name in ("First", "Second")]
-    return [(project.project_id, key) for project, key in made]
+def two_projects(guarded: Server) -> list[tuple[str, str]]:
+    """The IDs and keys of two projects on the guarded server."""
+    created = [guarded.registry.create({"name": name}) for name in ("First", "Second")]
+    return [(project.project_id, key) for project, key in created]
 
 
 def browser() -> requests.Session:
-    """A new browser."""
+    """Return a session that sends a browser's headers."""
     session = requests.Session()
     session.headers.update(HTML)
     return session
 
 
-def signed_in(server: Server, secret: str, **headers: str) -> tuple[requests.Session, requests.Response]:
-    """A browser that has sent the form, and the page on which it arrived."""
+def sign_in(server: Server, secret: str, **headers: str) -> tuple[requests.Session, requests.Response]:
+    """Sign in with a new browser and return it with the resulting page."""
     session = browser()
     address = f"{server.url}/dashboard/sign-in/"
     answer = session.post(
@@ -46,25 +46,29 @@ def signed_in(server: Server, secret: str, **headers: str) -> tuple[requests.Ses
     return session, answer
 
 
-def test_nobody_gets_in_without_a_key(guarded: Server, two: list[tuple[str, str]]) -> None:
-    """Every page asks to sign in, whether there is such a project or not."""
+def test_every_page_requires_a_key(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+    """Every page asks for sign-in and does not reveal whether the project exists."""
     session = browser()
-    for path in (f"{two[0][0]}/orders/", f"{two[0][0]}/events/", "no-such-project/settings/"):
+    for path in (
+        f"{two_projects[0][0]}/orders/",
+        f"{two_projects[0][0]}/events/",
+        "no-such-project/settings/",
+    ):
         answer = session.get(f"{guarded.url}/dashboard/{path}", timeout=5)
         assert "sign-in" in Page(answer).ids, path
         assert "First" not in answer.text
     answer = session.get(f"{guarded.url}/", timeout=5)
     assert "sign-in" in Page(answer).ids
     answer = session.post(
-        f"{guarded.url}/dashboard/{two[0][0]}/reset/", headers={"Origin": guarded.url}, timeout=5
+        f"{guarded.url}/dashboard/{two_projects[0][0]}/reset/", headers={"Origin": guarded.url}, timeout=5
     )
     assert "sign-in" in Page(answer).ids
 
 
-def test_a_key_opens_its_own_project(guarded: Server, two: list[tuple[str, str]]) -> None:
-    """And no other one; the cookie is out of reach for scripts and other sites, and holds no key."""
-    (first, key), (second, other_key) = two
-    session, answer = signed_in(guarded, key)
+def test_a_key_opens_its_own_project(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+    """The key opens only its project, and the cookie is protected and has no key."""
+    (first, key), (second, other_key) = two_projects
+    session, answer = sign_in(guarded, key)
     assert answer.url.endswith(f"/dashboard/{first}/orders/")
     cookie = answer.history[0].headers["Set-Cookie"]
     for part in ("HttpOnly", "SameSite=Strict", "Path=/dashboard"):
@@ -82,23 +86,25 @@ def test_a_key_opens_its_own_project(guarded: Server, two: list[tuple[str, str]]
     assert "sign-in" in Page(session.get(f"{guarded.url}/dashboard/{first}/orders/", timeout=5)).ids
 
 
-def test_the_control_token_opens_all(guarded: Server, two: list[tuple[str, str]]) -> None:
-    """A wrong key opens nothing, and is told."""
-    session, _ = signed_in(guarded, TOKEN)
-    for project_id, _ in two:
+def test_the_control_token_opens_all(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+    """The control token opens all projects; a wrong one is refused with a message."""
+    session, _ = sign_in(guarded, TOKEN)
+    for project_id, _ in two_projects:
         assert session.get(f"{guarded.url}/dashboard/{project_id}/orders/", timeout=5).status_code == 200
     for wrong in ("", "no-such-key", TOKEN[:-1], "é", "\x00"):
-        _, answer = signed_in(guarded, wrong)
+        _, answer = sign_in(guarded, wrong)
         assert answer.status_code == 401
         assert "wrong" in Page(answer).ids
         assert COOKIE not in answer.cookies
 
 
 @pytest.mark.parametrize("value", ["*|", "*|0", "|", "*", "{id}|00", "{id},*|{sign}", "é|é"])
-def test_a_forged_cookie_opens_nothing(guarded: Server, two: list[tuple[str, str]], value: str) -> None:
-    """Whatever is in it."""
-    (first, key), _ = two
-    session, _ = signed_in(guarded, key)
+def test_a_forged_cookie_opens_nothing(
+    guarded: Server, two_projects: list[tuple[str, str]], value: str
+) -> None:
+    """A cookie with a wrong or missing signature is refused."""
+    (first, key), _ = two_projects
+    session, _ = sign_in(guarded, key)
     sign = next(cookie.value or "" for cookie in session.cookies if cookie.name == COOKIE).rpartition("|")[2]
     forged = value.format(id=first, sign=sign.strip('"'))
     answer = requests.get(
@@ -112,9 +118,11 @@ def test_a_forged_cookie_opens_nothing(guarded: Server, two: list[tuple[str, str
 @pytest.mark.parametrize(
     "address", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/v1/orders/", "javascript:x"]
 )
-def test_nobody_is_led_elsewhere(guarded: Server, two: list[tuple[str, str]], address: str) -> None:
-    """After the sign-in, and after a form."""
-    data = {"secret": two[0][1], "next": address}
+def test_redirects_stay_within_the_dashboard(
+    guarded: Server, two_projects: list[tuple[str, str]], address: str
+) -> None:
+    """After sign-in the browser is redirected within the dashboard only."""
+    data = {"secret": two_projects[0][1], "next": address}
     answer = browser().post(
         f"{guarded.url}/dashboard/sign-in/",
         data=data,
@@ -122,7 +130,7 @@ def test_nobody_is_led_elsewhere(guarded: Server, two: list[tuple[str, str]], ad
         allow_redirects=False,
         timeout=5,
     )
-    assert answer.headers["Location"] == f"/dashboard/{two[0][0]}/orders/"
+    assert answer.headers["Location"] == f"/dashboard/{two_projects[0][0]}/orders/"
 
 
 FOREIGN = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}]
@@ -130,7 +138,7 @@ FOREIGN = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evi
 
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> None:
-    """Also where nobody has to sign in; a post needs a token of ours besides."""
+    """Foreign origins and hosts and wrong tokens are refused even without sign-in."""
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
     order = sandbox.place(card())
@@ -145,15 +153,15 @@ def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> N
 
 
 def test_a_token_of_another_project_is_refused(project: object, sandbox: Sandbox) -> None:
-    """Each project has its own."""
+    """Form tokens are valid for one project only."""
     other = Sandbox(sandbox.server)
     token = Dashboard(other).open("settings/").forms[-1].fields["token"]
     answer = requests.post(f"{Dashboard(sandbox).base}reset/", data={"token": token}, timeout=5)
     assert answer.status_code == 403
 
 
-def test_a_form_leads_back_to_us_only(sandbox: Sandbox) -> None:
-    """Whatever its hidden field says."""
+def test_a_form_redirects_within_the_dashboard(sandbox: Sandbox) -> None:
+    """A form's ``back`` field cannot redirect to another site."""
     dashboard = Dashboard(sandbox)
     page = dashboard.open()
     form = page.form_with("PT1M")
@@ -168,7 +176,7 @@ def test_a_form_leads_back_to_us_only(sandbox: Sandbox) -> None:
 
 
 def test_open_pages_get_events(sandbox: Sandbox) -> None:
-    """They say that something has changed, and nothing that 300 open pages would have to be sent each."""
+    """Open pages receive only a short event that tells them to reload."""
     dashboard = Dashboard(sandbox)
     with dashboard.http.get(f"{dashboard.base}events/?after=0", stream=True, timeout=5) as stream:
         assert stream.headers["Content-Type"].startswith("text/event-stream")

@@ -1,4 +1,4 @@
-"""A copied test of a mistake fails with the shop that makes it, and passes with one that does not."""
+"""A copied test of a mistake fails with the faulty shop and passes with a correct one."""
 
 import re
 from html import unescape
@@ -65,8 +65,8 @@ JOB: Final = (
 )
 
 
-class Part(NamedTuple):
-    """The parts of a shop that differ, as source."""
+class ShopParts(NamedTuple):
+    """The source code in which two shops differ."""
 
     webhook: str
     on_return: str = "pass"
@@ -74,20 +74,20 @@ class Part(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The module of the fixture."""
+        """Return the module with the shop's fixture."""
         parts = {"RETURN": self.on_return, "WEBHOOK": self.webhook, "JOB": self.job}
         return re.sub("RETURN|WEBHOOK|JOB", lambda name: parts[name[0]], FIXTURE)
 
 
-READS: Final = Part("read(order_id)")
-REFUNDS: Final = Part('if read(order_id) != "a refund": refund(order_id)')
-REFUNDS_ONCE: Final = Part('if read(order_id) == "completed": once(refund, order_id)')
-CAPTURES: Final = Part('if read(order_id) == "completed": capture(order_id)')
-CAPTURES_ONCE: Final = Part('if read(order_id) == "completed": once(capture, order_id)')
+READS: Final = ShopParts("read(order_id)")
+REFUNDS: Final = ShopParts('if read(order_id) != "a refund": refund(order_id)')
+REFUNDS_ONCE: Final = ShopParts('if read(order_id) == "completed": once(refund, order_id)')
+CAPTURES: Final = ShopParts('if read(order_id) == "completed": capture(order_id)')
+CAPTURES_ONCE: Final = ShopParts('if read(order_id) == "completed": once(capture, order_id)')
 
 
-def is_sent_again_by_hand(sandbox: Sandbox, shop: Shop) -> None:
-    """The button of the dashboard sends a webhook again, an hour later, to a shop that refunds again."""
+def redelivers_by_hand(sandbox: Sandbox, shop: Shop) -> None:
+    """Let a developer redeliver a webhook after an hour to a shop that refunds each time."""
     handling(sandbox, shop, shops.reads)
     order = sandbox.place(card(), amount=2450)
     sandbox.acted(order, "customer visit")
@@ -100,8 +100,8 @@ def is_sent_again_by_hand(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.post(f"/control/webhooks/{newest['id']}/redeliver/")
 
 
-def captures_again(sandbox: Sandbox, shop: Shop) -> None:
-    """By hand, once all webhooks are answered: nothing shows who calls while one is."""
+def captures_repeatedly(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture three times after all webhooks are answered, so no webhook explains the calls."""
     handling(sandbox, shop, shops.reads)
     order = shops.pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     for _ in range(3):
@@ -109,16 +109,21 @@ def captures_again(sandbox: Sandbox, shop: Shop) -> None:
         sandbox.settle()
 
 
-REPRODUCED: Final[list[tuple[Story, str, Part, Part]]] = [
-    # what happened, the mistake, the wrong shop, and the right one
+REPRODUCED: Final[list[tuple[Story, str, ShopParts, ShopParts]]] = [
+    # story, mistake, wrong shop, right shop
     (shops.refunds_for_each_copy, "HOOK-10: Your shop refunded €5.00 four times", REFUNDS, REFUNDS_ONCE),
-    (is_sent_again_by_hand, "HOOK-10: Your shop refunded €5.00 twice", REFUNDS, REFUNDS_ONCE),
+    (redelivers_by_hand, "HOOK-10: Your shop refunded €5.00 twice", REFUNDS, REFUNDS_ONCE),
     (shops.captures_everything_for_each_copy, "SET-47: Your shop captured", CAPTURES, CAPTURES_ONCE),
-    (shops.trusts_webhooks, "HOOK-08: Your shop answered a webhook, but did not read", Part("pass"), READS),
+    (
+        shops.trusts_webhooks,
+        "HOOK-08: Your shop answered a webhook, but did not read",
+        ShopParts("pass"),
+        READS,
+    ),
     (
         shops.fails_at_every_webhook,
         "HOOK-09: Your shop answered the webhook with an error (500) ten times",
-        Part('return "", read(order_id) and 500'),
+        ShopParts('return "", read(order_id) and 500'),
         READS,
     ),
     (shops.never_asks, "HOOK-12: Your shop does not know", READS, READS._replace(job=JOB)),
@@ -137,7 +142,7 @@ REPRODUCED: Final[list[tuple[Story, str, Part, Part]]] = [
     ),
 ]
 BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
-    # what happened, the mistake, and what a developer puts in place of the shop's wrong call
+    # story, mistake, the shop's wrong call, the developer's replacement
     (advised.misspells, "SET-12: The service does not know", "'custommer'", "'customer'"),
     (
         shops.captures_a_part_at_the_wrong_call,
@@ -164,7 +169,12 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
         "    sandbox.client.wait",
         "    sandbox.session.post(orders + order_id + '/refunds/')\n    sandbox.client.wait",
     ),
-    (captures_again, "SET-47: Your shop captured three times", "# Call your own code", "return\n    # Call"),
+    (
+        captures_repeatedly,
+        "SET-47: Your shop captured three times",
+        "# Call your own code",
+        "return\n    # Call",
+    ),
     (
         advised.polls,
         "HOOK-02: Your shop read the order at least",
@@ -174,8 +184,8 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
 ]
 
 
-def copied(sandbox: Sandbox) -> str:
-    """The test that the newest order with a mistake offers."""
+def read_test_code(sandbox: Sandbox) -> str:
+    """Return the test that the page of the newest order with a mistake offers."""
     browser = Dashboard(sandbox)
     for row in sandbox.get("/control/orders/").json()["items"]:
         page = browser.open(f"orders/{row['id']}/")
@@ -186,76 +196,76 @@ def copied(sandbox: Sandbox) -> str:
     raise AssertionError("no order offers a test of its mistake")
 
 
-def happened(sandbox: Sandbox, shop: Shop, story: Story) -> str:
-    """The test that is copied after this has happened to a new project."""
+def play_story(sandbox: Sandbox, shop: Shop, story: Story) -> str:
+    """Play a story in an empty project and return the resulting test."""
     sandbox.post("/control/reset/")
     sandbox.settings(webhook_url=shop.url, mode="live")
     shop.answer = lambda received: 200
     shop.received.clear()
     story(sandbox, shop)
-    return copied(sandbox)
+    return read_test_code(sandbox)
 
 
-def outcomes(tmp_path: Path, modules: dict[str, str]) -> dict[str, str]:
-    """What the report says of each module: nothing if it passed."""
+def run_modules(tmp_path: Path, modules: dict[str, str]) -> dict[str, str]:
+    """Run the modules and return the failure report of each, empty if it passed."""
     for name, source in modules.items():
         (tmp_path / f"test_{name}.py").write_text(source)
-    ran = suite(tmp_path, "", "--tb=short")
-    reports = re.split(r"^_{3,} test_order_\w+ _{3,}$", ran.stdout, flags=re.MULTILINE)[1:]
-    assert f"{len(modules) - len(reports)} passed" in ran.stdout, ran.stdout[-4000:]
-    named = {name: [each for each in reports if f"test_{name}.py:" in each] for name in modules}
-    return {name: "".join(each) for name, each in named.items()}
+    result = suite(tmp_path, "", "--tb=short")
+    reports = re.split(r"^_{3,} test_order_\w+ _{3,}$", result.stdout, flags=re.MULTILINE)[1:]
+    assert f"{len(modules) - len(reports)} passed" in result.stdout, result.stdout[-4000:]
+    reports_by_name = {
+        name: [report for report in reports if f"test_{name}.py:" in report] for name in modules
+    }
+    return {name: "".join(texts) for name, texts in reports_by_name.items()}
 
 
-def test_it_fails_with_the_wrong_shop_and_passes_with_the_right_one(
-    told: Sandbox, shop: Shop, tmp_path: Path
-) -> None:
-    """As it stands, beside the fixture of the developer; the report names the mistake."""
+def test_a_copied_test_fails_for_the_wrong_shop_only(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
+    """The copied test works unchanged with the developer's fixture, and its report names the mistake."""
     modules: dict[str, str] = {}
     for number, (story, _, wrong, right) in enumerate(REPRODUCED):
-        code = happened(told, shop, story)
+        code = play_story(told, shop, story)
         assert "Fails until your handler is fixed" in code
         modules |= {f"wrong_{number}": wrong.source + code, f"right_{number}": right.source + code}
-    reports = outcomes(tmp_path, modules)
+    reports = run_modules(tmp_path, modules)
     for number, (story, mistake, _, _) in enumerate(REPRODUCED):
         assert mistake in reports[f"wrong_{number}"], story.__name__
         assert not reports[f"right_{number}"], story.__name__
 
 
 def test_a_wrong_call_of_the_shop_is_replaced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
-    """The test makes it and says so; once the developer has put the right call there, it passes."""
+    """The test repeats the wrong call with a comment, and passes when the developer corrects it."""
     modules: dict[str, str] = {}
-    for number, (story, _, call, instead) in enumerate(BY_OWN_CALLS):
-        code = happened(told, shop, story)
+    for number, (story, _, call, replacement) in enumerate(BY_OWN_CALLS):
+        code = play_story(told, shop, story)
         assert "# Call your own" in code
         assert call in code, code
         modules |= {
             f"wrong_{number}": READS.source + code,
-            f"right_{number}": READS.source + code.replace(call, instead),
+            f"right_{number}": READS.source + code.replace(call, replacement),
         }
-    reports = outcomes(tmp_path, modules)
+    reports = run_modules(tmp_path, modules)
     for number, (story, mistake, _, _) in enumerate(BY_OWN_CALLS):
         assert mistake in reports[f"wrong_{number}"], story.__name__
         assert not reports[f"right_{number}"], story.__name__
 
 
-def test_it_does_not_depend_on_when_one_looks(told: Sandbox, shop: Shop) -> None:
-    """Its times are those of what happened, however long ago that was."""
-    code = happened(told, shop, is_sent_again_by_hand)
+def test_the_copied_test_does_not_depend_on_the_current_time(told: Sandbox, shop: Shop) -> None:
+    """The copied test is the same forty days later."""
+    code = play_story(told, shop, redelivers_by_hand)
     assert code.count("advance('PT1H')") == 1
     told.advance("P40D")
-    assert copied(told) == code
+    assert read_test_code(told) == code
 
 
 def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
-    """Such as the one of See it fail."""
+    """A replayed order's mistake can be copied as a test."""
     shops.refunds_for_each_copy(told, shop)
     (order,) = (row for row in told.get("/control/orders/").json()["items"] if row["amount"] == 2450)
     told.put("/control/faults/", {})
     browser = Dashboard(told)
     browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    code = copied(told)
-    reports = outcomes(tmp_path, {"wrong": REFUNDS.source + code, "right": REFUNDS_ONCE.source + code})
+    code = read_test_code(told)
+    reports = run_modules(tmp_path, {"wrong": REFUNDS.source + code, "right": REFUNDS_ONCE.source + code})
     assert "HOOK-10: Your shop refunded €5.00 four times" in reports["wrong"]
     assert not reports["right"]
 
@@ -263,8 +273,8 @@ def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path
 @pytest.mark.parametrize(
     "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, advised.has_no_address]
 )
-def test_what_a_test_cannot_repeat_is_not_offered(told: Sandbox, shop: Shop, story: Story) -> None:
-    """Two clicks at once, the card of another order, an address that is missing."""
+def test_irreproducible_mistakes_offer_no_test(told: Sandbox, shop: Shop, story: Story) -> None:
+    """Mistakes that depend on concurrency, another order or a missing address offer no test."""
     story(told, shop)
     browser = Dashboard(told)
     for row in told.get("/control/orders/").json()["items"]:

@@ -1,4 +1,4 @@
-"""What the dashboard says when something does not go as wanted: what happened, and what to do next."""
+"""Messages of the dashboard say what went wrong and what to do next."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,27 +16,27 @@ from tests.support.servers import make_server
 
 
 def project_of(sandbox: Sandbox) -> Project:
-    """The project behind a sandbox."""
+    """Return the project of a sandbox."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     return project
 
 
 def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
-    """What the shop takes, and that one can go on; neither ids nor a green notice."""
+    """The notice names the unanswered webhooks and offers to continue; it is not shown as a success."""
     project = project_of(watched)
     now = project.now()
-    done = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-    notice = move_notice(project, done, {"by": "P1D"})
+    result = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
+    notice = move_notice(project, result, {"by": "P1D"})
     assert notice.is_refusal
     assert notice.orders == ()
     assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet: continue or undo."
     assert notice.target == {"to": (now + timedelta(days=1)).isoformat()}
-    assert move_notice(project, done, {"until": "idle"}).target == {"until": "idle"}
+    assert move_notice(project, result, {"until": "idle"}).target == {"until": "idle"}
 
 
 def test_a_slow_shop_is_named(watched: Sandbox) -> None:
-    """With the time that each webhook takes."""
+    """The notice says how long the shop takes for each webhook."""
     project = project_of(watched)
     now = project.now()
     watched.pay(watched.place(card()))
@@ -47,14 +47,14 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
 
 
 def token_of_another_server() -> str:
-    """As a page has it that was loaded before a restart."""
+    """Return the token of a page that was loaded before a restart."""
     with make_server(seed=1) as server:
         token: str = Dashboard(Sandbox(server)).open("settings/").forms[-1].fields["token"]
         return token
 
 
 @pytest.mark.parametrize(
-    ("token", "said"),
+    ("token", "message"),
     [
         ("", "This form does not come from this sandbox. Open the sandbox's own page and click there."),
         (
@@ -67,20 +67,20 @@ def token_of_another_server() -> str:
         ),
     ],
 )
-def test_a_wrong_form_is_told_from_an_old_one(sandbox: Sandbox, token: str, said: str) -> None:
-    """Nothing is said of a restart if there was none."""
+def test_a_foreign_form_is_distinguished_from_an_old_one(sandbox: Sandbox, token: str, message: str) -> None:
+    """A foreign form's message does not mention a restart."""
     browser = Dashboard(sandbox)
     page = browser.open("settings/")
     if token == "another project":
         token = Dashboard(Sandbox(sandbox.server)).open("settings/").forms[-1].fields["token"]
     refused = browser.send(page.forms[-1], {"token": token}, page, 403)
     assert refused.ids["refused"] == "Load the page again"
-    assert said in refused.text
+    assert message in refused.text
     assert "restarted" not in refused.text
 
 
 def test_a_form_of_a_server_that_was_restarted() -> None:
-    """It is said so, for every button; the way back loads the page."""
+    """Every form reports the restart and offers to load the page again."""
     with make_server(seed=1) as server:
         sandbox = Sandbox(server)
         order = sandbox.authorized()
@@ -102,7 +102,7 @@ def test_a_form_of_a_server_that_was_restarted() -> None:
     [f"orders/?before={NOBODY}", "orders/?before=nothing", "webhooks/?before=x", "journal/?before=x"],
 )
 def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str) -> None:
-    """With a remark, and without one on the right way."""
+    """An invalid position shows the list from its beginning with a remark."""
     order = watched.pay(watched.place(card(), merchant_order_id="shop-77"))
     watched.settle()
     watched.read(order)
@@ -113,8 +113,8 @@ def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str
     assert "remark" not in browser.open(path.partition("?")[0]).ids
 
 
-def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
-    """Beside its field if there is one, else above the page."""
+def test_a_refusal_is_shown_once(sandbox: Sandbox) -> None:
+    """The message is shown beside its field or, without one, above the page."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
@@ -128,12 +128,12 @@ def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
 
 
 def test_every_setting_is_in_a_group() -> None:
-    """But the seed, which would make identifiers jump."""
+    """All settings but the seed can be edited; a new seed would change the sequence of identifiers."""
     assert sorted([*EDITABLE_SETTINGS, "seed"]) == sorted(SettingsForm().fields)
 
 
 def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
-    """Each field that takes text has one, and each is taken."""
+    """Each text field has an example that is accepted."""
     browser = Dashboard(sandbox)
     page = browser.open("settings/")
     examples = {
@@ -141,7 +141,7 @@ def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
     }
     fields = {name.removeprefix("setting-") for name in page.ids if name.startswith("setting-")}
     assert examples.keys() == {*fields, *examples}
-    assert "Delete the project when unused for (empty: never)" in page.text
+    assert "Delete the project when unused for (leave empty for never)" in page.text
     form = next(form for form in page.forms if "name-sent" in form.fields)
     assert browser.send(form, examples, page).ids["notice"] == "Saved."
     settings: dict[str, Any] = sandbox.get("/control/project/").json()["settings"]
@@ -150,13 +150,13 @@ def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
 
 
 def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
-    """If that is not today."""
+    """The button shows the date of an event on another day."""
     sandbox.authorized(expiration_period="P3D")
     assert Dashboard(sandbox).open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
 
 
-def test_whoever_stops_a_move_is_told_what_it_did(watched: Sandbox) -> None:
-    """And not that anything went wrong."""
+def test_a_stopped_move_reports_its_result(watched: Sandbox) -> None:
+    """A stopped clock move is reported as requested, not as a failure."""
     project = project_of(watched)
     now = project.now()
     notice = move_notice(project, AdvanceResult(now, now, [], True, [], True), {"by": "P1D"})

@@ -1,4 +1,4 @@
-"""Steering a project from the dashboard: clock, webhooks, scenario, faults, settings, snapshot."""
+"""The dashboard controls a project's clock, webhooks, scenario, faults, settings and snapshot."""
 
 import json
 
@@ -11,12 +11,12 @@ from tests.support.shop import Shop
 
 
 def form_to(page: Page, path: str) -> int:
-    """The index of the form that is sent to a path."""
+    """Return the index of the form that is sent to a path."""
     return next(index for index, form in enumerate(page.forms) if form.action.endswith(path))
 
 
 @pytest.mark.parametrize(
-    ("button", "now", "told"),
+    ("button", "now", "notice"),
     [
         ("PT1M", "Sun 01 Mar 2026 12:01:00", "Moved to 12:01:00: nothing was due."),
         ("PT30M", "Sun 01 Mar 2026 12:30:00", "Moved to 12:30:00: 1 expiry."),
@@ -26,20 +26,20 @@ def form_to(page: Page, path: str) -> int:
         ("idle", "Tue 31 Mar 2026 12:00:00", "Moved to 31 Mar 12:00: 2 expiries."),
     ],
 )
-def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str, told: str) -> None:
-    """By each button; the page that was open is shown again, and says what happened."""
+def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str, notice: str) -> None:
+    """Each button advances the clock and reloads the current page with a notice."""
     sandbox.place(card())
     sandbox.place(by("bank-transfer"))
     browser = Dashboard(sandbox)
     page = browser.press(browser.open("webhooks/"), button)
     assert page.ids["now"] == now
     assert page.url.partition("?")[0].endswith("/webhooks/")
-    assert page.ids["notice"].startswith(told)
+    assert page.ids["notice"].startswith(notice)
     assert "notice" not in browser.open("webhooks/").ids
 
 
 def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
-    """To one that is typed, and to that of an agenda entry; never back."""
+    """The clock can be set to a typed time or to an agenda entry's, but not backward."""
     order = sandbox.place(card())
     browser = Dashboard(sandbox)
     page = browser.open()
@@ -56,7 +56,7 @@ def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
 
 
 def test_the_clock_runs_and_freezes(sandbox: Sandbox) -> None:
-    """At a rate."""
+    """The clock can run at a rate and be frozen."""
     browser = Dashboard(sandbox)
     page = browser.press(browser.open(), "3600")
     assert page.ids["mode"] == "running ×3600"
@@ -65,7 +65,7 @@ def test_the_clock_runs_and_freezes(sandbox: Sandbox) -> None:
 
 
 def test_a_webhook_is_redelivered(watched: Sandbox, shop: Shop) -> None:
-    """From the list of webhooks; failed ones are found by a filter."""
+    """A failed webhook is found by a filter and redelivered from the list."""
     shop.answer = lambda received: 500
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
@@ -74,28 +74,28 @@ def test_a_webhook_is_redelivered(watched: Sandbox, shop: Shop) -> None:
     browser = Dashboard(watched)
     assert "gave up" in browser.open("webhooks/?state=failed").ids["webhooks"]
     page = browser.open("webhooks/?state=failed")
-    again = next(form for form in page.forms if "/redeliver/" in form.action)
-    browser.send(again, {}, page)
+    redelivery_form = next(form for form in page.forms if "/redeliver/" in form.action)
+    browser.send(redelivery_form, {}, page)
     first = watched.webhooks()[0]
     assert (first["state"], len(first["attempts"])) == ("delivered", 11)
 
 
 def test_the_webhook_address_is_set_where_it_is_missing(sandbox: Sandbox, shop: Shop) -> None:
-    """On the page of webhooks; what is no address is refused in place."""
+    """The page of webhooks sets a missing address and refuses an invalid one."""
     sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)
     page = browser.open("webhooks/")
     assert "your shop missed " in page.ids["no-address"]
-    asking = next(form for form in page.forms if "webhook_url" in form.fields)
-    wrong = browser.send(asking, {"webhook_url": "localhost"}, page, 400)
+    address_form = next(form for form in page.forms if "webhook_url" in form.fields)
+    wrong = browser.send(address_form, {"webhook_url": "localhost"}, page, 400)
     assert "error-webhook_url" in wrong.ids
-    page = browser.send(asking, {"webhook_url": shop.url}, page)
+    page = browser.send(address_form, {"webhook_url": shop.url}, page)
     assert "no-address" not in page.ids
     assert sandbox.get("/control/project/").json()["settings"]["webhook_url"] == shop.url
 
 
 def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
-    """By name; its rules show how often they have matched."""
+    """A scenario is activated by name, and its rules show their uses."""
     browser = Dashboard(sandbox)
     page = browser.open("scenario/")
     assert "second-try-works" in page.ids["scenarios"]
@@ -112,17 +112,17 @@ def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
 
 
 def test_a_scenario_is_pasted(sandbox: Sandbox) -> None:
-    """Mistakes are shown at their lines, and the text stays."""
+    """Errors of a pasted scenario are shown with their lines, and the text is preserved."""
     browser = Dashboard(sandbox)
     page = browser.open("scenario/")
-    pasting = next(form for form in page.forms if "scenario/" in form.action and "name" not in form.fields)
+    paste_form = next(form for form in page.forms if "scenario/" in form.action and "name" not in form.fields)
     wrong = "name: mine\nrules:\n  - when: {amount: 5}\n    then: {custmer: pays}\n"
-    refused = browser.send(pasting, {"yaml": wrong}, page, 400)
+    refused = browser.send(paste_form, {"yaml": wrong}, page, 400)
     assert "Line 4, column" in refused.ids["mistakes"]
     assert "customer" in refused.ids["mistakes"]
     assert "custmer: pays" in refused.ids["yaml"]
     assert sandbox.get("/control/scenario/").json()["name"] == "default"
-    browser.send(pasting, {"yaml": wrong.replace("custmer", "customer").replace("\n", "\r\n")}, page)
+    browser.send(paste_form, {"yaml": wrong.replace("custmer", "customer").replace("\n", "\r\n")}, page)
     assert sandbox.get("/control/scenario/").json()["name"] == "mine"
 
 
@@ -131,7 +131,7 @@ SWITCHES = ("lost-answer", "unavailable", "slow", "webhook-twice", "webhook-late
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
-    """One without the others, and beside those that were set otherwise."""
+    """Each switch leaves other faults unchanged."""
     own = {"when": {"path": "/v1/nothing/"}, "then": {"status": 500}}
     sandbox.put("/control/faults/", {"faults": [own]})
     browser = Dashboard(sandbox)
@@ -146,7 +146,7 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
 
 
 def test_a_switched_fault_applies(watched: Sandbox, shop: Shop) -> None:
-    """The answer to a creation is lost, once; webhooks come twice."""
+    """The response to one creation is lost, and webhooks are sent twice."""
     browser = Dashboard(watched)
     browser.press(browser.press(browser.open(), "lost-answer"), "webhook-twice")
     assert watched.create(card()).status_code == 503
@@ -158,7 +158,7 @@ def test_a_switched_fault_applies(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_settings_are_changed(sandbox: Sandbox) -> None:
-    """All of them by one form; what is wrong is said beside the field, and nothing changes."""
+    """One form changes all settings; an invalid value is reported at its field and changes nothing."""
     browser = Dashboard(sandbox)
     page = browser.open("settings/")
     before = sandbox.get("/control/project/").json()["settings"]
@@ -167,16 +167,20 @@ def test_settings_are_changed(sandbox: Sandbox) -> None:
     assert sandbox.get("/control/project/").json()["settings"] == before
     changes = {"name": "Kousen", "mode": "live", "aliases": '{"mine": "wallet-web"}', "absolute_urls": "1"}
     browser.send(form, {**changes, "payment_methods": ["credit-card", "wallet-web"]}, page)
-    found = sandbox.get("/control/project/").json()["settings"]
-    assert (found["name"], found["mode"], found["aliases"]) == ("Kousen", "live", {"mine": "wallet-web"})
-    assert (found["absolute_urls"], found["payment_methods"]) == (True, ["credit-card", "wallet-web"])
+    settings = sandbox.get("/control/project/").json()["settings"]
+    assert (settings["name"], settings["mode"], settings["aliases"]) == (
+        "Kousen",
+        "live",
+        {"mine": "wallet-web"},
+    )
+    assert (settings["absolute_urls"], settings["payment_methods"]) == (True, ["credit-card", "wallet-web"])
     wrong = browser.send(form, {"webhook_url": "ftp://x", "name": "Other"}, page, 400)
     assert "error-webhook_url" in wrong.ids
-    assert sandbox.get("/control/project/").json()["settings"] == found
+    assert sandbox.get("/control/project/").json()["settings"] == settings
 
 
 def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:
-    """As a file; one that is no snapshot is refused."""
+    """A project is saved as a file and restored from it; an invalid file is refused."""
     order = sandbox.place(card())
     browser = Dashboard(sandbox)
     saved = browser.http.get(f"{browser.base}state/", timeout=5)
@@ -203,7 +207,7 @@ def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:
 
 
 def test_a_large_snapshot_can_be_loaded(sandbox: Sandbox) -> None:
-    """More than other bodies may have."""
+    """A snapshot may exceed the size limit of other bodies."""
     for _ in range(30):
         sandbox.place(card(), extra={"text": "x" * 50_000})
     browser = Dashboard(sandbox)

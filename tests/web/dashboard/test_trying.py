@@ -1,4 +1,4 @@
-"""Trying things out from the dashboard: webhooks sent again, orders in a state, moves that are stopped."""
+"""The dashboard resends webhooks with changes, creates orders from recipes, and stops clock moves."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -14,11 +14,11 @@ from payment_sandbox.web.pictures import ROWS_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Received, Shop
-from tests.web.dashboard.test_again import newest
+from tests.web.dashboard.test_again import read_newest
 
 
-def test_a_webhook_is_sent_again_otherwise(watched: Sandbox, shop: Shop) -> None:
-    """To another address, with another body, now or later; the webhook itself stays as it is."""
+def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
+    """A webhook can be resent to another address or with another body, now or later."""
     shop.answer = lambda received: 500 if received.body.get("event") == "status_changed" else 204
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
@@ -29,66 +29,66 @@ def test_a_webhook_is_sent_again_otherwise(watched: Sandbox, shop: Shop) -> None
     assert f'"order_id": "{webhook["order_id"]}"' in page.text
     body = '{"event": "something_else"}'
     page = browser.send(form, {"url": f"{shop.url}?try=2", "body": body}, page)
-    tried = watched.webhooks()[0]
-    assert (tried["state"], len(tried["attempts"])) == ("pending", 2)
-    assert tried["attempts"][1]["request"]["url"] == f"{shop.url}?try=2"
-    assert tried["attempts"][1]["response"]["status"] == 204
+    resent = watched.webhooks()[0]
+    assert (resent["state"], len(resent["attempts"])) == ("pending", 2)
+    assert resent["attempts"][1]["request"]["url"] == f"{shop.url}?try=2"
+    assert resent["attempts"][1]["response"]["status"] == 204
     assert shop.received[-1].raw == body.encode()
     later = browser.send(form, {"body": body, "after": "PT1H"}, page)
     assert "in an hour of sandbox time" in later.ids["notice"]
-    came = len(shop.received)
+    received_count = len(shop.received)
     events = watched.advance("PT1H")
     assert shop.received[-1].raw == body.encode()
-    assert len(shop.received) == came + sum(event["kind"] == "webhook" for event in events)
+    assert len(shop.received) == received_count + sum(event["kind"] == "webhook" for event in events)
     assert sum(received.raw == body.encode() for received in shop.received) == 2
     assert "Must be a web address" in browser.send(form, {"url": "localhost"}, page).ids["notice"]
     assert watched.call("GET", "/control/state/").status_code == 200
 
 
-def test_what_is_sent_again_later_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
-    """It is on the agenda; an address that is none is refused there."""
+def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
+    """A deferred resend is on the agenda and in snapshots; an invalid address is refused."""
     watched.pay(watched.place(card()))
     watched.settle()
     browser = Dashboard(watched)
     page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     browser.send(form, {"body": '{"a": 1}', "after": "PT10M"}, page)
-    kept = watched.get("/control/state/").json()
-    (due,) = [due for due in kept["agenda"] if due["command"]["kind"] == "resend"]
-    assert watched.call("PUT", "/control/state/", kept).status_code == 200
+    state = watched.get("/control/state/").json()
+    (due,) = [due for due in state["agenda"] if due["command"]["kind"] == "resend"]
+    assert watched.call("PUT", "/control/state/", state).status_code == 200
     watched.advance("PT10M")
     assert shop.received[-1].raw == b'{"a": 1}'
     due["command"]["url"] = "nowhere"
-    refused = watched.call("PUT", "/control/state/", kept).json()["error"]["violations"]
+    refused = watched.call("PUT", "/control/state/", state).json()["error"]["violations"]
     assert [problem["path"].rpartition(".")[2] for problem in refused] == ["url"]
 
 
 def test_two_webhooks_side_by_side(watched: Sandbox, shop: Shop) -> None:
-    """Those of one order, with their attempts."""
+    """The page shows two webhooks of one order with their attempts."""
     watched.pay(watched.place(card()))
     watched.settle()
     first, second = watched.webhooks()[:2]
     page = Dashboard(watched).open(f"webhooks/{first['id']}/?beside={second['id']}")
-    said = page.ids["webhooks"]
-    assert said.index("Processing") < said.index("Completed")
-    assert said.count("Delivered: your shop answered 200 in ") == 2
+    text = page.ids["webhooks"]
+    assert text.index("Processing") < text.index("Completed")
+    assert text.count("Delivered: your shop answered 200 in ") == 2
     Dashboard(watched).open(f"webhooks/{first['id']}/?beside=nothing", 404)
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_an_order_in_a_state(server: Server, shop: Shop, name: str) -> None:
-    """Each recipe leads where the command trigger leads; those for live mode are offered only there."""
+    """Each recipe gives the same order as the ``trigger`` command."""
     sandbox = Sandbox(server, mode=RECIPES[name].mode or "test", webhook_url=shop.url)
     browser = Dashboard(sandbox)
-    made = browser.press(browser.open(), f"recipe={name}")
-    shown = sandbox.get(f"/v1/orders/{newest(sandbox)['id']}/").json()
-    same = trigger(SandboxClient(sandbox.url, sandbox.key), name)["order"]
-    assert made.url.rstrip("/").endswith(shown["id"])
-    assert alike(shown) == alike(dict(same))
+    page = browser.press(browser.open(), f"recipe={name}")
+    shown = sandbox.get(f"/v1/orders/{read_newest(sandbox)['id']}/").json()
+    triggered = trigger(SandboxClient(sandbox.url, sandbox.key), name)["order"]
+    assert page.url.rstrip("/").endswith(shown["id"])
+    assert common_facts(shown) == common_facts(dict(triggered))
 
 
-def alike(order: dict[str, Any]) -> tuple[Any, ...]:
-    """What two orders of one recipe have in common."""
+def common_facts(order: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the facts that orders of one recipe share."""
     attempts = order["transactions"]
     return (
         order["status"],
@@ -99,8 +99,8 @@ def alike(order: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def test_only_what_can_be_played_is_offered(sandbox: Sandbox) -> None:
-    """A bank transfer arrives in live mode only."""
+def test_only_possible_recipes_are_offered(sandbox: Sandbox) -> None:
+    """A bank transfer is offered in live mode only."""
     browser = Dashboard(sandbox)
     page = browser.open()
     form, _ = browser.button(page, "recipe=paid")
@@ -109,7 +109,7 @@ def test_only_what_can_be_played_is_offered(sandbox: Sandbox) -> None:
 
 
 def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
-    """By another tab; the move says what it did, and can be taken back."""
+    """Another tab can stop a move, which reports its result and can be undone."""
     watched.pay(watched.place(card()))
     watched.settle()
     watched.place(card(), expiration_period="PT1M")
@@ -139,8 +139,8 @@ def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
     assert "had already stopped" in browser.send(form, {}, meanwhile).ids["notice"]
 
 
-def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
-    """The line that says how much is left out leads to all of it."""
+def test_a_long_history_can_be_shown_in_full(sandbox: Sandbox) -> None:
+    """The line that counts omitted entries links to the full list."""
     order = sandbox.place(card())
     for number in range(ROWS_MAX):
         sandbox.call("GET", f"/v1/orders/{order['id']}/?n={number}")
@@ -152,8 +152,8 @@ def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
     assert "whole" not in whole.ids
 
 
-def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop: Shop) -> None:
-    """It counts in no review, coverage or state; its number is that of no try."""
+def test_changed_resends_do_not_count(watched: Sandbox, shop: Shop) -> None:
+    """A changed resend has attempt number 0 and does not affect review, coverage or state."""
     order = watched.place(card())
     watched.pay(order)
     watched.settle()
@@ -165,8 +165,8 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     page = browser.open(f"webhooks/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     assert "Manual resend" in browser.send(form, {"body": "bad"}, page).text
-    tried = watched.webhooks()[0]
-    assert (tried["state"], [attempt["number"] for attempt in tried["attempts"]]) == ("delivered", [1, 0])
+    resent = watched.webhooks()[0]
+    assert (resent["state"], [attempt["number"] for attempt in resent["attempts"]]) == ("delivered", [1, 0])
     assert watched.get("/control/review/").json() == reviewed
     assert watched.get("/control/coverage/").json() == covered
     watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
@@ -174,8 +174,8 @@ def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop:
     assert "resent with changes" in browser.open(f"orders/{order['id']}/").text
 
 
-def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop) -> None:
-    """The form shows it masked; what nobody has changed is no change. What was typed stays after a refusal."""
+def test_a_masked_address_is_called_unmasked(sandbox: Sandbox, shop: Shop) -> None:
+    """A masked, unchanged address is called unmasked, and a refused form keeps its values."""
     url = f"{shop.url}?verification_code=ab12"
     sandbox.pay(sandbox.place(card(), webhook_url=url))
     sandbox.settle()
@@ -192,8 +192,8 @@ def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop)
     assert next(form for form in refused.forms if "url" in form.fields).fields["url"] == "nowhere"
 
 
-def test_the_form_shows_where_an_untouched_webhook_goes(watched: Sandbox, shop: Shop) -> None:
-    """While webhooks are forwarded, that is not its own address, which can be typed."""
+def test_the_form_shows_the_forwarding_address(watched: Sandbox, shop: Shop) -> None:
+    """The form shows the forwarding address; the webhook's own address can be entered."""
     watched.pay(watched.place(card()))
     watched.settle()
     webhook = watched.webhooks()[0]
@@ -207,8 +207,8 @@ def test_the_form_shows_where_an_untouched_webhook_goes(watched: Sandbox, shop: 
     assert shop.received[-1].body["order_id"] == webhook["order_id"]
 
 
-def test_a_webhook_that_made_room_is_not_sent_again(watched: Sandbox) -> None:
-    """What is still to be sent of it is on the agenda, and keeps nobody from restoring."""
+def test_a_dropped_webhook_is_not_resent(watched: Sandbox) -> None:
+    """A deferred resend of a dropped webhook does not prevent a restore and is not sent."""
     watched.pay(watched.place(card()))
     watched.settle()
     browser = Dashboard(watched)
@@ -216,15 +216,15 @@ def test_a_webhook_that_made_room_is_not_sent_again(watched: Sandbox) -> None:
     page = browser.open(f"webhooks/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     browser.send(form, {"body": "later", "after": "PT10M"}, page)
-    kept = watched.get("/control/state/").json()
-    kept["deliveries"] = [each for each in kept["deliveries"] if each["id"] != webhook["id"]]
-    assert watched.call("PUT", "/control/state/", kept).status_code == 200
+    state = watched.get("/control/state/").json()
+    state["deliveries"] = [stored for stored in state["deliveries"] if stored["id"] != webhook["id"]]
+    assert watched.call("PUT", "/control/state/", state).status_code == 200
     watched.advance("PT10M")
-    assert webhook["id"] not in [each["id"] for each in watched.webhooks()]
+    assert webhook["id"] not in [stored["id"] for stored in watched.webhooks()]
 
 
 def test_a_paid_order_does_not_expire_by_a_trigger(sandbox: Sandbox) -> None:
-    """Its authorization may, but that is something else, and days later."""
+    """The trigger refuses a paid order, although its authorization could expire days later."""
     order = sandbox.authorized(expiration_period="P7D")
     with pytest.raises(TriggerImpossible, match="can no longer expire"):
         trigger(SandboxClient(sandbox.url, sandbox.key), "expired", order["id"])

@@ -1,4 +1,4 @@
-"""Stored cards and QR codes are made on their page, and by the commands that it shows."""
+"""Stored cards and QR codes are created on their page and by the commands that it shows."""
 
 import os
 import subprocess
@@ -11,12 +11,12 @@ from tests.support.payer import Page
 
 
 def form_of(page: Page, path: str) -> int:
-    """The index of the form that is sent to a path."""
+    """Return the index of the form that is sent to a path."""
     return next(index for index, form in enumerate(page.forms) if form.action.endswith(path))
 
 
 def run(sandbox: Sandbox, command: str) -> None:
-    """Run a command of the page in a shell; it fails if it is refused."""
+    """Run a command of the page in a shell and fail if it is refused."""
     environment = {**os.environ, "SANDBOX_API_KEY": sandbox.key}
     subprocess.run(
         ["sh", "-c", f"{command} -sS --fail"], env=environment, capture_output=True, timeout=30, check=True
@@ -25,7 +25,7 @@ def run(sandbox: Sandbox, command: str) -> None:
 
 @pytest.mark.parametrize("use", ["one-click", "recurring"])
 def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox, use: str) -> None:
-    """With its brand, expiry and name; the command beside it charges it."""
+    """The stored card is listed with its details, and a command charges it."""
     browser = Dashboard(sandbox)
     page = browser.open("vault/")
     form = page.forms[form_of(page, "vault/cards/")]
@@ -40,7 +40,7 @@ def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox, use: str) -> None:
 
 
 def test_a_card_is_stored_by_the_commands(sandbox: Sandbox) -> None:
-    """The first payment, and the customer's part."""
+    """The page's commands create the first payment and let the customer pay."""
     page = Dashboard(sandbox).open("vault/")
     run(sandbox, page.ids["store-curl"])
     order = sandbox.get("/control/orders/").json()["items"][0]["id"]
@@ -49,7 +49,7 @@ def test_a_card_is_stored_by_the_commands(sandbox: Sandbox) -> None:
 
 
 def test_a_qr_code_is_made_by_one_click(sandbox: Sandbox) -> None:
-    """It can be scanned; a code that nobody could pay is refused beside the form, with what was typed."""
+    """A QR code can be created and scanned; an invalid one is refused and the form keeps its values."""
     browser = Dashboard(sandbox)
     page = browser.open("vault/")
     form = page.forms[form_of(page, "vault/codes/")]

@@ -1,4 +1,4 @@
-"""The order page says what is wrong: nine faults of shops, each named with its reason; and what is right."""
+"""The order's page names mistakes of the shop with their reasons, and confirms correct handling."""
 
 import re
 from collections.abc import Callable
@@ -23,31 +23,31 @@ FAULTS = {
 
 
 def answers_500(sandbox: Sandbox, shop: Shop) -> Order:
-    """Every webhook fails."""
+    """The shop answers every webhook with 500."""
     shop.answer = lambda received: 500
-    order = paid(sandbox)
+    order = create_paid(sandbox)
     sandbox.advance("PT30M")
     return order
 
 
 def wrong_address(sandbox: Sandbox, shop: Shop) -> Order:
-    """The shop has nothing there."""
+    """The webhook address has the wrong path."""
     shop.answer = lambda received: 404
-    return paid(sandbox)
+    return create_paid(sandbox)
 
 
 def nobody_listens(sandbox: Sandbox, shop: Shop) -> Order:
-    """No process has the port."""
-    return paid(sandbox, webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
+    """No process listens on the port."""
+    return create_paid(sandbox, webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
 
 
 def trusts_the_webhook(sandbox: Sandbox, shop: Shop) -> Order:
-    """It never reads the order."""
-    return paid(sandbox)
+    """The shop never reads the order."""
+    return create_paid(sandbox)
 
 
 def captures_twice(sandbox: Sandbox, shop: Shop) -> Order:
-    """The second one is refused."""
+    """The shop captures twice, and the second call is refused."""
     order = sandbox.authorized()
     attempt = sandbox.read(order)["transactions"][0]["id"]
     for _ in range(2):
@@ -56,8 +56,8 @@ def captures_twice(sandbox: Sandbox, shop: Shop) -> Order:
     return order
 
 
-def makes_it_twice(sandbox: Sandbox, shop: Shop) -> Order:
-    """The answer is lost, and the shop asks again without a look."""
+def creates_order_twice(sandbox: Sandbox, shop: Shop) -> Order:
+    """The response is lost, and the shop creates the order again without checking."""
     sandbox.put(
         "/control/faults/", {"faults": [{"when": {"nth": 1}, "then": {"status": 503, "phase": "after"}}]}
     )
@@ -67,23 +67,23 @@ def makes_it_twice(sandbox: Sandbox, shop: Shop) -> Order:
     return order
 
 
-def lets_it_run_out(sandbox: Sandbox, shop: Shop) -> Order:
-    """Nothing is captured of an authorization."""
+def lets_authorization_expire(sandbox: Sandbox, shop: Shop) -> Order:
+    """The shop captures nothing before the authorization expires."""
     order = sandbox.authorized()
     sandbox.advance("P30D")
     return order
 
 
 def captures_late(sandbox: Sandbox, shop: Shop) -> Order:
-    """After the authorization has run out."""
-    order = lets_it_run_out(sandbox, shop)
+    """The shop captures after the authorization has expired."""
+    order = lets_authorization_expire(sandbox, shop)
     attempt = sandbox.read(order)["transactions"][0]["id"]
     sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {})
     return order
 
 
-def paid(sandbox: Sandbox, **more: Any) -> Order:
-    """An order that was paid, with its webhooks delivered or not."""
+def create_paid(sandbox: Sandbox, **more: Any) -> Order:
+    """Create a paid order and settle its webhooks."""
     order = sandbox.acted(sandbox.place(card(), **more), "customer pay")
     sandbox.settle()
     return order
@@ -110,11 +110,11 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
             "Your shop captured twice: the first call took €20.00, and the second was refused. Record that",
         ),
         (
-            makes_it_twice,
+            creates_order_twice,
             "Two orders have the number 'shop-1', and a customer could pay more than one",
         ),
         (
-            lets_it_run_out,
+            lets_authorization_expire,
             "The authorization expired: the customer agreed to pay, and your shop captured nothing",
         ),
         (captures_late, "Your shop captured after the authorization had expired"),
@@ -123,37 +123,37 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
 def test_a_fault_is_named_above_the_picture(
     watched: Sandbox, shop: Shop, fault: Callable[[Sandbox, Shop], Order], words: str
 ) -> None:
-    """With the reason, in euros, and what to do."""
+    """The mistake is shown above the diagram with its reason, amounts and advice."""
     order = fault(watched, shop)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    said = page.ids.get("verdict", "") + page.ids.get("hint", "")
-    assert spaced(words) in spaced(said)
+    text = page.ids.get("verdict", "") + page.ids.get("hint", "")
+    assert normalize(words) in normalize(text)
     assert page.answer.text.index(
         'data-testid="verdict"' if "verdict" in page.ids else 'data-testid="hint"'
     ) < (page.answer.text.index('id="picture"'))
 
 
-def spaced(text: str) -> str:
-    """A text with its sentences apart, as the page shows them below each other."""
+def normalize(text: str) -> str:
+    """Return a text in lower case with one space between sentences."""
     return " ".join(text.replace(".", ". ").lower().split())
 
 
-def test_both_orders_of_a_basket_say_so(watched: Sandbox) -> None:
-    """Not only the newer one."""
+def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
+    """Both orders with the same number show the mistake."""
     orders = [watched.place(card(), merchant_order_id=number) for number in ("shop-1", "shop-1", "shop-2")]
-    told = ["verdict" in Dashboard(watched).open(f"orders/{order['id']}/").ids for order in orders]
-    assert told == [True, True, False]
+    has_verdict = ["verdict" in Dashboard(watched).open(f"orders/{order['id']}/").ids for order in orders]
+    assert has_verdict == [True, True, False]
 
 
-def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
-    """In one line; there is no mark, and nothing to count."""
+def test_correct_handling_is_confirmed(watched: Sandbox, shop: Shop) -> None:
+    """Correct handling is confirmed in one line, without marks or counts."""
 
-    def reads(received: Any) -> int:
+    def read_order(received: Any) -> int:
         watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
         return 200
 
-    shop.answer = reads
-    order = paid(watched)
+    shop.answer = read_order
+    order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["verdict"] == "Your shop knows that the order is paid."
     assert page.ids["nav-review"] == "Review"
@@ -161,17 +161,17 @@ def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_what_the_shop_believes(watched: Sandbox) -> None:
-    """The status that it was told last beside the true one, and where they part."""
-    order = paid(watched)
+    """The page compares the status that the shop last received with the current one."""
+    order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["beliefs"].endswith("newcompleted≠")
     watched.read(order)
-    again = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert again.ids["beliefs"].endswith("completedcompleted")
+    updated = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert updated.ids["beliefs"].endswith("completedcompleted")
 
 
 def test_where_the_money_is(sandbox: Sandbox) -> None:
-    """Authorized, captured, refunded, and what is still reserved."""
+    """The page shows authorized, captured, refunded and reserved amounts."""
     order = sandbox.authorized()
     page = Dashboard(sandbox).open(f"orders/{order['id']}/")
     assert page.ids["second-status"] == "authorized, not captured"
@@ -185,8 +185,8 @@ def test_where_the_money_is(sandbox: Sandbox) -> None:
 
 
 def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
-    """In the navigation, and beside the orders of the list; equal ones are one card with their orders."""
-    orders = [paid(watched) for _ in range(3)]
+    """Findings are counted in the navigation and marked in the list; equal ones share a card."""
+    orders = [create_paid(watched) for _ in range(3)]
     browser = Dashboard(watched)
     page = browser.open("review/")
     assert page.ids["nav-review"] == "Review1"
@@ -197,8 +197,8 @@ def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
     assert browser.open("orders/").answer.text.count('data-testid="marked"') == 3
 
 
-def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None:
-    """In the picture; the list below it has them all."""
+def test_equal_retries_are_one_row(watched: Sandbox, shop: Shop) -> None:
+    """Equal retries are one row in the diagram but separate in the list below."""
     shop.answer = lambda received: 500
     order = watched.place(card())
     watched.acted(order, "customer visit")
@@ -212,8 +212,8 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     assert page.ids["told"].count("webhook, attempt") == 10
 
 
-def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
-    """The next event, how far sandbox time is from real time, and faults, which are switched off there."""
+def test_the_bar_shows_coming_events_and_faults(sandbox: Sandbox) -> None:
+    """The bar shows the next event, the offset from real time and active faults."""
     browser = Dashboard(sandbox)
     page = browser.open("journal/")
     assert page.ids["clock-next"] == "▶ Next event"
@@ -229,7 +229,7 @@ def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
 
 
 def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
-    """It is refused, and the journal has it."""
+    """A deeply nested request is refused, and all pages still work."""
     deep = b'{"merchant_order_id": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
     headers = {"Content-Type": "application/json"}
     answer = sandbox.http.post(
@@ -245,7 +245,7 @@ def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
 
 
 def test_an_unknown_filter_is_shown(sandbox: Sandbox) -> None:
-    """It stays chosen, so that it is clear why nothing matches."""
+    """An unknown filter value remains selected, which explains the empty list."""
     sandbox.place(card())
     browser = Dashboard(sandbox)
     for path in ("orders/?status=payed", "webhooks/?state=payed"):
@@ -254,8 +254,8 @@ def test_an_unknown_filter_is_shown(sandbox: Sandbox) -> None:
 
 
 def test_findings_have_anchors(watched: Sandbox) -> None:
-    """The links of the review lead to the section about a mistake, or to the rule that refused a call."""
-    paid(watched)
+    """Links of the review lead to existing sections about mistakes and rules."""
+    create_paid(watched)
     watched.post(f"/v1/orders/{watched.place(card())['id']}/refunds/", {})
     browser = Dashboard(watched)
     links = {link for link in browser.open("review/").links if "/docs/" in link and "#" in link}
@@ -266,28 +266,33 @@ def test_findings_have_anchors(watched: Sandbox) -> None:
 
 
 def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> None:
-    """An order that failed, expired or was only authorized is known to the shop, and not green for that."""
+    """Failed, expired and merely authorized orders are not green."""
 
-    def reads(received: Any) -> int:
+    def read_order(received: Any) -> int:
         watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
         return 200
 
-    shop.answer = reads
+    shop.answer = read_order
     failed = watched.acted(watched.place(card()), "customer fail")
-    held, done = watched.authorized(), paid(watched)
+    authorized, completed = watched.authorized(), create_paid(watched)
     expired = watched.place(card())
     watched.settle()
     watched.advance("PT31M")
     browser = Dashboard(watched)
-    looks = {
+    is_green = {
         name: "good-verdict" in browser.open(f"orders/{order['id']}/").answer.text
-        for name, order in {"failed": failed, "held": held, "done": done, "expired": expired}.items()
+        for name, order in {
+            "failed": failed,
+            "authorized": authorized,
+            "completed": completed,
+            "expired": expired,
+        }.items()
     }
-    assert looks == {"failed": False, "held": False, "done": True, "expired": False}
+    assert is_green == {"failed": False, "authorized": False, "completed": True, "expired": False}
 
 
 def test_money_is_a_bar(sandbox: Sandbox) -> None:
-    """As wide as what was authorized: received and kept, refunded, and reserved with its deadline."""
+    """The bar's parts show received, refunded and reserved amounts in proportion."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
     page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="10.00")
@@ -303,8 +308,8 @@ def test_money_is_a_bar(sandbox: Sandbox) -> None:
 
 
 def test_three_cards_below_the_slider(watched: Sandbox) -> None:
-    """What the shop believes, what the service knows, and the money, also at present."""
-    order = paid(watched)
+    """The cards show the shop's belief, the service's status and the money for the present, too."""
+    order = create_paid(watched)
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
     assert page.ids["believed"] == "new, since12:00:00≠"
@@ -315,8 +320,8 @@ def test_three_cards_below_the_slider(watched: Sandbox) -> None:
     assert "≠" not in page.ids["believed"]
 
 
-def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
-    """With how it was put right, and without a mark."""
+def test_a_corrected_mistake_has_no_mark(sandbox: Sandbox) -> None:
+    """A corrected mistake is shown with its correction and without a mark."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     order = sandbox.place(card())
@@ -328,8 +333,8 @@ def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
     assert "see-it-fail" not in page.ids
 
 
-def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> None:
-    """A page is shown without the marks of the review, and its first renewal has them."""
+def test_a_long_history_delays_no_page(watched: Sandbox, shop: Shop) -> None:
+    """A page is first shown without the review's marks; its first reload has them."""
     order = trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
@@ -344,8 +349,8 @@ def test_a_long_history_keeps_no_page_waiting(watched: Sandbox, shop: Shop) -> N
     assert "did not read the order" in page.ids["verdict"]
 
 
-def test_a_long_history_is_reviewed_when_the_page_is_renewed(watched: Sandbox, shop: Shop) -> None:
-    """Or when somebody without scripts asks for it."""
+def test_a_long_history_is_reviewed_at_a_reload(watched: Sandbox, shop: Shop) -> None:
+    """The review runs at a reload or at the request of a user without scripts."""
     trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))

@@ -8,5 +8,5 @@ from tests.support.payer import Payer
 
 @pytest.fixture
 def payer(live: Sandbox) -> Payer:
-    """A customer of a project in mode live, where every method plays out."""
+    """A customer of a project in mode live, where every method can be paid."""
     return Payer(live)

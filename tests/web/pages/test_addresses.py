@@ -1,4 +1,4 @@
-"""An address shows its own order only, wherever the sandbox is served."""
+"""Payment page URLs show only their own order, also behind a proxy."""
 
 import pytest
 import requests
@@ -10,7 +10,7 @@ from tests.support.servers import make_server
 
 @pytest.mark.parametrize("which", ["project", "order", "transaction"])
 def test_an_address_shows_its_own_order_only(live: Sandbox, payer: Payer, which: str) -> None:
-    """A browser gets a page that says so, a program the one shape of errors."""
+    """A wrong ID in the URL gives browsers a page and programs a JSON error."""
     order, other = placed(live, "wallet-web"), placed(live, "wallet-web")
     address = {
         "project": payment_page(order).replace(order["project_id"], NOBODY),
@@ -25,7 +25,7 @@ def test_an_address_shows_its_own_order_only(live: Sandbox, payer: Payer, which:
 
 
 def test_refunds_and_stored_cards_have_no_page(live: Sandbox, payer: Payer) -> None:
-    """Nobody pays there."""
+    """A refund has no payment page, because no one pays there."""
     order = placed(live, "wallet-web")
     live.pay(order)
     refund = live.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
@@ -36,14 +36,14 @@ def test_refunds_and_stored_cards_have_no_page(live: Sandbox, payer: Payer) -> N
 
 @pytest.mark.parametrize("url", ["https://a..b/", "https://" + "ü" * 80 + ".example/"])
 def test_a_return_url_that_no_browser_could_follow_is_refused(live: Sandbox, url: str) -> None:
-    """At creation, not at the payer."""
+    """An invalid return URL is refused at creation instead of failing for the payer."""
     assert live.create(return_url=url).status_code == 400
     assert live.post("/v1/bankqr/", {"amount": 5, "return_url": url}).status_code == 400
     assert live.create(return_url="https://bücher.example/ok").status_code == 201
 
 
 def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
-    """As --public-url says."""
+    """Forms, assets and redirects use the path and origin of ``--public-url``."""
     with make_server(public_url="https://pay.example/sandbox/") as server:
         url = f"http://127.0.0.1:{server.port}"
         body = {"currency": "EUR", "amount": 5, "return_url": RETURN, "transactions": [by("wallet-web")]}

@@ -1,4 +1,4 @@
-"""Cards are typed, checked and forgotten again."""
+"""Card data that the customer types is validated and not stored."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TYPED = {"expiry": "12/31", "cvc": "123", "holder": "J. de Vries"}
 
 @pytest.mark.parametrize("name", sorted(CARDS))
 def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, name: str) -> None:
-    """One that asks has its step; one that is declined fails there."""
+    """A card with a challenge has an extra step, and a declined card fails."""
     test_card = CARDS[name]
     assert is_luhn(test_card.number)
     order = placed(live, "credit-card")
@@ -34,16 +34,16 @@ def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, n
 
 @pytest.mark.rule("CARD-06", "CARD-07", "CARD-08")
 @pytest.mark.parametrize(
-    ("name", "is_asked"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
+    ("name", "has_step"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
 )
 def test_the_cards_with_a_challenge_have_a_step_for_it(
-    live: Sandbox, payer: Payer, name: str, is_asked: bool
+    live: Sandbox, payer: Payer, name: str, has_step: bool
 ) -> None:
-    """The others pay at once."""
+    """Only cards with a challenge have the extra step."""
     order = placed(live, "credit-card")
     step = payer.press(payer.open(payment_page(order)), "pay", card=name)
-    assert live.status(order)[0] == ("processing" if is_asked else "completed")
-    if is_asked:
+    assert live.status(order)[0] == ("processing" if has_step else "completed")
+    if has_step:
         payer.press(step, "pay")
     assert live.status(order) == ("completed", "completed")
 
@@ -51,7 +51,7 @@ def test_the_cards_with_a_challenge_have_a_step_for_it(
 @pytest.mark.rule("FLOW-04", "FLOW-07")
 @pytest.mark.parametrize("kind", ["one_click_type", "recurring_type"])
 def test_a_first_payment_is_authenticated_on_its_page(live: Sandbox, payer: Payer, kind: str) -> None:
-    """The token can be read after the 3-D Secure step, and not before."""
+    """The token is readable only after the 3-D Secure step."""
     order = live.place(details(**{kind: "first"}))
     step = payer.press(payer.open(payment_page(order)), "pay", card="challenge")
     assert live.status(order) == ("processing", "processing")
@@ -74,13 +74,13 @@ def test_a_first_payment_is_authenticated_on_its_page(live: Sandbox, payer: Paye
 def test_the_tester_chooses_what_the_bank_answers(
     live: Sandbox, payer: Payer, answer: str, status: str, reason: str | None
 ) -> None:
-    """With the card whose response can be configured (CARD-08)."""
+    """The tester chooses the bank's response with the configurable card (CARD-08)."""
     order = placed(live, "credit-card")
     step = payer.press(payer.open(payment_page(order)), "pay", card="challenge-configurable")
     assert {"pay", "fail", "unavailable", "cancel"} <= step.buttons
     payer.press(step, answer)
-    found = live.read(order)["transactions"][0]
-    assert (found["status"], found.get("reason")) == (status, reason)
+    attempt = live.read(order)["transactions"][0]
+    assert (attempt["status"], attempt.get("reason")) == (status, reason)
 
 
 WRONG_CARDS = [
@@ -103,7 +103,7 @@ WRONG_CARDS = [
 def test_a_card_form_is_validated(
     live: Sandbox, payer: Payer, typed: dict[str, str], field: str, phrase: str
 ) -> None:
-    """The page says what is wrong at its field, echoes no number, and nothing has happened."""
+    """The page shows the error at its field and no card number, and the payment is unchanged."""
     order = placed(live, "credit-card")
     fields = {"number": CARDS["frictionless"].number, **TYPED, **typed}
     page = payer.press(payer.open(payment_page(order)), "pay", **fields)
@@ -121,34 +121,34 @@ def test_a_card_form_is_validated(
 
 
 def test_a_card_is_good_to_the_end_of_its_month(live: Sandbox, payer: Payer) -> None:
-    """It is March 2026."""
+    """A card that expires in March 2026 is valid in March 2026."""
     order = placed(live, "credit-card")
     fields = {**TYPED, "number": CARDS["frictionless"].number, "expiry": "3/2026"}
     payer.press(payer.open(payment_page(order)), "pay", **fields)
     assert live.status(order) == ("completed", "completed")
 
 
-def test_a_number_that_was_typed_is_kept_nowhere(live: Sandbox, payer: Payer, caplog: Any) -> None:
-    """Neither of a test card nor of another, nor the code."""
+def test_a_typed_card_number_is_not_stored(live: Sandbox, payer: Payer, caplog: Any) -> None:
+    """Typed card numbers and CVCs are neither stored nor logged."""
     order = placed(live, "credit-card")
-    real = "4242424242424242"
-    payer.press(payer.open(payment_page(order)), "pay", number=real, **{**TYPED, "cvc": "987"})
+    non_test_number = "4242424242424242"
+    payer.press(payer.open(payment_page(order)), "pay", number=non_test_number, **{**TYPED, "cvc": "987"})
     payer.press(
         payer.open(payment_page(order)), "pay", number=CARDS["visa"].number, **{**TYPED, "cvc": "986"}
     )
-    kept = live.get("/control/state/").text + live.get("/control/journal/").text + caplog.text
-    for secret in (real, real[:10], CARDS["visa"].number, '"987"', '"986"'):
-        assert secret not in kept
+    stored = live.get("/control/state/").text + live.get("/control/journal/").text + caplog.text
+    for secret in (non_test_number, non_test_number[:10], CARDS["visa"].number, '"987"', '"986"'):
+        assert secret not in stored
 
 
 def test_the_descriptor_is_shown(live: Sandbox, payer: Payer) -> None:
-    """As it will stand on the statement."""
+    """The page shows the descriptor for the bank statement."""
     order = live.place(card(payment_method_details={"dynamic_descriptor": "SHOP*SOCKS"}))
     assert "SHOP*SOCKS" in payer.open(payment_page(order)).ids["descriptor"]
 
 
 def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> None:
-    """Nor an unknown test card, nor digits of other scripts."""
+    """An incomplete form, an unknown test card and digits of other scripts are refused."""
     order = placed(live, "credit-card")
     page = payer.open(payment_page(order))
     for fields in (
@@ -161,7 +161,7 @@ def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> No
 
 
 def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Payer) -> None:
-    """Somebody may paste it there."""
+    """A card number that was pasted into the holder's field is not repeated."""
     order = placed(live, "credit-card")
     number = CARDS["visa"].number
     page = payer.press(payer.open(payment_page(order)), "pay", number="1", holder=number)
@@ -171,7 +171,7 @@ def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Paye
 
 
 def test_an_empty_form_for_typed_cards_pays_nothing(sandbox: Sandbox) -> None:
-    """Its own button asks for all fields; the other one pays with the tile that was picked."""
+    """The button for typed cards requires all fields; the other button pays with the selected test card."""
     payer = Payer(sandbox)
     order = sandbox.place(card())
     page = payer.open(payment_page(order))

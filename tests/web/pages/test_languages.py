@@ -1,4 +1,4 @@
-"""Five languages: who chooses, how amounts are written, and that no phrase is missing."""
+"""Pages are available in five languages, with localized amounts and complete phrases."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ from tests.support.payer import Payer, payment_page
 @pytest.mark.rule("CUS-12")
 @pytest.mark.parametrize("locale", LOCALES)
 def test_the_customer_s_locale_chooses_the_language(live: Sandbox, locale: str) -> None:
-    """Before the browser's; the page can be switched, and stays so."""
+    """The customer's locale takes precedence over the browser's; a language chosen on the page persists."""
     payer = Payer(live, language="de-DE,de;q=0.9")
     order = live.place(by("wallet-web"), customer={"locale": locale}, amount=123456)
     page = payer.open(payment_page(order))
@@ -42,14 +42,14 @@ def test_the_customer_s_locale_chooses_the_language(live: Sandbox, locale: str) 
         ("*;q=0.1, ;;x", "en-GB"),
     ],
 )
-def test_else_the_browser_chooses(live: Sandbox, accepts: str, language: str) -> None:
-    """And English where it asks for none of the five."""
+def test_the_browser_chooses_without_a_locale(live: Sandbox, accepts: str, language: str) -> None:
+    """Without a locale the browser's preference decides, and English is the fallback."""
     order = live.place(by("wallet-web"))
     assert Payer(live, language=accepts).open(payment_page(order)).language == language
 
 
 def test_amounts_and_times_are_written_as_the_language_does() -> None:
-    """With its signs, and in UTC."""
+    """Amounts have the language's symbols, and times are in UTC."""
     from datetime import UTC, datetime
 
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -68,21 +68,21 @@ def test_amounts_and_times_are_written_as_the_language_does() -> None:
 
 
 def test_no_phrase_is_missing() -> None:
-    """Each is there in every language, with the same gaps."""
+    """Every language has all phrases with the same placeholders."""
     import re
 
     english = phrases(DEFAULT_TAG)
-    gaps = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
+    placeholders = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
     for tag in ("nl", "nl-BE", "de", "fr-BE"):
-        found = phrases(tag)
-        assert found.keys() == english.keys()
-        for key, text in found.items():
+        translated = phrases(tag)
+        assert translated.keys() == english.keys()
+        for key, text in translated.items():
             assert text.strip(), (tag, key)
-            assert sorted(re.findall(r"\{[a-z]*\}", text)) == gaps[key], (tag, key)
+            assert sorted(re.findall(r"\{[a-z]*\}", text)) == placeholders[key], (tag, key)
 
 
-def test_every_phrase_is_said_somewhere() -> None:
-    """A phrase that no page says is dead weight, and one that none has is a crash."""
+def test_every_phrase_is_used() -> None:
+    """Each phrase is used, and each used phrase exists."""
     import re
     from pathlib import Path
 
@@ -92,15 +92,15 @@ def test_every_phrase_is_said_somewhere() -> None:
     text = "".join(path.read_text() for path in [*folder.glob("*.py"), *folder.glob("templates/*.html")])
     prefixes = ("card_", "sheet_", "sandbox_", "bank_of_", "notice_", "error_", "transfer_", "qr_")
     endings = ("_title", "_text")
-    said = set(re.findall(r'say\("([^"]+)"', text)) | set(re.findall(r'"([a-z_]+)"', text))
+    used = set(re.findall(r'say\("([^"]+)"', text)) | set(re.findall(r'"([a-z_]+)"', text))
     for key in phrases(DEFAULT_TAG):
-        assert key in said or key in METHODS_BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
+        assert key in used or key in METHODS_BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
     for key in re.findall(r'say\("([a-zA-Z_-]+)"[,)]', text):
         assert key in phrases(DEFAULT_TAG), key
 
 
 def test_belgian_pages_are_not_dutch_ones() -> None:
-    """They have words of their own, and take the others from Dutch."""
+    """Flemish has some phrases of its own and inherits the others from Dutch."""
     dutch, flemish = phrases("nl"), phrases("nl-BE")
     own = {key for key in dutch if dutch[key] != flemish[key]}
     assert {"the_shop", "choose_method"} <= own
@@ -108,7 +108,7 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "hours", "said"),
+    ("tag", "hours", "text"),
     [
         ("en-GB", 3, "15:00 today, in 3 hours"),
         ("nl", 24, "morgen 12:00, over 1 dag"),
@@ -116,7 +116,7 @@ def test_belgian_pages_are_not_dutch_ones() -> None:
         ("fr-BE", -1, "aujourd'hui 11:00"),
     ],
 )
-def test_times_are_said_as_people_say_them(tag: str, hours: int, said: str) -> None:
-    """Near ones by the day; what is to come, with how long it takes."""
+def test_times_are_relative_to_now(tag: str, hours: int, text: str) -> None:
+    """Near times name the day, and future times have a duration."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == said
+    assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == text

@@ -1,4 +1,4 @@
-"""The page of an order offers what can pay it, and says how it ended."""
+"""The page of an order offers methods that can pay it, and shows the result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,16 +10,16 @@ from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox
 from tests.support.payer import RETURN, Payer, order_page, placed
 
 PANEL = {"expire", "cancel"}
-"""The ends that a tester can choose before a method is chosen."""
+"""The outcomes that a tester can choose before a method is chosen."""
 
 
 @pytest.mark.rule("GEN-03", "GEN-04", "FLOW-02", "SET-61")
 def test_the_order_page_offers_what_can_pay_it(sandbox: Sandbox) -> None:
-    """Enabled, on the allow list, usable for this order, testable in this mode."""
+    """The page offers methods that are enabled, allowed, usable for the order and testable."""
     payer = Payer(sandbox)
-    all_of_them = payer.open(order_page(sandbox.place(order_lines=LINES, customer=CUSTOMER)))
+    full_page = payer.open(order_page(sandbox.place(order_lines=LINES, customer=CUSTOMER)))
     offered = set(METHODS_BY_NAME) - {"bank-redirect-be", "wallet-apple"} | PANEL
-    assert all_of_them.buttons == offered
+    assert full_page.buttons == offered
     bare = payer.open(order_page(sandbox.place()))
     assert bare.buttons == offered - {"pay-later-a", "invoice-later-b"}
     listed = payer.open(order_page(sandbox.place(payment_methods=["wallet-web", "pay-later-a"])))
@@ -31,7 +31,7 @@ def test_the_order_page_offers_what_can_pay_it(sandbox: Sandbox) -> None:
 @pytest.mark.rule("FLOW-02", "SET-18")
 @pytest.mark.parametrize("method", [method.name for method in ALL_METHODS])
 def test_every_method_can_be_chosen_and_paid(live: Sandbox, payer: Payer, method: str) -> None:
-    """From the order's page to the shop (SET-18)."""
+    """The customer can choose each method, pay and return to the shop (SET-18)."""
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, return_url=RETURN)
     page = payer.press(payer.open(order_page(order)), method)
     if "issuer-SBXANL2A" in page.ids:
@@ -51,7 +51,7 @@ def test_every_method_can_be_chosen_and_paid(live: Sandbox, payer: Payer, method
 
 
 def test_an_alias_is_offered_under_its_name(sandbox: Sandbox) -> None:
-    """As the merchant listed it."""
+    """The page offers an alias by the name that the merchant listed."""
     sandbox.settings(aliases={"my-bank-button": "bank-redirect-nl"})
     order = sandbox.place(payment_methods=["my-bank-button"])
     payer = Payer(sandbox)
@@ -64,7 +64,7 @@ def test_an_alias_is_offered_under_its_name(sandbox: Sandbox) -> None:
 def test_after_a_failed_attempt_another_can_be_chosen(
     live: Sandbox, payer: Payer, ending: str, notice: str
 ) -> None:
-    """On the order's page, which says what happened."""
+    """The order's page shows the failure, and the customer can pay with another method."""
     order = live.place(return_url=RETURN)
     page = payer.press(payer.open(order_page(order)), "wallet-web")
     page = payer.press(page, ending)
@@ -72,8 +72,8 @@ def test_after_a_failed_attempt_another_can_be_chosen(
     assert live.read(order)["status"] == "processing"
     payer.press(payer.press(page, "credit-card"), "pay")
     assert payer.arrived is not None
-    found = live.read(order)
-    assert (found["status"], len(found["transactions"])) == ("completed", 2)
+    final = live.read(order)
+    assert (final["status"], len(final["transactions"])) == ("completed", 2)
 
 
 ENDED: list[tuple[str, Callable[[Sandbox, dict[str, Any]], Any]]] = [
@@ -84,10 +84,10 @@ ENDED: list[tuple[str, Callable[[Sandbox, dict[str, Any]], Any]]] = [
 
 
 @pytest.mark.parametrize(("result", "end"), ENDED)
-def test_an_order_that_has_ended_has_a_page_that_says_so(
+def test_the_page_of_an_ended_order_shows_its_result(
     live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
 ) -> None:
-    """Expired, cancelled or paid; nothing can be chosen there."""
+    """An expired, cancelled or paid order shows its result and offers no method."""
     order = live.place()
     stale = payer.open(order_page(order))
     end(live, order)
@@ -101,14 +101,14 @@ def test_an_order_that_has_ended_has_a_page_that_says_so(
     assert live.read(order) == before
 
 
-def test_an_order_with_an_attempt_leads_on_to_it(live: Sandbox, payer: Payer) -> None:
-    """From its own address, too."""
+def test_the_page_of_an_order_continues_to_its_attempt(live: Sandbox, payer: Payer) -> None:
+    """The order's page continues to the current attempt."""
     order = placed(live, "wallet-web")
     assert "pay" in payer.open(order_page(order)).buttons
 
 
 def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
-    """It says until when the order stays open."""
+    """The customer can leave, and the page says how long the order stays open."""
     order = live.place()
     page = payer.open(order_page(order))
     assert "sandbox-leave" in page.ids
@@ -117,10 +117,10 @@ def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
 
 @pytest.mark.rule("GEN-06")
 @pytest.mark.parametrize(("result", "end"), ENDED)
-def test_the_page_of_an_order_that_has_ended_leads_to_the_shop(
+def test_the_page_of_an_ended_order_redirects_to_the_shop(
     live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
 ) -> None:
-    """If there is a return_url; the return is recorded."""
+    """If there is a return_url, the page redirects to it, and the journal records the return."""
     order = live.place(return_url=RETURN)
     end(live, order)
     if result == "result-paid":
@@ -133,7 +133,7 @@ def test_the_page_of_an_order_that_has_ended_leads_to_the_shop(
 
 
 def test_a_tester_ends_an_order_before_a_method_is_chosen(sandbox: Sandbox, payer: Payer) -> None:
-    """Cancelled by the shop, or expired, which moves the clock."""
+    """A tester can cancel an order or let it expire, which advances the clock."""
     cancelled, expired = sandbox.place(), sandbox.place()
     assert "result-cancelled" in payer.press(payer.open(order_page(cancelled)), "cancel").ids
     assert sandbox.read(cancelled)["status"] == "cancelled"

@@ -1,4 +1,4 @@
-"""The testers' panel, result pages, and what customers are told on the way."""
+"""Payment pages offer outcomes to testers, and show customers results and progress."""
 
 import re
 from collections.abc import Callable
@@ -16,18 +16,18 @@ ENGLISH = Language("en-GB")
 
 @pytest.fixture
 def payer(sandbox: Sandbox) -> Payer:
-    """Their browser."""
+    """The browser of a customer in test mode."""
     return Payer(sandbox)
 
 
 @pytest.mark.parametrize("method", WITH_PAGE)
 @pytest.mark.parametrize("end", ["pay", "fail", "cancel", "expire"])
-def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, end: str) -> None:
-    """On the page of every method."""
+def test_each_outcome_gives_the_status_on_its_button(live: Sandbox, method: str, end: str) -> None:
+    """On every method's page, each outcome gives the order the status that its button names."""
     payer, order = Payer(live), placed(live, method)
     page = payer.open(payment_page(order))
-    said = re.search(r"order: ([a-z]+)", page.ids[f"sandbox-{end}"])
-    assert said is not None
+    named = re.search(r"order: ([a-z]+)", page.ids[f"sandbox-{end}"])
+    assert named is not None
     panel = page.forms[-1]
     payer.http.post(
         panel.action,
@@ -36,21 +36,21 @@ def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, 
         allow_redirects=False,
         timeout=10,
     )
-    assert live.read(order)["status"] == said[1]
+    assert live.read(order)["status"] == named[1]
 
 
-def test_an_authorization_is_called_one(sandbox: Sandbox, payer: Payer) -> None:
-    """And its status is what the settings say."""
+def test_an_authorization_is_named_on_its_button(sandbox: Sandbox, payer: Payer) -> None:
+    """The button names an authorization and the status that the settings give it."""
     order = sandbox.place(card(capture_mode="manual"))
     for status in ("completed", "accepted"):
         sandbox.settings(authorized_status=status)
-        said = payer.open(payment_page(order)).ids["sandbox-pay"]
-        assert said.startswith("Authorized")
-        assert said.endswith(f"order: {status}")
+        label = payer.open(payment_page(order)).ids["sandbox-pay"]
+        assert label.startswith("Authorized")
+        assert label.endswith(f"order: {status}")
 
 
 def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
-    """One of the list; it is on the transaction and on the result page."""
+    """A listed reason is on the transaction and on the result page; others are ignored."""
     order = sandbox.place(card())
     page = payer.press(payer.open(payment_page(order)), "fail", reason="Insufficient funds")
     assert page.ids["reason"] == "Insufficient funds"
@@ -63,7 +63,7 @@ def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
 def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
     sandbox: Sandbox, payer: Payer
 ) -> None:
-    """With its reason."""
+    """The order's page shows the reason for the failure."""
     order = sandbox.place()
     page = payer.press(payer.open(order_page(order)), "wallet-web")
     page = payer.press(page, "fail", reason="Suspected fraud")
@@ -71,39 +71,40 @@ def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
 
 
 def test_expiring_moves_the_clock(sandbox: Sandbox, payer: Payer) -> None:
-    """To the end of the payment and not further."""
+    """The clock advances exactly to the payment's expiry."""
     order = sandbox.place(card(expiration_period="PT5M"))
     page = payer.press(payer.open(payment_page(order)), "expire")
     assert "result-expired" in page.ids
     assert sandbox.now() == "2026-03-01T12:05:00.000000+00:00"
 
 
-def authorized(live: Sandbox) -> dict[str, Any]:
-    """Reserved, and not captured yet."""
+def create_authorized(live: Sandbox) -> dict[str, Any]:
+    """Create an authorized order without captures."""
     return live.pay(live.place(card(capture_mode="manual"), merchant_order_id="shop-7"))
 
 
-def invoiced(live: Sandbox) -> dict[str, Any]:
-    """Accepted, to be paid by invoice; its page is chosen by the customer."""
+def create_invoiced(live: Sandbox) -> dict[str, Any]:
+    """Create an accepted order that will be paid by invoice."""
     order = live.place_with_lines("invoice-later-b", merchant_order_id="shop-7")
     return live.read(order)
 
 
-def refunded(live: Sandbox) -> dict[str, Any]:
-    """Paid and given back."""
+def create_refunded(live: Sandbox) -> dict[str, Any]:
+    """Create a paid order and refund it."""
     order = live.pay(live.place(card(), merchant_order_id="shop-7"))
     live.post(f"/v1/orders/{order['id']}/refunds/", {})
     return order
 
 
 @pytest.mark.parametrize(
-    ("make", "ending"), [(authorized, "authorized"), (invoiced, "invoice"), (refunded, "refunded")]
+    ("create_order", "ending"),
+    [(create_authorized, "authorized"), (create_invoiced, "invoice"), (create_refunded, "refunded")],
 )
-def test_not_everything_is_paid(
-    live: Sandbox, make: Callable[[Sandbox], dict[str, Any]], ending: str
+def test_results_other_than_payments_are_named(
+    live: Sandbox, create_order: Callable[[Sandbox], dict[str, Any]], ending: str
 ) -> None:
-    """An authorization, an invoice and a refund say what they are, with the facts."""
-    order = make(live)
+    """An authorization, an invoice and a refund have their own result pages with the order's facts."""
+    order = create_order(live)
     payer = Payer(live)
     url = f"{live.url}/pay/{live.project['project_id']}/{order['id']}/result/"
     page = payer.open(url)
@@ -114,24 +115,24 @@ def test_not_everything_is_paid(
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "shown"),
+    ("status", "is_notified", "counts"),
     [(204, True, "2 / 2"), (500, False, "0 / 2: HTTP 500")],
     ids=["takes", "refuses"],
 )
 def test_the_result_says_whether_the_shop_was_notified(
-    watched: Sandbox, shop: Shop, status: int, said: bool, shown: str
+    watched: Sandbox, shop: Shop, status: int, is_notified: bool, counts: str
 ) -> None:
-    """And what it answered; of webhooks that it refuses, nobody says that they came."""
+    """The page shows the shop's responses and claims a notification only if they succeeded."""
     shop.answer = lambda received: status
     order = watched.pay(watched.place(card()))
     assert watched.get("/control/wait/?idle=1").status_code == 200
     page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
-    assert page.ids["webhooks"] == shown
-    assert (ENGLISH.say("paid_text") in page.text) is said
+    assert page.ids["webhooks"] == counts
+    assert (ENGLISH.say("paid_text") in page.text) is is_notified
 
 
-def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer) -> None:
-    """With a link to it."""
+def test_an_outdated_tab_links_to_the_current_attempt(sandbox: Sandbox, payer: Payer) -> None:
+    """A tab with a replaced attempt links to the current one."""
     order = sandbox.place(payment_methods=["wallet-web", "credit-card"])
     first = payer.press(payer.open(order_page(order)), "wallet-web")
     payer.press(payer.open(order_page(order)), "credit-card")
@@ -142,8 +143,8 @@ def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer)
     assert any(newest in link for link in page.links)
 
 
-def test_the_way_back_is_recorded(live: Sandbox) -> None:
-    """On the page of a transfer, too; without a return_url there is none."""
+def test_a_return_to_the_shop_is_recorded(live: Sandbox) -> None:
+    """A return to the shop is recorded; without a return_url the link is missing."""
     order = live.place(by("bank-transfer"), return_url="http://shop.example/thanks")
     payer = Payer(live)
     page = payer.open(payment_page(order))
@@ -151,14 +152,17 @@ def test_the_way_back_is_recorded(live: Sandbox) -> None:
     payer.open(f"{live.url}{back}")
     assert payer.arrived is not None
     assert payer.arrived.startswith("http://shop.example/thanks?order_id=")
-    assert [taken["action"] for taken in live.get("/control/actions/").json()["items"]] == ["visit", "return"]
+    assert [action["action"] for action in live.get("/control/actions/").json()["items"]] == [
+        "visit",
+        "return",
+    ]
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
     assert live.http.get(url, allow_redirects=False, timeout=5).status_code == 404
 
 
 def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
-    """Another order speaks its own customer's language."""
+    """A language that was chosen for one order does not apply to another order."""
     payer = Payer(live)
     first = live.place(by("wallet-web"), customer={"locale": "de"})
     second = live.place(by("wallet-web"), customer={"locale": "nl"})
@@ -168,19 +172,19 @@ def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
 
 
 def test_a_used_code_leads_to_the_payment_under_way(sandbox: Sandbox, payer: Payer) -> None:
-    """Until it has ended."""
-    asked = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
-    code = asked["qr_url"].removesuffix(".png") + "/"
+    """A used code leads to its payment until that has ended."""
+    request = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
+    code = request["qr_url"].removesuffix(".png") + "/"
     bank = payer.press(payer.open(code), "")
     page = payer.open(code)
-    (there,) = {link for link in page.links if link.startswith("/pay/")}
-    assert there in bank.url
+    (payment_path,) = {link for link in page.links if link.startswith("/pay/")}
+    assert payment_path in bank.url
     payer.press(bank, "pay")
     assert "go-there" not in payer.open(code).ids
 
 
 def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
-    """So that tabs and the history tell them apart."""
+    """Tabs and the browser's history can distinguish the pages by their titles."""
     payer = Payer(live)
     titles = set()
     for method in (None, "credit-card", "wallet-web", "bank-transfer", "pay-later-a", "wallet-qr"):
@@ -191,15 +195,15 @@ def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
     assert len(titles) == 6
 
 
-def test_the_ribbon_says_when_it_is(sandbox: Sandbox, payer: Payer) -> None:
-    """Sandbox time, and whether it runs."""
+def test_the_ribbon_shows_sandbox_time(sandbox: Sandbox, payer: Payer) -> None:
+    """The ribbon shows the sandbox time and whether the clock is frozen."""
     page = payer.open(payment_page(sandbox.place(card())))
     assert page.ids["sandbox-time"] == "1 Mar, 12:00"
     assert "frozen" in page.ids["ribbon"]
 
 
 def test_a_refusal_says_why(sandbox: Sandbox) -> None:
-    """For a wrong host, with the option that allows it."""
+    """The error page for a wrong host names the option that allows it."""
     order = sandbox.place(card())
     page = f"http://{payment_page(order)}"
     answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"}, timeout=5)
@@ -208,7 +212,7 @@ def test_a_refusal_says_why(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("method", ["wallet-qr", "bank-transfer"])
-def test_a_waiting_page_goes_on_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
-    """It asks the browser to load it again."""
+def test_a_waiting_page_reloads_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
+    """Without scripts the browser reloads the page at intervals."""
     text = payer.open(payment_page(sandbox.place(by(method)))).answer.text
     assert '<noscript><meta http-equiv="refresh"' in text

@@ -1,4 +1,4 @@
-"""The page of each method shows its customer what to do next."""
+"""The page of each method shows the customer the next step."""
 
 import pytest
 import requests
@@ -10,7 +10,7 @@ from tests.support.payer import Payer, order_page, payment_page, placed
 
 
 def test_a_transfer_shows_where_to_pay(live: Sandbox, payer: Payer) -> None:
-    """Account and reference as the order says; the tester lets the bank credit it."""
+    """The page shows the order's account and reference; the tester can credit the transfer."""
     order = placed(live, "bank-transfer")
     details = order["transactions"][0]["payment_method_details"]
     page = payer.open(payment_page(order))
@@ -22,14 +22,14 @@ def test_a_transfer_shows_where_to_pay(live: Sandbox, payer: Payer) -> None:
 
 
 def test_a_transfer_in_test_mode_says_that_nothing_arrives(sandbox: Sandbox) -> None:
-    """And offers no credit."""
+    """In test mode the page explains that no credit arrives and offers none."""
     page = Payer(sandbox).open(payment_page(sandbox.place(by("bank-transfer"))))
     assert "no-credit" in page.ids
     assert "credit" not in page.buttons
 
 
 def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
-    """Nobody has anything to do."""
+    """The customer has nothing to do but return to the shop."""
     order = placed(live, "invoice-later-b")
     page = payer.open(payment_page(order))
     assert page.buttons == set()
@@ -40,13 +40,13 @@ def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
     assert returned["order_id"] == order["id"]
 
 
-def test_a_screening_that_takes_its_time_has_a_page(live: Sandbox, payer: Payer) -> None:
-    """Once it has answered, the customer confirms there."""
+def test_a_slow_screening_has_a_page(live: Sandbox, payer: Payer) -> None:
+    """Once a slow screening has approved, the customer confirms on its page."""
     live.scenario({"then": {"screening": "needs-time", "after": "P1D"}})
     hosted = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
     page = payer.press(payer.open(order_page(hosted)), "pay-later-a")
-    found = live.read(hosted)["transactions"][-1]
-    assert found["status"] == "pending"
+    attempt = live.read(hosted)["transactions"][-1]
+    assert attempt["status"] == "pending"
     live.acted(hosted, "screening approve")
     page = payer.open(payment_page(live.read(hosted)))
     payer.press(page, "pay")
@@ -55,7 +55,7 @@ def test_a_screening_that_takes_its_time_has_a_page(live: Sandbox, payer: Payer)
 
 @pytest.mark.rule("WQR-01", "FLOW-03")
 def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) -> None:
-    """The address in the code opens the confirmation; after it the waiting page leads to the shop."""
+    """The code opens the confirmation in the app; afterwards the waiting page redirects to the shop."""
     order = placed(live, "wallet-qr")
     page = payer.open(payment_page(order))
     image = payer.http.get(f"{page.url}code.svg", timeout=10)
@@ -67,8 +67,8 @@ def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) ->
 
 
 @pytest.mark.rule("FLOW-03")
-def test_a_scanned_payment_without_return_url_ends_on_our_page(live: Sandbox, payer: Payer) -> None:
-    """A result page (FLOW-03)."""
+def test_a_scanned_payment_without_return_url_ends_on_the_result_page(live: Sandbox, payer: Payer) -> None:
+    """The app shows the sandbox's result page (FLOW-03)."""
     order = live.place(by("wallet-qr"))
     page = payer.press(payer.open(f"{payment_page(order)}scan/"), "pay")
     assert "result-paid" in page.ids
@@ -76,7 +76,7 @@ def test_a_scanned_payment_without_return_url_ends_on_our_page(live: Sandbox, pa
 
 @pytest.mark.rule("GPAY-03")
 def test_a_device_wallet_passes_3d_secure_with_its_card_number(live: Sandbox, payer: Payer) -> None:
-    """PAN_ONLY goes through the step, CRYPTOGRAM_3DS does not."""
+    """PAN_ONLY requires 3-D Secure, and CRYPTOGRAM_3DS does not."""
     order = placed(live, "wallet-google")
     step = payer.press(payer.open(payment_page(order)), "pay", authorization="PAN_ONLY")
     assert live.status(order) == ("processing", "processing")
@@ -90,7 +90,7 @@ def test_a_device_wallet_passes_3d_secure_with_its_card_number(live: Sandbox, pa
 
 
 def test_the_bank_of_a_redirect_is_named(live: Sandbox, payer: Payer) -> None:
-    """The chosen issuer, or the country's."""
+    """The page names the chosen issuer, or the country's bank."""
     order = live.place(
         {"payment_method": "bank-redirect-nl", "payment_method_details": {"issuer_id": "DUINNL2U"}}
     )
@@ -98,8 +98,8 @@ def test_the_bank_of_a_redirect_is_named(live: Sandbox, payer: Payer) -> None:
     assert "Belgian" in payer.open(payment_page(live.place(by("bank-redirect-be")))).text
 
 
-def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, payer: Payer) -> None:
-    """The page waits; after a refusal the customer can choose again."""
+def test_the_page_shows_a_pending_screening(live: Sandbox, payer: Payer) -> None:
+    """The page shows a pending screening; after a refusal the customer can choose another method."""
     live.scenario({"times": 1, "then": {"screening": "needs-time", "then": "declined", "after": "P1D"}})
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
     page = payer.press(payer.open(order_page(order)), "pay-later-a")
@@ -121,10 +121,8 @@ def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, paye
         ("wallet-apple", "authorization=PAN_ONLY"),
     ],
 )
-def test_a_step_that_a_payment_does_not_have_is_not_there(
-    live: Sandbox, payer: Payer, method: str, query: str
-) -> None:
-    """Neither to see nor to post."""
+def test_steps_of_other_payments_are_refused(live: Sandbox, payer: Payer, method: str, query: str) -> None:
+    """A payment's page neither shows nor accepts steps of other payments."""
     order = placed(live, method)
     page = payer.open(payment_page(order))
     assert "notice" in payer.open(f"{payment_page(order)}secure/?{query}").ids
@@ -134,7 +132,7 @@ def test_a_step_that_a_payment_does_not_have_is_not_there(
 
 
 def test_a_refused_screening_is_no_cancellation(live: Sandbox, payer: Payer) -> None:
-    """The page says that the way to pay was refused."""
+    """The page says that the method was refused for this customer."""
     customer = {**CUSTOMER, "email_address": "declined@example.com"}
     order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=customer)
     page = payer.press(payer.open(order_page(order)), "invoice-later-b")

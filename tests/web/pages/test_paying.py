@@ -1,4 +1,4 @@
-"""Customers pay, fail or walk away, and come back to the shop."""
+"""Customers pay, fail or leave, and return to the shop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.payer import RETURN, WITH_PAGE, Payer, entered, payment_page,
 @pytest.mark.rule("GEN-06", "ORD-09", "FLOW-14", "SET-36")
 @pytest.mark.parametrize("method", WITH_PAGE)
 def test_a_customer_pays_and_goes_back(live: Sandbox, payer: Payer, method: str) -> None:
-    """To return_url with both ids appended, its own query, fragment and port kept."""
+    """The return URL keeps its query, fragment and port, and gets both IDs."""
     order = placed(live, method)
     page = entered(payer, order)
     assert live.status(order) == ("processing", "processing")
@@ -28,7 +28,7 @@ def test_a_customer_pays_and_goes_back(live: Sandbox, payer: Payer, method: str)
 @pytest.mark.parametrize("ending", ["fail", "cancel"])
 @pytest.mark.parametrize("method", WITH_PAGE)
 def test_a_customer_goes_back_without_paying(live: Sandbox, payer: Payer, method: str, ending: str) -> None:
-    """With the same ids; the tester's corner lets it fail."""
+    """After a cancellation or a failure chosen by the tester, the return URL has the same IDs."""
     order = placed(live, method)
     page = payer.open(payment_page(order))
     payer.press(page, ending)
@@ -45,7 +45,7 @@ def test_a_customer_goes_back_without_paying(live: Sandbox, payer: Payer, method
 def test_without_a_return_url_a_page_of_ours_says_how_it_ended(
     live: Sandbox, payer: Payer, ending: str, result: str
 ) -> None:
-    """And coming back to the payment later shows it again."""
+    """The payment's URL shows the result page again later."""
     order = live.place(by("wallet-web"))
     page = payer.press(payer.open(payment_page(order)), ending)
     assert result in page.ids
@@ -53,8 +53,8 @@ def test_without_a_return_url_a_page_of_ours_says_how_it_ended(
     assert payer.arrived is None
 
 
-def test_an_expired_payment_leads_back_too(live: Sandbox, payer: Payer) -> None:
-    """Whatever the ending."""
+def test_an_expired_payment_redirects_to_the_shop(live: Sandbox, payer: Payer) -> None:
+    """The page of an expired payment redirects to the shop."""
     order = placed(live, "wallet-web")
     live.advance("PT30M")
     payer.open(payment_page(order))
@@ -62,12 +62,12 @@ def test_an_expired_payment_leads_back_too(live: Sandbox, payer: Payer) -> None:
     assert live.status(order) == ("expired", "expired")
 
 
-def test_who_walks_away_changes_nothing(live: Sandbox, payer: Payer) -> None:
-    """The page says until when the payment stays open, and leads back."""
+def test_leaving_the_page_changes_nothing(live: Sandbox, payer: Payer) -> None:
+    """The page that a leaving customer sees says how long the payment stays open and links back."""
     order = placed(live, "wallet-web")
     page = payer.open(payment_page(order))
-    left = payer.open(f"{live.url}{next(link for link in page.links if link.endswith('/left/'))}")
-    assert "left" in left.ids
+    left_page = payer.open(f"{live.url}{next(link for link in page.links if link.endswith('/left/'))}")
+    assert "left" in left_page.ids
     assert live.status(order) == ("processing", "processing")
     assert "pay" in payer.open(payment_page(order)).buttons
 
@@ -85,7 +85,7 @@ OUTCOMES = [
 def test_four_routes_lead_to_one_event_log(
     project: Callable[..., Sandbox], method: str, button: str, word: str, trigger: str
 ) -> None:
-    """A click, a control call, a scenario rule and a trigger value: the same events at the same times."""
+    """A click, a control call, a scenario rule and a trigger value cause the same events."""
 
     def log(route: str) -> Any:
         sandbox = project(mode="live", seed=9, webhook_url="http://127.0.0.1:9/")
@@ -105,10 +105,10 @@ def test_four_routes_lead_to_one_event_log(
             if "code" in page.ids and button == "pay":
                 page = payer.open(f"{payment_page(order)}scan/")
             payer.press(page, button)
-        found = sandbox.read(order)
+        final = sandbox.read(order)
         return (
-            found["status"],
-            [{**attempt, "reason": None} for attempt in found["transactions"]],
+            final["status"],
+            [{**attempt, "reason": None} for attempt in final["transactions"]],
             sorted(webhook["order_id"] for webhook in sandbox.webhooks()),
         )
 
@@ -118,15 +118,15 @@ def test_four_routes_lead_to_one_event_log(
 
 
 def _without_addresses(logged: Any) -> Any:
-    """Each project has its own identifiers in addresses; all else is the same."""
+    """Remove the URLs, which have each project's own identifiers."""
     status, attempts, webhooks = logged
     shown = []
     for attempt in attempts:
         details = dict(attempt["payment_method_details"])
         details.pop("issuer_authentication_url", None)
         hidden = ("payment_url", "payment_method_details", "project_id", "merchant_id")
-        kept = {key: value for key, value in attempt.items() if key not in hidden}
-        shown.append({**kept, "payment_method_details": details})
+        compared = {key: value for key, value in attempt.items() if key not in hidden}
+        shown.append({**compared, "payment_method_details": details})
     return status, shown, webhooks
 
 
@@ -134,7 +134,7 @@ def _without_addresses(logged: Any) -> Any:
 def test_an_authorization_that_shows_as_accepted_leads_back(
     project: Callable[..., Sandbox], method: str
 ) -> None:
-    """The customer has done their part."""
+    """An accepted order redirects to the shop, as the customer has nothing more to do."""
     sandbox = project(authorized_status="accepted")
     transaction = by(method, capture_mode="manual")
     order = sandbox.place(

@@ -1,4 +1,4 @@
-"""What others wrote is escaped, and what no page offered is refused."""
+"""Pages escape foreign text and refuse forms that they did not offer."""
 
 import pytest
 import requests
@@ -9,7 +9,7 @@ from tests.support.payer import Payer, order_page, payment_page, placed
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "é"])
 def test_a_post_without_the_page_s_token_does_nothing(live: Sandbox, payer: Payer, token: str) -> None:
-    """Neither on a payment nor on an order; the page says that it was out of date."""
+    """Payments and orders refuse a wrong token, and the page shows a notice."""
     order = placed(live, "wallet-web")
     page = payer.press(payer.open(payment_page(order)), "pay", token=token)
     assert "notice" in page.ids
@@ -21,15 +21,15 @@ def test_a_post_without_the_page_s_token_does_nothing(live: Sandbox, payer: Paye
 
 
 def test_a_token_is_good_for_its_own_page(live: Sandbox, payer: Payer) -> None:
-    """Not for another order's."""
-    mine, other = placed(live, "wallet-web"), placed(live, "wallet-web")
-    token = payer.open(payment_page(mine)).form_with("pay").fields["token"]
+    """A token of another order's page is refused."""
+    own, other = placed(live, "wallet-web"), placed(live, "wallet-web")
+    token = payer.open(payment_page(own)).form_with("pay").fields["token"]
     payer.press(payer.open(payment_page(other)), "pay", token=token)
     assert live.status(other) == ("processing", "processing")
 
 
 def test_a_page_of_another_site_cannot_post(live: Sandbox, payer: Payer) -> None:
-    """A foreign Origin or Host is refused, though the token is right."""
+    """A foreign Origin or Host is refused even with a valid token."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
     for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}):
@@ -45,8 +45,8 @@ def test_a_page_of_another_site_cannot_post(live: Sandbox, payer: Payer) -> None
 
 
 @pytest.mark.parametrize("action", ["credit", "approve", "visit", "settle", "", "nonsense"])
-def test_a_button_that_is_not_there_does_nothing(live: Sandbox, payer: Payer, action: str) -> None:
-    """However it is posted."""
+def test_an_action_without_a_button_is_ignored(live: Sandbox, payer: Payer, action: str) -> None:
+    """A posted action without a button is ignored."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
     requests.post(form.action, data={**form.fields, "action": action}, timeout=5)
@@ -56,8 +56,8 @@ def test_a_button_that_is_not_there_does_nothing(live: Sandbox, payer: Payer, ac
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}{0.__class__}"
 
 
-def test_everything_from_outside_is_escaped(live: Sandbox) -> None:
-    """Descriptions, names, lines, addresses, and what a payer typed."""
+def test_foreign_text_is_escaped(live: Sandbox) -> None:
+    """Pages escape descriptions, names, lines, URLs and the payer's input."""
     live.settings(name=HOSTILE)
     line = {**LINES[0], "name": HOSTILE, "amount": 1000, "quantity": 1}
     order = live.place(
@@ -77,7 +77,7 @@ def test_everything_from_outside_is_escaped(live: Sandbox) -> None:
 
 
 def test_pages_carry_the_headers_that_protect_them(live: Sandbox, payer: Payer) -> None:
-    """No inline script, no frame, no sniffing, nothing kept."""
+    """Headers forbid inline scripts, frames, content sniffing and caching."""
     order = placed(live, "credit-card")
     for address in (
         payment_page(order),
@@ -96,7 +96,7 @@ def test_pages_carry_the_headers_that_protect_them(live: Sandbox, payer: Payer) 
 
 
 def test_a_form_is_bounded(live: Sandbox, payer: Payer) -> None:
-    """Over a mebibyte it is not read."""
+    """A form of more than 1 MiB is refused unread."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
     answer = requests.post(form.action, data={**form.fields, "x": "x" * (1 << 20)}, timeout=5)

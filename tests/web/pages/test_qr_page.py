@@ -1,4 +1,4 @@
-"""The page that a bank QR code leads to, for scanners that are no banking app."""
+"""The page of a bank QR code, for scanners other than banking apps."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from tests.support.payer import Page, Payer
 RETURN = "http://shop.example/thanks"
 
 
-def scanned(sandbox: Sandbox, payer: Payer, **request: Any) -> Page:
-    """The page behind the code of a new QR request."""
-    made = sandbox.post("/v1/bankqr/", {"amount": 1295, "return_url": RETURN, **request})
-    assert made.status_code == 201, made.text
-    image = payer.http.get(made.json()["qr_url"], timeout=10)
+def open_new_code(sandbox: Sandbox, payer: Payer, **request: Any) -> Page:
+    """Open the page of a new QR request by its code."""
+    created = sandbox.post("/v1/bankqr/", {"amount": 1295, "return_url": RETURN, **request})
+    assert created.status_code == 201, created.text
+    image = payer.http.get(created.json()["qr_url"], timeout=10)
     return payer.open(read_code(image.content))
 
 
@@ -25,20 +25,20 @@ def payer(sandbox: Sandbox) -> Payer:
     return Payer(sandbox)
 
 
-def on(payer: Payer, page: Page, **fields: str) -> Page:
-    """Go on to the bank."""
+def go_to_bank(payer: Payer, page: Page, **fields: str) -> Page:
+    """Continue to the bank."""
     return payer.press(page, "", **fields)
 
 
 @pytest.mark.rule("QR-27")
 def test_a_payer_chooses_a_bank_and_pays(sandbox: Sandbox, payer: Payer) -> None:
-    """The order is made by the scan, for the fixed amount, and its page is the bank's."""
-    page = scanned(sandbox, payer, description="Coffee", merchant_order_id="table-4")
+    """Choosing a bank creates an order with the fixed amount, and the bank's page opens."""
+    page = open_new_code(sandbox, payer, description="Coffee", merchant_order_id="table-4")
     assert (page.ids["amount"], page.ids["description"]) == ("€12.95", "Coffee")
     assert all(
         bank in page.text for bank in ("Sandbank", "Duinbank", "Polderbank", "Terp & Zoon", "Waddenbank")
     )
-    bank = on(payer, page, issuer_id="WADDNL2L")
+    bank = go_to_bank(payer, page, issuer_id="WADDNL2L")
     assert "Waddenbank" in bank.text
     payer.press(bank, "pay")
     assert payer.arrived is not None
@@ -57,8 +57,8 @@ BOUNDED = {"amount": 1000, "amount_changeable": True, "amount_min": 500, "amount
 def test_a_payer_may_change_the_amount_within_its_bounds(
     sandbox: Sandbox, payer: Payer, typed: str, cents: int
 ) -> None:
-    """With a point or a comma."""
-    bank = on(payer, scanned(sandbox, payer, **BOUNDED), amount=typed)
+    """The amount may have a decimal point or comma."""
+    bank = go_to_bank(payer, open_new_code(sandbox, payer, **BOUNDED), amount=typed)
     assert "pay" in bank.buttons
     assert sandbox.read(bank.url.split("/")[5])["amount"] == cents
 
@@ -88,41 +88,41 @@ def test_a_payer_may_change_the_amount_within_its_bounds(
     ],
 )
 def test_another_amount_is_refused_at_its_field(sandbox: Sandbox, payer: Payer, typed: str) -> None:
-    """No order is made, and the bounds are told."""
-    page = on(payer, scanned(sandbox, payer, **BOUNDED), amount=typed)
+    """The error names the bounds, and no order is created."""
+    page = go_to_bank(payer, open_new_code(sandbox, payer, **BOUNDED), amount=typed)
     assert page.status == 400
     assert "€5.00" in page.ids["error-amount"]
     assert sandbox.get("/control/agenda/").json()["items"] == []
 
 
 def test_a_bank_that_is_not_listed_is_refused(sandbox: Sandbox, payer: Payer) -> None:
-    """At its field."""
-    page = on(payer, scanned(sandbox, payer), issuer_id="NOBANK")
+    """The error is shown at the field of the bank."""
+    page = go_to_bank(payer, open_new_code(sandbox, payer), issuer_id="NOBANK")
     assert (page.status, "error-bank" in page.ids) == (400, True)
 
 
 def test_a_form_that_is_sent_twice_makes_one_order(sandbox: Sandbox, payer: Payer) -> None:
-    """The second post leads to the order of the first; a new page makes a new one."""
-    page = scanned(sandbox, payer, one_off=False)
-    first, second = on(payer, page), on(payer, page)
+    """The second post leads to the first order; a reloaded page creates a new one."""
+    page = open_new_code(sandbox, payer, one_off=False)
+    first, second = go_to_bank(payer, page), go_to_bank(payer, page)
     assert first.url == second.url
-    assert on(payer, payer.open(page.url)).url != first.url
+    assert go_to_bank(payer, payer.open(page.url)).url != first.url
 
 
 def test_a_code_that_is_used_or_expired_says_so(sandbox: Sandbox, payer: Payer) -> None:
-    """To who looks, and to who posts a page of before."""
-    page = scanned(sandbox, payer)
+    """Both reloads and posts of an outdated page show the code's state."""
+    page = open_new_code(sandbox, payer)
     stale = payer.open(page.url)
-    on(payer, page)
+    go_to_bank(payer, page)
     assert "qr-used" in payer.open(page.url).ids
-    assert "qr-used" in on(payer, stale).ids
-    late = scanned(sandbox, payer)
+    assert "qr-used" in go_to_bank(payer, stale).ids
+    late = open_new_code(sandbox, payer)
     sandbox.advance("P1Y")
-    assert "qr-expired" in on(payer, late).ids
+    assert "qr-expired" in go_to_bank(payer, late).ids
 
 
-def test_a_post_without_the_form_s_token_makes_nothing(sandbox: Sandbox, payer: Payer) -> None:
-    """It leads back to the page."""
-    page = on(payer, scanned(sandbox, payer), token="x.y")
+def test_a_post_without_the_form_s_token_creates_no_order(sandbox: Sandbox, payer: Payer) -> None:
+    """A post with a wrong token shows the page again and creates no order."""
+    page = go_to_bank(payer, open_new_code(sandbox, payer), token="x.y")
     assert "continue" in page.ids
     assert sandbox.get("/control/agenda/").json()["items"] == []

@@ -1,4 +1,4 @@
-"""Double clicks, second tabs and late posts change nothing twice; looking changes nothing."""
+"""Double clicks, second tabs, late posts and HEAD requests have no further effect."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from tests.support.payer import Payer, order_page, payment_page, placed
 
 
 def test_a_double_click_pays_once(live: Sandbox, payer: Payer) -> None:
-    """The second leads where the first did."""
+    """The second click leads to the same page as the first."""
     order = placed(live, "wallet-web")
     page = payer.open(payment_page(order))
     for _ in range(2):
@@ -26,7 +26,7 @@ def test_a_double_click_pays_once(live: Sandbox, payer: Payer) -> None:
 
 
 def test_a_double_click_chooses_once(live: Sandbox, payer: Payer) -> None:
-    """Two posts of one form make one attempt; the back button and another choice make the second."""
+    """Two posts of one form create one attempt; going back and choosing another method creates a second."""
     order = live.place()
     page = payer.open(order_page(order))
     for _ in range(2):
@@ -37,8 +37,8 @@ def test_a_double_click_chooses_once(live: Sandbox, payer: Payer) -> None:
 
 
 @pytest.mark.parametrize("late", ["pay", "cancel", "fail"])
-def test_a_second_tab_sees_how_it_stands(live: Sandbox, payer: Payer, late: str) -> None:
-    """What one has ended the other cannot end otherwise."""
+def test_a_second_tab_cannot_change_a_completed_payment(live: Sandbox, payer: Payer, late: str) -> None:
+    """A second tab cannot change a completed payment."""
     order = placed(live, "wallet-web")
     first, second = payer.open(payment_page(order)), payer.open(payment_page(order))
     payer.press(first, "pay")
@@ -48,7 +48,7 @@ def test_a_second_tab_sees_how_it_stands(live: Sandbox, payer: Payer, late: str)
 
 
 def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> None:
-    """The page leads on, as it does to who looks."""
+    """A late post shows the result page, as a reload does."""
     order = placed(live, "wallet-web", return_url=...)
     page = payer.open(payment_page(order))
     live.advance("PT30M")
@@ -56,24 +56,24 @@ def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> Non
     assert live.status(order) == ("expired", "expired")
 
 
-def test_looking_is_no_visit(live: Sandbox) -> None:
-    """A HEAD, as link previews send it, moves nothing."""
+def test_a_head_request_is_no_visit(live: Sandbox) -> None:
+    """A HEAD request, as sent for link previews, changes no status."""
     order = placed(live, "wallet-web")
     assert requests.head(f"http://{payment_page(order)}", timeout=5).status_code == 200
     assert live.status(order) == ("new", "new")
 
 
-def test_looking_at_a_code_s_address_is_no_visit_either(live: Sandbox) -> None:
-    """A HEAD moves nothing."""
+def test_a_head_request_to_a_code_is_no_visit(live: Sandbox) -> None:
+    """A HEAD request to a code's URL changes no status."""
     order = placed(live, "wallet-qr")
     requests.head(f"http://{payment_page(order)}scan/", timeout=5)
     assert live.status(order) == ("new", "new")
 
 
 def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
-    """Whoever of the two comes first; both lead to the same page."""
-    made = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
-    address = made["qr_url"].removesuffix(".png") + "/"
+    """Two concurrent posts of one form lead to the same page."""
+    request = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
+    address = request["qr_url"].removesuffix(".png") + "/"
     for _ in range(10):
         page = requests.get(address, timeout=10).text
         (token,) = re.findall(r'name="token" value="([^"]+)"', page)

@@ -1,4 +1,4 @@
-"""A return address that was accepted can be returned to."""
+"""Customers can return to every accepted return URL."""
 
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ WRONG_HOSTS = [
     f"http://{'a' * 64}/",
     f"http://{'a.' * 127}a/",
 ]
-RIGHT = [
+RIGHT_URLS = [
     "http://localhost:3000/paid?order=1#top",
     "https://shop.example",
     "http://a.example./",
@@ -37,16 +37,14 @@ RIGHT = [
 
 @pytest.mark.parametrize("url", WRONG_HOSTS)
 def test_a_host_that_browsers_cannot_find_is_refused(sandbox: Sandbox, url: str) -> None:
-    """When the order is created, not when the customer has paid."""
+    """The host is checked at the creation of the order, before any payment."""
     for name in ("return_url", "webhook_url"):
         assert "host" in violations(sandbox.create(**{name: url}))[name]
 
 
-@pytest.mark.parametrize("url", RIGHT)
-def test_the_customer_comes_back_to_an_address_that_was_accepted(
-    live: Sandbox, payer: Payer, url: str
-) -> None:
-    """With the order's id added to it."""
+@pytest.mark.parametrize("url", RIGHT_URLS)
+def test_customers_return_to_accepted_addresses(live: Sandbox, payer: Payer, url: str) -> None:
+    """The customer arrives at the URL with the order's ID added."""
     order = placed(live, "wallet-web", return_url=url)
     payer.press(entered(payer, order), "pay")
     assert payer.arrived is not None

@@ -57,7 +57,7 @@ def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool)
     """Show the faults, or add one.
 
     Conditions are method, path and nth, or for webhooks, status and attempt. Effects are status,
-    phase, latency, reset, hang, truncate and rate_limit, or for webhooks, answer, timeout, drop,
+    phase, latency, reset, hang, truncate and rate_limit, or, for webhooks, answer, timeout, drop,
     duplicate, together, delay and swap.
     """
     before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")

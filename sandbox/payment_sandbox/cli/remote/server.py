@@ -14,7 +14,7 @@ from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_i
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import Due, JournalEntry
+    from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 
 TIMED_OUT: Final = 408
 
@@ -79,7 +79,7 @@ def wait(
 def agenda(call: CommandRun) -> None:
     """List pending events with their times."""
 
-    def row(item: "Due") -> tuple[object, ...]:
+    def row(item: "AgendaItem") -> tuple[object, ...]:
         return short_time(item["at"]), item["label"], item.get("failed")
 
     heads = ("at", "what", "failed")

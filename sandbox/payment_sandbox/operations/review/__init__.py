@@ -100,16 +100,16 @@ def review(epoch: Epoch) -> list[Finding]:
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review the history of one order and its refunds."""
-    about = (order.id, *(refund.refund_id for refund in order.refunds))
+    order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
 
     def is_about(record: PerformedAction | ReachedStatus) -> bool:
-        return record.order_id in about
+        return record.order_id in order_ids
 
-    deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
+    deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, order_ids)))
     all_requests = epoch.journal.unmasked_entries()
-    own = [entry for entry in all_requests if entry.order_id in about]
+    own = [entry for entry in all_requests if entry.order_id in order_ids]
     related = charges_during(deliveries, all_requests) | series_of(own, all_requests)
-    requests = [entry for entry in all_requests if entry.order_id in about or entry.id in related]
+    requests = [entry for entry in all_requests if entry.order_id in order_ids or entry.id in related]
     orders = _index_orders(epoch, requests, deliveries)
     history = ReviewedHistory(
         requests,
@@ -121,7 +121,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
-    findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *about)]
+    findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *order_ids)]
     findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own)), *findings]
     return [finding._replace(order_id=order.id) for finding in findings]
 

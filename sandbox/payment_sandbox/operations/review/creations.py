@@ -10,11 +10,11 @@ from typing import Final
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
-    as_object,
     format_request,
     is_answer_lost,
     number_in_words,
     order_in,
+    parse_object,
     start_of,
     whole_number,
 )
@@ -42,7 +42,7 @@ def find_duplicate_orders(history: ReviewedHistory) -> Iterator[Finding]:
     """Find baskets with two orders, the first of which was still payable when the second was created."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in history.requests:
-        number = as_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
+        number = parse_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
         if isinstance(number, str) and entry.order_id is not None:
             by_number[number].append(entry)
     for number, entries in by_number.items():
@@ -121,7 +121,7 @@ def find_blind_retries(history: ReviewedHistory) -> Iterator[Finding]:
         return
     last_lost: dict[str, JournalEntry] = {}  # by request body
     for entry in filter(is_creation, history.requests):
-        body = json.dumps(as_object(entry.request), sort_keys=True)
+        body = json.dumps(parse_object(entry.request), sort_keys=True)
         first = last_lost.pop(body, None) if entry.order_id is not None else None
         if first is not None and _was_payable(history, first, [entry]):
             yield Finding(
@@ -179,7 +179,7 @@ def _call_for_key(entry: JournalEntry, name: str) -> str:
 
 def _report_ignored_part(history: ReviewedHistory, entry: JournalEntry, name: str, other: str) -> Finding:
     """Report a capture or void of everything although the request named a part."""
-    amount = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
+    amount = whole_number(parse_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = CALL_VERBS[other.partition("/")[0]]
     meant = euros(amount) if amount is not None else f"a part of its {name}"
     is_whole = WHOLE_CALL.search(entry.path) is not None

@@ -104,7 +104,7 @@ class ReviewedHistory:
     @cached_property
     def statuses(self) -> Mapping[str, str | None]:
         """The order's status in each response, by request id; None for a response without a status."""
-        return {entry.id: as_object(entry.response).get("status") for entry in self.requests}
+        return {entry.id: parse_object(entry.response).get("status") for entry in self.requests}
 
     def status(self, order_id: str | None) -> str | None:
         """Return the status of an order; None for an unknown order."""
@@ -147,7 +147,7 @@ def is_answer_lost(entry: JournalEntry) -> bool:
     return entry.fault is not None and entry.fault.loses_response
 
 
-def as_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, Any]:
     """Parse a body as an object; empty for other values, or if the journal truncated it."""
     try:
         data = json.loads(body)

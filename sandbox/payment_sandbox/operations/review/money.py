@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,
-    as_object,
     end_of,
     format_request,
     format_times,
@@ -19,6 +18,7 @@ from payment_sandbox.operations.review.evidence import (
     is_from_shop,
     number_in_words,
     order_in,
+    parse_object,
     start_of,
     whole_number,
 )
@@ -299,8 +299,8 @@ def _describe_call(call: MoneyCall, cents: int | None) -> str:
 
 
 def _moved_cents(history: ReviewedHistory, call: MoneyCall) -> int | None:
-    """Return the cents moved by a call, according to the request or the response."""
-    for data in (as_object(call.body), as_object(call.entry.response)):
+    """Return the amount moved by a call, according to the request or the response."""
+    for data in (parse_object(call.body), parse_object(call.entry.response)):
         amount = whole_number(data.get("amount"))
         if amount is not None:
             return amount

@@ -9,9 +9,9 @@ from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
     ReviewedHistory,
-    as_object,
     count_in_words,
     format_request,
+    parse_object,
 )
 from payment_sandbox.operations.review.lessons import page_of_rule
 from payment_sandbox.orders.cards import RECURRING
@@ -87,7 +87,7 @@ def recurring_token(entry: JournalEntry) -> str | None:
     """Return the vault token of a creation that charges a recurring series; None for other requests."""
     if entry.method != "POST" or entry.status != CREATED_STATUS or b"recurring" not in entry.request:
         return None
-    transactions = as_object(entry.request).get("transactions") or [{}]
+    transactions = parse_object(entry.request).get("transactions") or [{}]
     attempt: Any = transactions[0] if isinstance(transactions, list) else {}
     details = attempt.get("payment_method_details") if isinstance(attempt, dict) else None
     if not isinstance(details, dict) or details.get("recurring_type") != RECURRING:

@@ -9,9 +9,9 @@ from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
     ReviewedHistory,
-    as_object,
     format_attempt,
     format_request,
+    parse_object,
 )
 from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
 from payment_sandbox.orders.statuses import OrderStatus
@@ -58,7 +58,7 @@ def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
 def find_mixed_schemes(history: ReviewedHistory) -> Iterator[Finding]:
     """Find shop URLs with mixed or wrong schemes."""
     for entry in filter(_has_addresses, history.requests):
-        if len(_schemes(as_object(entry.request))) > 1:
+        if len(_schemes(parse_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
                 "The return_url and webhook_url of the same host mix http and https",

@@ -113,7 +113,7 @@ class Provider(NamedTuple):
         Raises:
             ValueError: the address is not an HTTP address.
         """
-        problem = f"intercept takes an address such as {EXAMPLE_ADDRESS}, with its scheme; not {url!r}"
+        problem = f"intercept takes an address with its scheme, such as {EXAMPLE_ADDRESS}, not {url!r}"
         if not isinstance(url, str):
             raise ValueError(problem)
         parts = urlsplit(url)
@@ -196,10 +196,10 @@ class Route:
             method, f"{self._server.url}{api_path}{mark}{query}", without_host, body, key, timeout_seconds
         )
         if answer.status_code in (UNAUTHORIZED, NOT_FOUND):
-            self._reject(answer.status_code, method, api_path, key)
+            self._record_rejection(answer.status_code, method, api_path, key)
         return answer
 
-    def _reject(self, status: int, method: str, path: str, key: str) -> None:
+    def _record_rejection(self, status: int, method: str, path: str, key: str) -> None:
         host = self.provider.origin.host
         request = mask(f"{method} {path} for {host} -> {status}", key or None)
         if status == UNAUTHORIZED:

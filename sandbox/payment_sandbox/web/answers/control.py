@@ -29,14 +29,14 @@ def advance_record(advance: AdvanceResult) -> records.Advance:
     return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
-        "events": cast(list[records.Happened], advance.events),
+        "events": cast(list[records.ProcessedEvent], advance.events),
         **advance_limit_record(advance),
     }
 
 
-def advance_limit_record(advance: AdvanceResult) -> records.Stopped:
+def advance_limit_record(advance: AdvanceResult) -> records.StopDetails:
     """Serialize the early stop of an advance, and the webhooks in flight; usually empty."""
-    under_way = cast(list[records.UnderWay], advance.under_way)
+    under_way = cast(list[records.WebhookInFlight], advance.under_way)
     if advance.stopped:
         return {"stopped": True, "under_way": under_way}
     return {"under_way": under_way} if under_way else {}

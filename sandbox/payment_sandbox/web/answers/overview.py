@@ -59,7 +59,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
         "order": cast(records.Order, order_record(project, order)),
         "actions": actions_record(project, order),
         "decisions": list(_decisions(project, order)),
-        "agenda": [cast(records.Due, event(due)) for due in entries_of(epoch, order)],
+        "agenda": [cast(records.AgendaItem, event(due)) for due in entries_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))
@@ -98,7 +98,7 @@ def _merchant_actions(order: Order) -> list[records.MerchantAction]:
 
 
 def _reserved_cents(order: Order) -> Cents:
-    """Return the remaining cents of the newest attempt's authorization."""
+    """Return the remaining amount of the newest attempt's authorization."""
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None
     return 0 if authorization is None or authorization.is_over else authorization.remaining_cents

@@ -32,7 +32,7 @@ class Health(TypedDict):
     version: str
 
 
-class Pruned(TypedDict):
+class DeletedProjects(TypedDict):
     """The deleted projects."""
 
     deleted: Annotated[list[str], "The project ids."]
@@ -55,7 +55,7 @@ class Clock(TypedDict):
     rate: Annotated[float, "Sandbox seconds per real second."]
 
 
-class UnderWay(TypedDict):
+class WebhookInFlight(TypedDict):
     """A webhook in flight: sent, and not answered yet."""
 
     delivery_id: str
@@ -63,14 +63,14 @@ class UnderWay(TypedDict):
     url: str
 
 
-class Stopped(TypedDict, total=False):
+class StopDetails(TypedDict, total=False):
     """Details of an advance that hit a limit or ended with webhooks in flight; usually empty."""
 
     stopped: Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
-    under_way: Annotated[list[UnderWay], "The webhooks in flight, if any."]
+    under_way: Annotated[list[WebhookInFlight], "The webhooks in flight, if any."]
 
 
-class MovedClock(Clock, Stopped):
+class MovedClock(Clock, StopDetails):
     """A project's clock after a move, which may have been stopped early by a limit."""
 
 
@@ -90,7 +90,7 @@ class NewProject(Project):
     api_key: str
 
 
-class Deleted(TypedDict):
+class DeletedProject(TypedDict):
     """A deleted project."""
 
     deleted: Annotated[str, "The project_id."]
@@ -117,7 +117,7 @@ class Offers(TypedDict):
     replaced: Annotated[bool, "Whether the listener must stop, because it has signed off or was replaced."]
 
 
-class Recorded(TypedDict):
+class RecordingResult(TypedDict):
     """Whether a reported answer was recorded."""
 
     recorded: bool
@@ -129,7 +129,7 @@ class Report(TypedDict):
     text: Annotated[str, "The timeline, line by line, and the review findings."]
 
 
-class Due(TypedDict):
+class AgendaItem(TypedDict):
     """A scheduled event, pending or failed."""
 
     at: Moment
@@ -139,7 +139,7 @@ class Due(TypedDict):
     failed: NotRequired[Annotated[str, "The error of a failed event, which is not retried."]]
 
 
-class Happened(Due):
+class ProcessedEvent(AgendaItem):
     """An event that ran during an advance."""
 
     delivery_id: NotRequired[Annotated[str, "For webhooks: the delivery's id."]]
@@ -150,11 +150,11 @@ Advance = TypedDict(
     {
         "from": Moment,
         "to": Annotated[Moment, "The time of the clock after the advance."],
-        "events": list[Happened],
+        "events": list[ProcessedEvent],
         "stopped": NotRequired[
             Annotated[Literal[True], "A limit stopped the advance; advance again to continue."]
         ],
-        "under_way": NotRequired[Annotated[list[UnderWay], "The webhooks in flight, if any."]],
+        "under_way": NotRequired[Annotated[list[WebhookInFlight], "The webhooks in flight, if any."]],
     },
 )
 """The result of an advance."""
@@ -221,7 +221,7 @@ JsonSchema = TypedDict(
 """A JSON Schema."""
 
 
-class Waited(TypedDict, total=False):
+class WaitResult(TypedDict, total=False):
     """The conditions that now hold."""
 
     status: Annotated[str, OneOf(order_statuses)]
@@ -265,7 +265,7 @@ class Snapshot(TypedDict):
     decisions: Annotated[list[Json], "The scenarios' decisions for attempts, or the nearest misses."]
 
 
-class Sent(TypedDict):
+class SentRequest(TypedDict):
     """The request of a webhook attempt."""
 
     url: Annotated[str, "The target: the webhook's URL, unless a manual resend overrode it."]
@@ -273,7 +273,7 @@ class Sent(TypedDict):
     body: str
 
 
-class Answered(TypedDict):
+class WebhookResponse(TypedDict):
     """The shop's response to a webhook attempt."""
 
     status: int
@@ -286,8 +286,8 @@ class Attempt(TypedDict):
     number: Annotated[int, "From 1; 0 for a manual resend with another URL or body."]
     at: Annotated[Moment, "Sandbox time."]
     real_at: Moment
-    request: NotRequired[Annotated[Sent, "Not in a summary."]]
-    response: Answered | None
+    request: NotRequired[Annotated[SentRequest, "Not in a summary."]]
+    response: WebhookResponse | None
     error: Annotated[str | None, "The reason for a missing response."]
     warning: str | None
     fault: Annotated[str | None, "The outcome set by a fault; null if the shop received the webhook."]
@@ -311,7 +311,7 @@ class Webhook(TypedDict):
     attempts: list[Attempt]
 
 
-class Nearest(TypedDict):
+class NearestRule(TypedDict):
     """The closest rule that did not match."""
 
     rule: int
@@ -323,10 +323,10 @@ class Decision(TypedDict):
 
     scenario: str
     rule: Annotated[int | None, "The index of the matching rule."]
-    nearest: NotRequired[Nearest | None]
+    nearest: NotRequired[NearestRule | None]
 
 
-class Decided(Decision):
+class TransactionDecision(Decision):
     """A scenario's decision for one of an order's attempts."""
 
     transaction_id: str
@@ -458,15 +458,15 @@ class OrderOverview(TypedDict):
 
     order: Annotated[Order, Like(order_shape)]
     actions: Actions
-    decisions: list[Decided]
-    agenda: list[Due]
+    decisions: list[TransactionDecision]
+    agenda: list[AgendaItem]
     webhooks: list[Webhook]
     refunds: list[RefundRow]
     pages: list[Annotated[str, "The URL of a payment page."]]
 
 
-Happening = TypedDict(
-    "Happening",
+TimelineRecord = TypedDict(
+    "TimelineRecord",
     {
         "id": str,
         "at": Annotated[Moment, "Sandbox time."],

@@ -30,7 +30,9 @@ class ClockForm(Form):
 
     mode = Choice((RUNNING, FROZEN), about="Whether the clock runs by itself or is frozen.")
     rate = Number(
-        validate=validate.Range(0, RATE_MAX, min_inclusive=False, error="must be above 0, at most 1000000"),
+        validate=validate.Range(
+            0, RATE_MAX, min_inclusive=False, error="must be above 0 and at most 1000000"
+        ),
         about="Sandbox seconds per real second, for a running clock.",
     )
     now = DateTime(about="The new time; it can only move forward.")

@@ -77,7 +77,7 @@ def get_order_overview(call: Call, order_id: str) -> Response:
     control,
     "GET",
     "/timeline/",
-    answers=declare_list(records.Happening, "Timeline"),
+    answers=declare_list(records.TimelineRecord, "Timeline"),
     query=TimelineQuery,
     errors=(400, 401, 404),
     slow=True,

@@ -139,7 +139,7 @@ def get_projects(call: Call) -> Response:
     "POST",
     "/projects/prune/",
     reads=PruneForm,
-    answers=records.Pruned,
+    answers=records.DeletedProjects,
     errors=(400, 401, 413, 415),
     example={"unused_for": "P7D"},
     slow=True,
@@ -181,7 +181,7 @@ def patch_project(call: Call) -> Response:
     return json_answer(project_record(call.project))
 
 
-@route(control, "DELETE", "/project/", answers=records.Deleted)
+@route(control, "DELETE", "/project/", answers=records.DeletedProject)
 def delete_project(call: Call) -> Response:
     """Delete the project; its API key stops working."""
     call.site.registry.delete(call.project)
@@ -261,7 +261,7 @@ def post_advance(call: Call) -> Response:
     return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=declare_list(records.Due, "Agenda"), slow=True)
+@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
 def get_agenda(call: Call) -> Response:
     """List the scheduled events, including failed ones (CTL-17)."""
     return list_answer(agenda(call.project.epoch))

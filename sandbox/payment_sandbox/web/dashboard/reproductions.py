@@ -111,7 +111,7 @@ def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding
     if created is not None:
         creation = RepeatedStep(start_of(created), created.at, list(_creation_lines(created)))
     else:
-        creation = RepeatedStep(_first_moment(project, order), order.created, list(_creation_lines(None)))
+        creation = RepeatedStep(_first_seen(project, order), order.created, list(_creation_lines(None)))
     return ReproducedOrder(project, order, reproducible, body, creation, entries, deliveries)
 
 
@@ -129,7 +129,7 @@ def _is_about(entry: JournalEntry, order_ids: Sequence[str]) -> bool:
     return entry.order_id in order_ids or any(f"/orders/{each}/" in entry.path for each in order_ids)
 
 
-def _first_moment(project: Project, order: Order) -> datetime:
+def _first_seen(project: Project, order: Order) -> datetime:
     """Return when a manually created order appeared, in real time; ``NEVER`` if the journal dropped it."""
     reached = (each.real_at for each in project.epoch.journal.statuses if each.order_id == order.id)
     return min(reached, default=NEVER)

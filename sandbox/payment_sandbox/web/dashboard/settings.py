@@ -35,7 +35,7 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "name": "Name",
         "owner": "Owner",
         "mode": "Mode",
-        "expires_after": "Delete the project when unused for (empty: never)",
+        "expires_after": "Delete the project when unused for (leave empty for never)",
     },
     "Webhooks": {
         "webhook_url": "Webhook address",
@@ -65,7 +65,7 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 EDITABLE_SETTINGS: Final = tuple(name for labels in SETTING_GROUPS.values() for name in labels)
 DESCRIPTIONS: Final = {
     "expires_after": "After its last call, in real time.",
-    "webhook_url": "For orders without their own webhook_url; empty: none.",
+    "webhook_url": "For orders without their own webhook_url; leave empty for none.",
 }
 """Descriptions that differ from the API's descriptions of the same settings."""
 EXAMPLES: Final = {

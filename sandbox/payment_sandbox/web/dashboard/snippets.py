@@ -34,7 +34,7 @@ ATTEMPT_LINE = '    attempt = sandbox.client.order(order_id)["transactions"][-1]
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:
-    """Build the command to repeat a request; None if there is no request, or the body is no JSON object."""
+    """Build the command to repeat a request; None without a request or a JSON object as its body."""
     body = request_record(project, entry)["request"] if entry is not None else None
     if entry is None or not isinstance(body, dict | None):
         return None

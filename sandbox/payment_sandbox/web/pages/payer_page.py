@@ -63,7 +63,7 @@ class PayerPage(NamedTuple):
         return tuple(behaviour_of(self.attempt).actions(self.attempt, terms))
 
     @property
-    def is_over(self) -> bool:
+    def has_attempt_ended(self) -> bool:
         """Whether the attempt has ended, so that its page only redirects."""
         if self.attempt is None or self.attempt.is_open:
             return False
@@ -122,7 +122,7 @@ class PayerPage(NamedTuple):
         """The payer's next URL: the attempt's page, the order's page, or the end."""
         if self.attempt is None:
             return self.url("get_order_page")
-        if not self.is_over:
+        if not self.has_attempt_ended:
             return self.url("get_payment")
         if self.can_choose_method:
             return self.url("get_order_page", notice=self._failure_notice(self.attempt), of=self.attempt.id)
@@ -211,7 +211,7 @@ def _attempt_notice(page: PayerPage) -> AttemptNotice | None:
     attempt = page.order.transaction(page.call.request.args.get("of", ""))
     newest = page._replace(attempt=page.order.last_transaction)
     if key == "notice_elsewhere":
-        if newest.attempt is None or newest.is_over:
+        if newest.attempt is None or newest.has_attempt_ended:
             return AttemptNotice(say("notice_stale"))
         return AttemptNotice(say(key, method=newest.method_label), url=newest.url("get_payment"))
     if attempt is None or attempt.reason in (None, METHOD_CHANGED):

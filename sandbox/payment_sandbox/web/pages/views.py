@@ -148,7 +148,7 @@ def _enter_order(page: PayerPage) -> None:
 def _redirect_without_choice(page: PayerPage) -> Response:
     """Redirect a payer who has no choice to the newest attempt or the shop, or show the result."""
     newest = page._replace(attempt=page.order.last_transaction)
-    if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
+    if not page.order.is_hosted and newest.attempt is not None and not newest.has_attempt_ended:
         return redirect_to_next(newest)
     return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
@@ -231,7 +231,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     page = find_page(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return redirect_to_next(page) if page.is_over else payment.show_attempt(page)
+    return redirect_to_next(page) if page.has_attempt_ended else payment.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT_PATH}/", slow=True, **FORM_FACTS)
@@ -258,7 +258,11 @@ def _act(page: PayerPage, action: Action) -> Response:
 
 
 def _show_current(page: PayerPage) -> Response:
-    return redirect_to_next(page) if page.is_over else redirect(page.url("get_payment", notice="stale"))
+    return (
+        redirect_to_next(page)
+        if page.has_attempt_ended
+        else redirect(page.url("get_payment", notice="stale"))
+    )
 
 
 @route(pages, "GET", f"{ATTEMPT_PATH}/secure/", **PAGE_METADATA)
@@ -266,7 +270,7 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     page = find_page(call, project_id, order_id, transaction_id)
     subject = secure_subject(page, call.request.args)
-    if page.is_over or subject is None:
+    if page.has_attempt_ended or subject is None:
         return _show_current(page)
     card, authorization = subject
     return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
@@ -290,7 +294,7 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
     if payment.kind_of(page) != "scan":
         raise Unknown("this page does not exist")
     page = payment.enter(page) if call.request.method == "GET" else page
-    if page.is_over:
+    if page.has_attempt_ended:
         return redirect_to_next(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
 
@@ -316,7 +320,7 @@ def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -
 def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the notice that a payment is still open."""
     page = find_page(call, project_id, order_id, transaction_id)
-    return redirect_to_next(page) if page.is_over else show(page, "still_open")
+    return redirect_to_next(page) if page.has_attempt_ended else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE_METADATA)
