@@ -1,6 +1,6 @@
-"""Attacks on a server of our own, on loopback: each says what it did and measured, and what is too much.
+"""Attacks on a sandbox server on loopback. Each attack reports its measurements and exceeded limits.
 
-``make attack`` runs them all at full size and prints a report. ``make prove`` runs a short form of each.
+``make attack`` runs all attacks at full size and prints a report. ``make prove`` runs a short form of each.
 """
 
 import os
@@ -9,26 +9,26 @@ from typing import NamedTuple
 
 
 class Size(NamedTuple):
-    """How much an attack does; ``strict`` also limits latencies, which needs a machine without other work."""
+    """The size of an attack; ``strict`` also limits latencies, which needs an otherwise idle machine."""
 
     share: float = 1.0
     strict: bool = True
 
-    def count(self, full: int, least: int = 1) -> int:
-        """This size's share of a number."""
-        return max(least, int(full * self.share))
+    def count(self, full: int, minimum: int = 1) -> int:
+        """Return this size's share of ``full``, but at least ``minimum``."""
+        return max(minimum, int(full * self.share))
 
 
-SEED = 7  # of the short form: it always does the same
+SEED = 7  # of the short form, which is deterministic
 SHORT = Size(0.02, strict=False)
 
 
 class Failed(AssertionError):
-    """An attack has succeeded."""
+    """An attack succeeded."""
 
 
 class Report:
-    """What one attack did and measured."""
+    """The figures and the problems of one attack."""
 
     def __init__(self, name: str, size: Size, show: Callable[[str], object] = lambda line: None) -> None:
         self.name = name
@@ -37,34 +37,34 @@ class Report:
         self._show = show
 
     def seed(self) -> int:
-        """The seed of what is drawn: another one in each run at full size, unless ``ATTACK_SEED`` is set."""
-        drawn = int.from_bytes(os.urandom(4)) if self.size.strict else SEED
-        seed = int(os.environ.get("ATTACK_SEED", drawn))
+        """Return the random seed: a new one for each run at full size, unless ``ATTACK_SEED`` is set."""
+        random_seed = int.from_bytes(os.urandom(4)) if self.size.strict else SEED
+        seed = int(os.environ.get("ATTACK_SEED", random_seed))
         self.note("seed; ATTACK_SEED replays it", seed)
         return seed
 
-    def note(self, what: str, figure: object) -> None:
-        """A figure without a limit."""
-        self._show(f"  {what:60} {figure}")
+    def note(self, label: str, figure: object) -> None:
+        """Report a figure without a limit."""
+        self._show(f"  {label:60} {figure}")
 
-    def limit(self, what: str, figure: float, most: float, unit: str = "") -> None:
-        """A figure that must not be above ``most``."""
-        is_over = figure > most
-        self._show(f"  {what:60} {figure:.6g} {unit} (at most {most:g}){'  TOO MUCH' if is_over else ''}")
+    def limit(self, label: str, figure: float, maximum: float, unit: str = "") -> None:
+        """Report a figure that must not exceed ``maximum``."""
+        is_over = figure > maximum
+        self._show(f"  {label:60} {figure:.6g} {unit} (at most {maximum:g}){'  TOO MUCH' if is_over else ''}")
         if is_over:
-            self.problems.append(f"{what}: {figure:.6g} {unit}, but at most {most:g}")
+            self.problems.append(f"{label}: {figure:.6g} {unit}, but at most {maximum:g}")
 
-    def expect(self, what: str, holds: bool, found: object = "") -> None:
-        """Something that must be so."""
+    def expect(self, label: str, holds: bool, detail: object = "") -> None:
+        """Record a problem unless the expectation holds."""
         if not holds:
-            self._show(f"  {what}: NO {found}"[:500])
-            self.problems.append(f"{what}: {found}"[:2000])
+            self._show(f"  {label}: NO {detail}"[:500])
+            self.problems.append(f"{label}: {detail}"[:2000])
 
     def end(self) -> None:
-        """Fail if anything was too much.
+        """Fail if there are problems.
 
         Raises:
-            Failed: says what.
+            Failed: lists the problems.
         """
         if self.problems:
             raise Failed(f"{self.name}: " + "; ".join(self.problems[:20]))

@@ -1,6 +1,6 @@
-"""Runs all attacks at full size, or those that are named: ``python -m tests.attack crowds``.
+"""Run all attacks at full size, or the named ones: ``python -m tests.attack crowds``.
 
-With ``--short`` they are as small as in ``make prove``; with ``--share=2``, those that can grow are twice as long.
+``--short`` makes them as small as in ``make prove``; ``--share=2`` doubles the length of scalable attacks.
 """
 
 import sys
@@ -11,7 +11,7 @@ from tests.attack.all import ATTACKS
 
 
 def main(arguments: list[str]) -> int:
-    """Print a report; returns how many attacks have succeeded."""
+    """Print a report and return the number of attacks that succeeded."""
     problems: list[str] = []
     size, names = Size(), []
     for argument in arguments:
@@ -24,9 +24,9 @@ def main(arguments: list[str]) -> int:
     for name in names or ATTACKS:
         print(name, flush=True)
         report = Report(name, size, lambda line: print(line, flush=True))
-        begun = perf_counter()
+        start = perf_counter()
         ATTACKS[name](report)
-        report.note("seconds", f"{perf_counter() - begun:.0f}")
+        report.note("seconds", f"{perf_counter() - start:.0f}")
         try:
             report.end()
         except Failed as failed:

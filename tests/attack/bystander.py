@@ -1,4 +1,4 @@
-"""Reads and creations of another project, all the time, from a process of its own; each on a new connection."""
+"""Continuous reads and creations for another project from a separate process, each on a new connection."""
 
 import json
 import subprocess
@@ -14,45 +14,45 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.attack.probe import JSON, PAUSE_SECONDS, READ, Call, problem_of
-from tests.attack.served import Project, Served
+from tests.attack.server_process import Project, ServerProcess
 from tests.support.driver import by
 
 CREATE: Final = "create"
 
 
-class Made(NamedTuple):
-    """One call."""
+class TimedCall(NamedTuple):
+    """A call of the bystander, with its start and duration."""
 
-    at_seconds: float  # of the clock that all processes share
+    start_seconds: float  # on the clock that all processes share
     kind: str
-    took_ms: float
+    duration_ms: float
     problem: str | None
 
 
 class Calls:
-    """The calls of a bystander, once it has ended."""
+    """The calls of a bystander, available once it has ended."""
 
     def __init__(self) -> None:
-        self.made: list[Made] = []
+        self.items: list[TimedCall] = []
 
-    def between(self, begin: float, end: float) -> list[Made]:
-        """The calls that were under way at a time."""
+    def between(self, begin: float, end: float) -> list[TimedCall]:
+        """Return the calls that were in flight during an interval."""
         return [
-            made
-            for made in self.made
-            if made.at_seconds < end and made.at_seconds + made.took_ms / 1000 > begin
+            call
+            for call in self.items
+            if call.start_seconds < end and call.start_seconds + call.duration_ms / 1000 > begin
         ]
 
 
-def percentile(made: list[Made], kind: str) -> float:
-    """The 99th percentile of a kind; 0 without calls."""
-    took = [each.took_ms for each in made if each.kind == kind]
-    return quantiles(took, n=100, method="inclusive")[-1] if len(took) > 1 else sum(took)
+def percentile(calls: list[TimedCall], kind: str) -> float:
+    """Return the 99th percentile of the durations of one kind of call; 0 without calls."""
+    durations = [each.duration_ms for each in calls if each.kind == kind]
+    return quantiles(durations, n=100, method="inclusive")[-1] if len(durations) > 1 else sum(durations)
 
 
 @contextmanager
-def calling(server: Served) -> Iterator[Calls]:
-    """Call until the end of the block; the calls are there afterwards."""
+def background_calls(server: ServerProcess) -> Iterator[Calls]:
+    """Make calls until the end of the block, and fill in their durations afterwards."""
     calls = Calls()
     with server.project(name="bystander", clock="frozen") as project:
         order = project.order(by("bank-transfer"))
@@ -63,34 +63,34 @@ def calling(server: Served) -> Iterator[Calls]:
         text=True,
     )
     assert process.stdout is not None
-    process.stdout.readline()  # it calls now
+    process.stdout.readline()  # wait until it makes calls
     try:
         yield calls
     finally:
         printed, _ = process.communicate("\n", timeout=120)
-        with Project(server.url, project.key) as own, suppress(OSError):  # such as no answer
-            own.call("DELETE", "/control/project/", timeout=20)  # what it has made is no longer in memory
-    calls.made += (Made(*each) for each in json.loads(printed))
+        with Project(server.url, project.key) as own, suppress(OSError):  # such as a timeout
+            own.call("DELETE", "/control/project/", timeout=20)  # frees the memory of the created orders
+    calls.items += (TimedCall(*each) for each in json.loads(printed))
 
 
-def _call_on(url: str, key: str, order_id: str) -> list[Made]:
-    """Read and create in turn until a line comes."""
+def _make_calls(url: str, key: str, order_id: str) -> list[TimedCall]:
+    """Read and create in turn until a line arrives on standard input."""
     address = urlsplit(url).netloc
     headers = {"Authorization": "Basic " + b64encode(f"{key}:".encode()).decode(), "Content-Type": JSON}
     new = {"currency": "EUR", "amount": 1000}
     kinds = {READ: Call("GET", f"/v1/orders/{order_id}/"), CREATE: Call("POST", "/v1/orders/", new)}
-    made: list[Made] = []
+    calls: list[TimedCall] = []
     for call in kinds.values():
-        problem_of(address, call, headers)  # what is loaded with its first use is loaded now
+        problem_of(address, call, headers)  # warm up: load what the first use loads
     print(flush=True)
     while not select([sys.stdin], [], [], 0)[0]:
         for kind, call in kinds.items():
             Event().wait(PAUSE_SECONDS)
-            begun = perf_counter()
+            start = perf_counter()
             problem = problem_of(address, call, headers)
-            made.append(Made(begun, kind, (perf_counter() - begun) * 1000, problem))
-    return made
+            calls.append(TimedCall(start, kind, (perf_counter() - start) * 1000, problem))
+    return calls
 
 
 if __name__ == "__main__":
-    print(json.dumps(_call_on(*sys.argv[1:])))
+    print(json.dumps(_make_calls(*sys.argv[1:])))

@@ -1,6 +1,6 @@
-"""Secrets in every place of a request that is no text of the merchant's own: none comes out, and none stays."""
+"""Secrets in every part of a request, except in the merchant's own texts, are neither echoed nor stored."""
 
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from tests.attack import Report, Size
+from tests.attack.client import Case, Client
 from tests.attack.grammar import (
     LAST_CHUNK,
     ORDER,
@@ -18,10 +19,9 @@ from tests.attack.grammar import (
     get,
     post,
     post_chunked,
-    says,
+    sends,
 )
-from tests.attack.served import Project, Served, served
-from tests.attack.talking import Case, Client
+from tests.attack.server_process import Project, ServerProcess, run_server
 from tests.support.canaries import CODE, NUMBER, canaries, shown
 
 SEED: Final = 9
@@ -41,24 +41,24 @@ VIEWS: Final = ("", "journal/", "webhooks/", "settings/", "review/", "scenario/"
 Place = Callable[[Target, bytes], bytes]
 
 
-def _line(secret: bytes) -> bytes:
-    """The secret without what would end a line."""
+def _without_line_breaks(secret: bytes) -> bytes:
+    """Return the secret without line breaks."""
     return secret.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
-def _quoted(secret: bytes) -> bytes:
+def _quote(secret: bytes) -> bytes:
     return quote(secret, safe="").encode()
 
 
 def _in_header(name: bytes) -> Place:
-    return lambda target, secret: post(target, (name, _line(secret)))
+    return lambda target, secret: post(target, (name, _without_line_breaks(secret)))
 
 
 def _in_body(body: bytes) -> Place:
-    return lambda target, secret: post(target, body=body.replace(b"SECRET", _escaped(secret)))
+    return lambda target, secret: post(target, body=body.replace(b"SECRET", _escape(secret)))
 
 
-def _escaped(secret: bytes) -> bytes:
+def _escape(secret: bytes) -> bytes:
     text = secret.decode().replace("\\", "\\\\").replace('"', '\\"')
     return "".join(each if each >= " " else f"\\u{ord(each):04x}" for each in text).encode()
 
@@ -77,19 +77,23 @@ PLACES: Final[Mapping[str, Place]] = {
             b"Upgrade",
         )
     },
-    "a broken header": lambda target, secret: get(target)[:-2] + b"X y" + _line(secret) + b"\r\n\r\n",
-    "a header's name": lambda target, secret: get(target)[:-2] + _quoted(secret) + b": y\r\n\r\n",
+    "a broken header": lambda target, secret: (
+        get(target)[:-2] + b"X y" + _without_line_breaks(secret) + b"\r\n\r\n"
+    ),
+    "a header's name": lambda target, secret: get(target)[:-2] + _quote(secret) + b": y\r\n\r\n",
     "another's key": lambda target, secret: post(target._replace(key=None), authorization(secret.decode())),
     "a bearer": lambda target, secret: get(
         target._replace(key=None),
-        (b"Authorization", b"Bearer " + _line(secret)),
+        (b"Authorization", b"Bearer " + _without_line_breaks(secret)),
         start=b"GET /control/projects/ HTTP/1.1",
     ),
-    "a query": lambda target, secret: get(target, start=b"GET /v1/orders/x/?a=%s HTTP/1.1" % _quoted(secret)),
-    "a path": lambda target, secret: get(target, start=b"GET /v1/orders/%s/ HTTP/1.1" % _quoted(secret)),
-    "a raw target": lambda target, secret: get(target, start=b"GET /v1/%s HTTP/1.1" % _line(secret)),
-    "a method": lambda target, secret: get(target, start=b"%s /health/ HTTP/1.1" % _quoted(secret)),
-    "a version": lambda target, secret: get(target, start=b"GET /health/ %s" % _line(secret)),
+    "a query": lambda target, secret: get(target, start=b"GET /v1/orders/x/?a=%s HTTP/1.1" % _quote(secret)),
+    "a path": lambda target, secret: get(target, start=b"GET /v1/orders/%s/ HTTP/1.1" % _quote(secret)),
+    "a raw target": lambda target, secret: get(
+        target, start=b"GET /v1/%s HTTP/1.1" % _without_line_breaks(secret)
+    ),
+    "a method": lambda target, secret: get(target, start=b"%s /health/ HTTP/1.1" % _quote(secret)),
+    "a version": lambda target, secret: get(target, start=b"GET /health/ %s" % _without_line_breaks(secret)),
     "an unknown field": _in_body(ORDER[:-1] + b', "x_secret": "SECRET"}'),
     "a field's name": _in_body(ORDER[:-1] + b', "SECRET": 1}'),
     "an amount": _in_body(b'{"currency": "EUR", "amount": "SECRET"}'),
@@ -97,23 +101,23 @@ PLACES: Final[Mapping[str, Place]] = {
     "a method of payment": _in_body(ORDER[:-1] + b', "transactions": [{"payment_method": "SECRET"}]}'),
     "broken JSON": _in_body(b'{"SECRET'),
     "an extension": lambda target, secret: (
-        post_chunked(target) + chunk(ORDER, b";a=" + _line(secret)) + LAST_CHUNK
+        post_chunked(target) + chunk(ORDER, b";a=" + _without_line_breaks(secret)) + LAST_CHUNK
     ),
-    "a size": lambda target, secret: post_chunked(target) + _line(secret) + b"\r\n",
+    "a size": lambda target, secret: post_chunked(target) + _without_line_breaks(secret) + b"\r\n",
     "a trailer": lambda target, secret: (
-        post_chunked(target) + chunk(ORDER) + b"0\r\nX: " + _line(secret) + b"\r\n\r\n"
+        post_chunked(target) + chunk(ORDER) + b"0\r\nX: " + _without_line_breaks(secret) + b"\r\n\r\n"
     ),
     "what follows": lambda target, secret: post(target) + secret,
 }
 
 
 def attack(report: Report) -> None:
-    """Each secret in each place, in turn, and then a look at everything that is kept or logged."""
+    """Send secrets in each place in turn, then search all records, files and logs for them."""
     source = random.Random(SEED)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "state.db"
-        with served("--quiet", "--state", str(file)) as server, server.project(clock="frozen") as project:
-            server.keys.extend((NUMBER, CODE))  # in the log
+        with run_server("--quiet", "--state", str(file)) as server, server.project(clock="frozen") as project:
+            server.keys.extend((NUMBER, CODE))  # must not appear in the log
             count = report.size.count(4000, 4 * len(PLACES))
             for name, leak in leaks(server, project, source, count):
                 report.expect(f"no answer to {name} has a secret", False, leak)
@@ -124,8 +128,10 @@ def attack(report: Report) -> None:
     report.note("requests with secrets", count)
 
 
-def leaks(server: Served, project: Project, source: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Send secrets; yields the answers that show one."""
+def leaks(
+    server: ServerProcess, project: Project, source: random.Random, count: int
+) -> Iterator[tuple[str, str]]:
+    """Send secrets, and yield the answers that echo one."""
     parts = urlsplit(server.url)
     target = Target(parts.netloc, Size(), project.key)
     secrets = [each.encode() for each in canaries(project.key).values()]
@@ -133,17 +139,17 @@ def leaks(server: Served, project: Project, source: random.Random, count: int) -
     for number in range(count):
         name = places[number % len(places)]
         raw = PLACES[name](target, source.choice(secrets))
-        case = Case(name, says(raw), (), is_certain=False, answer_seconds=0.01)
+        case = Case(name, sends(raw), (), is_certain=False, answer_seconds=0.01)
         with suppress(OSError):
-            talk = Client((str(parts.hostname), int(parts.port or 0)), case).talk()
-            for answer in talk.answers:
+            transcript = Client((str(parts.hostname), int(parts.port or 0)), case).run()
+            for answer in transcript.answers:
                 secret = shown(answer.body.decode("utf-8", "replace"), project.key)
                 if secret:
                     yield name, f"{secret}: {answer.body[:200]!r}"
 
 
 def records(project: Project) -> Iterator[tuple[str, str]]:
-    """The records and views that show a secret."""
+    """Yield the records and views that show a secret."""
     project_id = project.expect("GET", "/control/project/")["project_id"]
     views = [f"/dashboard/{project_id}/{view}" for view in VIEWS]
     for path in (*RECORDS, *views):
@@ -153,7 +159,7 @@ def records(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def files(folder: Path, key: str) -> Iterator[tuple[str, str]]:
-    """The files that have a secret; a project's own key is stored with it."""
+    """Yield the files that contain a secret other than the project's own key, which is stored with it."""
     for file in folder.iterdir():
         secrets = [name for name in shown(file.read_bytes().decode(errors="replace"), key) if name != "key"]
         if secrets:

@@ -1,7 +1,7 @@
-"""Random changes to a document: what clients send by mistake, or on purpose."""
+"""Random changes to documents, as careless or hostile clients send them."""
 
 import json
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -32,8 +32,8 @@ HOSTILE: Final[tuple[Any, ...]] = (
 )
 
 
-def mutated(document: Any, source: random.Random) -> Any:
-    """A copy with one to three changes at random places."""
+def mutate(document: Any, source: random.Random) -> Any:
+    """Return a copy with one to three changes at random places."""
     copy = json.loads(json.dumps(document))
     for _ in range(source.randint(1, 3)):
         places = list(_places(copy))
@@ -45,7 +45,7 @@ def mutated(document: Any, source: random.Random) -> Any:
 
 
 def _is_finite(document: Any) -> bool:
-    """Whether no part was put into itself."""
+    """Return whether no part contains itself."""
     try:
         json.dumps(document)
     except ValueError:
@@ -64,7 +64,7 @@ def _remove(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
     del holder[key]
 
 
-def _spoil(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+def _corrupt(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
     holder[key] = source.choice(HOSTILE)
 
 
@@ -74,7 +74,7 @@ def _shift(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
 
 
 def _exchange(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
-    """Put another value of the document here, most likely one of the same name."""
+    """Replace the value with another one of the document, preferably of the same key."""
     others = [(other, name) for other, name in _places(whole) if name == key] or list(_places(whole))
     other, name = source.choice(others)
     holder[key] = json.loads(json.dumps(other[name]))
@@ -89,7 +89,7 @@ def _repeat(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
 
 CHANGES: Final[tuple[Callable[[Any, Any, random.Random, Any], None], ...]] = (
     _remove,
-    _spoil,
+    _corrupt,
     _shift,
     _exchange,
     _exchange,
@@ -98,7 +98,7 @@ CHANGES: Final[tuple[Callable[[Any, Any, random.Random, Any], None], ...]] = (
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """The places where two documents differ."""
+    """Yield the differences between two documents."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in {**before, **after}:
             yield from differences(before.get(key, "(none)"), after.get(key, "(none)"), f"{path}.{key}")

@@ -1,6 +1,6 @@
-"""All operations at once on shared orders, and kills under load: the books stay right."""
+"""Concurrent operations on shared orders keep the amounts of all orders consistent."""
 
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,37 +10,37 @@ import requests
 
 from tests.attack import Report
 from tests.attack.probe import probing
-from tests.attack.served import Project, Served, served
+from tests.attack.server_process import Project, ServerProcess, run_server
 from tests.support.driver import by
 
 CLIENTS: Final = 8
 ORDERS: Final = 12
 AMOUNT: Final = 1000
-FINE: Final = (200, 201, 400, 404, 409, 412)
+ALLOWED_STATUSES: Final = (200, 201, 400, 404, 409, 412)
 
 
 def attack(report: Report) -> None:
-    """In memory and with a state file; several projects, whose clients know each other's orders."""
-    with served() as server, probing(server, report, "chaos"):
-        _chaos(server, report)
-    with TemporaryDirectory() as folder, served("--state", str(Path(folder) / "state.db")) as server:
-        _chaos(server, report)
+    """Attack in memory and with a state file; the clients of two projects know each other's orders."""
+    with run_server() as server, probing(server, report, "chaos"):
+        _run_operations(server, report)
+    with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:
+        _run_operations(server, report)
 
 
-def _chaos(server: Served, report: Report) -> None:
+def _run_operations(server: ServerProcess, report: Report) -> None:
     steps = report.size.count(12_000, 400)
     with server.project(mode="live", clock="frozen") as one, server.project(clock="frozen") as other:
-        orders = [_placed(project) for project in (one, one, other) for _ in range(ORDERS)]
-        with ThreadPoolExecutor(CLIENTS) as many:
+        orders = [_place_order(project) for project in (one, one, other) for _ in range(ORDERS)]
+        with ThreadPoolExecutor(CLIENTS) as pool:
             tasks = [(one, orders, seed, steps // CLIENTS, report) for seed in range(CLIENTS - 2)]
             tasks += [(other, orders, seed, steps // CLIENTS, report) for seed in range(CLIENTS - 2, CLIENTS)]
-            list(many.map(lambda task: _client(*task), tasks))
+            list(pool.map(lambda task: _client(*task), tasks))
         report.note("operations on shared orders", steps)
         for project in (one, other):
             _check_books(project, report)
 
 
-def _placed(project: Project) -> Any:
+def _place_order(project: Project) -> Any:
     return {**project.order(by("credit-card", capture_mode="manual"), amount=AMOUNT), "of": project.key}
 
 
@@ -51,10 +51,10 @@ def _client(project: Project, orders: list[Any], seed: int, steps: int, report: 
             order = source.choice(orders)
             answer = _step(own, source, order)
             is_own = order["of"] == own.key
-            told = (answer.request.method, answer.request.url, answer.status_code, answer.text[:200])
-            report.expect("every operation is answered", answer.status_code in FINE, told)
+            exchange = (answer.request.method, answer.request.url, answer.status_code, answer.text[:200])
+            report.expect("every operation is answered", answer.status_code in ALLOWED_STATUSES, exchange)
             is_shown = answer.status_code < 300 and order["id"] in answer.text
-            report.expect("nobody reaches another project's order", is_own or not is_shown, told)
+            report.expect("no client reaches an order of another project", is_own or not is_shown, exchange)
 
 
 def _step(own: Project, source: random.Random, order: Any) -> requests.Response:
@@ -72,12 +72,12 @@ def _step(own: Project, source: random.Random, order: Any) -> requests.Response:
         ("POST", "/control/clock/advance/", {"by": "PT1M"}),
     ]
     weights = (4, 2, 3, 0.2, 2, 4, 1, 0.2, 0.5)
-    ((method, where, body),) = source.choices(calls, weights)
-    return own.call(method, where, body)
+    ((method, call_path, body),) = source.choices(calls, weights)
+    return own.call(method, call_path, body)
 
 
 def _check_books(project: Project, report: Report) -> None:
-    """What was taken, given back and left adds up, for every order."""
+    """Check that the captured, voided and refunded amounts of every order add up."""
     checked = 0
     state = project.expect("GET", "/control/state/")
     by_id = {order["id"]: order for order in state["orders"]}

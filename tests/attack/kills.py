@@ -1,4 +1,4 @@
-"""Kills under load: nothing that was acknowledged is lost."""
+"""Kills under load lose no acknowledged change."""
 
 import os
 import subprocess
@@ -12,12 +12,12 @@ SECONDS_MAX: Final = 1500
 
 
 def attack(report: Report) -> None:
-    """The test of kills, at many times its size; its short form runs as a test of its own."""
+    """Run the test of kills at many times its size; the short form runs as a separate test."""
     runs, kills = FULL
     if not report.size.strict:
         report.note("kills", "see tests/storage/test_killed.py")
         return
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "", "tests/storage/test_killed.py"],
         env={**os.environ, "SANDBOX_KILL_RUNS": str(runs)},
         capture_output=True,
@@ -26,4 +26,4 @@ def attack(report: Report) -> None:
         check=False,
     )
     report.note("kills", runs * kills)
-    report.expect("nothing acknowledged is lost", ran.returncode == 0, ran.stdout[-2000:])
+    report.expect("no acknowledged change is lost", result.returncode == 0, result.stdout[-2000:])

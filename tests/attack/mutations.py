@@ -1,7 +1,7 @@
-"""Real snapshots, scenarios, settings and state files with random changes: refused, or everything works."""
+"""Snapshots, scenarios, settings and state files with random changes are refused, or work completely."""
 
 import json
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ from payment_sandbox.web.app import SandboxFlask
 from payment_sandbox.web.call import ClientConnection
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from tests.attack import Report
-from tests.attack.changes import differences, mutated
+from tests.attack.changes import differences, mutate
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
 from tests.support.servers import make_server
 
@@ -33,18 +33,18 @@ LIMITS: Final = {"max_events": 200, "timeout": 5}
 
 
 class Caller:
-    """Calls an application without sockets, receives its webhooks, and notes what it could not answer."""
+    """Calls an application without sockets, receives its webhooks, and records internal errors."""
 
     def __init__(self, server: Server, key: str = FIRST_API_KEY) -> None:
         project = server.registry.find(key)
         if project is not None:
-            server.services.courier.deliver_to(project, _Answering())
-        self._client = Client(partial(_answered, server.app))
+            server.services.courier.deliver_to(project, _Shop())
+        self._client = Client(partial(_respond, server.app))
         self._key = key
-        self.failed: list[str] = []
+        self.failures: list[str] = []
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """The parsed answer, or its text."""
+        """Return the parsed answer, or its text."""
         answer = self._client.open(
             path,
             method=method,
@@ -54,104 +54,113 @@ class Caller:
             headers=headers,
         )
         text = answer.get_data(as_text=True)
-        answer.close()  # releases the webhooks
-        if answer.status_code == 500:  # others may be configured faults
-            self.failed.append(f"{method} {path}: {answer.status_code}")
+        answer.close()  # sends the webhooks
+        if answer.status_code == 500:  # other 5xx statuses may be configured faults
+            self.failures.append(f"{method} {path}: {answer.status_code}")
         self.status = answer.status_code
         return json.loads(text) if answer.mimetype == "application/json" else text
 
 
-class _Whole(ClientConnection):
-    """A line that no fault can cut."""
+class _UncutConnection(ClientConnection):
+    """A connection that faults cannot cut."""
 
     def cut(self) -> None:
-        """Go on."""
+        """Do nothing."""
 
 
-def _answered(app: SandboxFlask, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    return app.answer(app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _Whole()), start_response)
+def _respond(app: SandboxFlask, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    return app.answer(
+        app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection()), start_response
+    )
 
 
-class _Answering:
+class _Shop:
     """A shop that answers 200 to everything."""
 
-    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
-        answered(200)
+    def __call__(self, request: WebhookRequest, on_status: Callable[[int], None]) -> ReceiverAnswer:
+        on_status(200)
         return ReceiverAnswer()
 
     def locate_handler(self, thread_id: int) -> str | None:
-        """It is never late."""
+        """Return None: a handler is never late."""
         return None
 
 
 def attack(report: Report) -> None:
-    """Thousands of each."""
-    source = random.Random(SEED)
+    """Try thousands of changed documents of each kind."""
+    random_source = random.Random(SEED)
     with make_server(clock="frozen", seed=3) as server:
-        snapshot = _lived(Caller(server))
-        _snapshots(report, source, server, snapshot)
-        _scenarios(report, source, server)
-        _settings(report, source, server)
-    _state_files(report, source, snapshot)
+        snapshot = _busy_snapshot(Caller(server))
+        _restore_snapshots(report, random_source, server, snapshot)
+        _activate_scenarios(report, random_source, server)
+        _change_settings(report, random_source, server)
+    _open_state_files(report, random_source, snapshot)
 
 
-def _lived(caller: Caller) -> Any:
-    """The snapshot of a project in which everything has happened."""
+def _busy_snapshot(caller: Caller) -> Any:
+    """Return the snapshot of a project with all kinds of orders, payments and records."""
     caller.call("PATCH", "/control/project/", {"mode": "live", "webhook_url": "http://127.0.0.1:9/"})
     rules = [{"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}}]
     faults = [{"when": {"path": "/v1/nothing/"}, "then": {"status": 503}}]
     caller.call("PUT", "/control/scenario/", {"name": "mine", "rules": rules, "faults": faults})
     caller.call("PUT", "/control/faults/", {"webhooks": [{"when": {"attempt": 9}, "then": {"drop": True}}]})
-    made = [
+    orders = [
         caller.call("POST", "/v1/orders/", {**ORDER, "transactions": [by(name)]}) for name in METHOD_NAMES
     ]
     manual = by("credit-card", capture_mode="manual", payment_method_details={"one_click_type": "first"})
     delayed = by("credit-card", capture_mode="delayed", expiration_period="P1D")
     returning = {"return_url": "https://shop.example/paid", "extra": {"note": [1, "ü"]}}
-    made += [
+    orders += [
         caller.call("POST", "/v1/orders/", {**ORDER, **returning, "transactions": [transaction]})
         for transaction in (manual, delayed, manual)
     ]
-    made.append(caller.call("POST", "/v1/orders/", ORDER))
-    for found in made:
-        act = f"/control/orders/{found['id']}/act/"
+    orders.append(caller.call("POST", "/v1/orders/", ORDER))
+    for order in orders:
+        act = f"/control/orders/{order['id']}/act/"
         caller.call("POST", act, {"actor": "customer", "action": "pay"})
         caller.call("POST", act, {"actor": "screening", "action": "approve"})
         caller.call("POST", act, {"actor": "bank", "action": "credit", "amount": 700})
     lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
-    for found, call, body in ((made[-4], "orderlines", lines), (made[-2], "amount", {"amount": 300})):
-        path = f"/v1/orders/{found['id']}/transactions/{found['transactions'][0]['id']}"
-        caller.call("POST", f"{path}/captures/{call}/", body)
-        caller.call("POST", f"{path}/voids/{call}/", body)
-    caller.call("POST", f"/v1/orders/{made[-2]['id']}/refunds/", {"amount": 100})
+    for order, operation, body in (
+        (orders[-4], "orderlines", lines),
+        (orders[-2], "amount", {"amount": 300}),
+    ):
+        path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
+        caller.call("POST", f"{path}/captures/{operation}/", body)
+        caller.call("POST", f"{path}/voids/{operation}/", body)
+    caller.call("POST", f"/v1/orders/{orders[-2]['id']}/refunds/", {"amount": 100})
     code = caller.call("POST", "/v1/bankqr/", {"amount": 500, "description": "Coffee"})
     caller.call("POST", f"/control/bankqr/{code['id']}/scan/", {"issuer_id": "SBXANL2A"})
     caller.call("POST", "/v1/bankqr/", {"amount": 500, "amount_changeable": True, "amount_max": 900})
-    assert not caller.failed, caller.failed
+    assert not caller.failures, caller.failures
     return caller.call("GET", "/control/state/")
 
 
-def _snapshots(report: Report, source: random.Random, server: Server, snapshot: Any) -> None:
-    count, taken = report.size.count(6000, 120), 0
+def _restore_snapshots(report: Report, random_source: random.Random, server: Server, snapshot: Any) -> None:
+    count, accepted = report.size.count(6000, 120), 0
     for _ in range(count):
-        changed = mutated(snapshot, source)
-        made, key = server.registry.create({"clock": "frozen"})
+        mutated = mutate(snapshot, random_source)
+        orders, key = server.registry.create({"clock": "frozen"})
         caller = Caller(server, key)
-        caller.call("PUT", "/control/state/", changed)
+        caller.call("PUT", "/control/state/", mutated)
         if caller.status == 200:
-            taken += 1
-            _use(caller)
-        report.expect("a snapshot is refused or works", not caller.failed, _told(caller, snapshot, changed))
-        server.registry.delete(made)
-    report.note("snapshots, of which were restored", f"{count}, {taken}")
+            accepted += 1
+            _exercise(caller)
+        report.expect(
+            "a snapshot is refused or works",
+            not caller.failures,
+            _describe_failure(caller, snapshot, mutated),
+        )
+        server.registry.delete(orders)
+    report.note("changed snapshots, restored snapshots", f"{count}, {accepted}")
 
 
-def _told(caller: Caller, before: Any, after: Any) -> str:
-    return f"{caller.failed[:3]} after {list(differences(before, after))[:5]}" if caller.failed else ""
+def _describe_failure(caller: Caller, before: Any, after: Any) -> str:
+    return f"{caller.failures[:3]} after {list(differences(before, after))[:5]}" if caller.failures else ""
 
 
-def _use(caller: Caller) -> None:
-    """Read everything, let the customers do something, and let time pass."""
+def _exercise(caller: Caller) -> None:
+    """Read everything, act as the customers, and advance the clock."""
     snapshot = caller.call("GET", "/control/state/")
     for path in ("agenda", "webhooks", "project", "scenario", "faults", "clock", "journal"):
         caller.call("GET", f"/control/{path}/")
@@ -164,7 +173,10 @@ def _use(caller: Caller) -> None:
         shown = caller.call(
             "GET", f"/v1/orders/{order_id}/?fields[]=amount_details&fields[]=order_line_details"
         )
-        pages = [shown.get("order_url"), *(one.get("payment_url") for one in shown.get("transactions", ()))]
+        pages = [
+            shown.get("order_url"),
+            *(attempt.get("payment_url") for attempt in shown.get("transactions", ())),
+        ]
         for page in filter(None, pages):
             caller.call("GET", urlsplit(page if "://" in page else f"//{page}").path)
         caller.call("POST", f"/control/orders/{order_id}/act/", {"actor": "customer", "action": "pay"})
@@ -175,18 +187,20 @@ def _use(caller: Caller) -> None:
     caller.call("GET", "/control/state/")
 
 
-def _scenarios(report: Report, source: random.Random, server: Server) -> None:
+def _activate_scenarios(report: Report, random_source: random.Random, server: Server) -> None:
     caller = Caller(server)
-    known = [server.registry.catalogue.find(name).document for name in server.registry.catalogue.scenarios]
-    count, taken = report.size.count(6000, 200), 0
+    scenarios = [
+        server.registry.catalogue.find(name).document for name in server.registry.catalogue.scenarios
+    ]
+    count, accepted = report.size.count(6000, 200), 0
     for _ in range(count):
-        scenario = mutated(source.choice(known), source)
+        scenario = mutate(random_source.choice(scenarios), random_source)
         if any(word in json.dumps(scenario) for word in ("hang", "latency")):
-            continue  # these take real time
+            continue  # these faults take real time
         caller.call("PUT", "/control/scenario/", scenario)
         if caller.status == 200:
-            taken += 1
-            order = caller.call("POST", "/v1/orders/", _order(source))
+            accepted += 1
+            order = caller.call("POST", "/v1/orders/", _order(random_source))
             if "id" in order:
                 caller.call(
                     "POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"}
@@ -194,65 +208,69 @@ def _scenarios(report: Report, source: random.Random, server: Server) -> None:
             caller.call("POST", "/control/clock/advance/", {"by": "PT1H", **LIMITS})
             caller.call("POST", "/control/reset/")
     caller.call("DELETE", "/control/scenario/")
-    report.note("scenarios, of which were activated", f"{count}, {taken}")
-    report.expect("a scenario is refused or works", not caller.failed, caller.failed[:5])
+    report.note("changed scenarios, activated scenarios", f"{count}, {accepted}")
+    report.expect("a scenario is refused or works", not caller.failures, caller.failures[:5])
 
 
-def _settings(report: Report, source: random.Random, server: Server) -> None:
+def _change_settings(report: Report, random_source: random.Random, server: Server) -> None:
     caller = Caller(server)
     before = caller.call("GET", "/control/project/")["settings"]
-    count, taken = report.size.count(6000, 200), 0
+    count, accepted = report.size.count(6000, 200), 0
     for _ in range(count):
-        caller.call("PATCH", "/control/project/", mutated(before, source))
+        caller.call("PATCH", "/control/project/", mutate(before, random_source))
         if caller.status == 200:
-            taken += 1
-            caller.call("POST", "/v1/orders/", _order(source))
+            accepted += 1
+            caller.call("POST", "/v1/orders/", _order(random_source))
         caller.call("PATCH", "/control/project/", before)
-    report.note("settings, of which were taken", f"{count}, {taken}")
-    report.expect("settings are refused or work", not caller.failed, caller.failed[:5])
+    report.note("changed settings, accepted settings", f"{count}, {accepted}")
+    report.expect("settings are refused or work", not caller.failures, caller.failures[:5])
 
 
-def _order(source: random.Random) -> Any:
-    return {**ORDER, "transactions": [by(source.choice(METHOD_NAMES))]}
+def _order(random_source: random.Random) -> Any:
+    return {**ORDER, "transactions": [by(random_source.choice(METHOD_NAMES))]}
 
 
-def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:
-    """Files with changed values, and with changed bytes."""
-    count, taken = report.size.count(1500, 40), 0
+def _open_state_files(report: Report, random_source: random.Random, snapshot: Any) -> None:
+    """Open state files with changed values or changed bytes."""
+    count, accepted = report.size.count(1500, 40), 0
     with TemporaryDirectory() as folder:
         original, state = Path(folder) / "original.db", Path(folder) / "state.db"
         with make_server(state=original, clock="frozen") as server:
             Caller(server).call("PUT", "/control/state/", snapshot)
         for number in range(count):
-            for left in Path(folder).glob("state.db*"):
-                left.unlink()
+            for old_file in Path(folder).glob("state.db*"):
+                old_file.unlink()
             shutil.copyfile(original, state)
-            (_spoil_rows if number % 2 else _spoil_bytes)(state, source)
+            (_corrupt_rows if number % 2 else _corrupt_bytes)(state, random_source)
             try:
                 with make_server(state=state, clock="frozen") as server:
-                    taken += 1
+                    accepted += 1
                     caller = Caller(server)
-                    _use(caller)
-                    report.expect("a state file is refused or works", not caller.failed, caller.failed[:5])
-            except StateRefused as refused:
-                report.expect("a refusal is one line", "\n" not in str(refused), refused)
-    report.note("state files, of which were used", f"{count}, {taken}")
+                    _exercise(caller)
+                    report.expect(
+                        "a state file is refused or works", not caller.failures, caller.failures[:5]
+                    )
+            except StateRefused as refusal:
+                report.expect("a refusal is one line", "\n" not in str(refusal), refusal)
+    report.note("changed state files, accepted state files", f"{count}, {accepted}")
 
 
-def _spoil_rows(path: Path, source: random.Random) -> None:
+def _corrupt_rows(path: Path, random_source: random.Random) -> None:
     with closing(sqlite3.connect(path)) as database, database:
-        table, column = source.choice(
+        table, column = random_source.choice(
             [("server", "body"), ("project", "identity"), ("project", "chosen"), ("project", "counters")]
             + [("record", "body")] * 8
         )
         rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
-        row, text = source.choice(rows)
-        changed = json.dumps(mutated(json.loads(text), source))
-        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+        row, text = random_source.choice(rows)
+        mutated = json.dumps(mutate(json.loads(text), random_source))
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (mutated, row))
 
 
-def _spoil_bytes(path: Path, source: random.Random) -> None:
+def _corrupt_bytes(path: Path, random_source: random.Random) -> None:
     whole = bytearray(path.read_bytes())
-    for _ in range(source.randint(1, 20)):
-        whole[source.randrange(len(whole))] = source.randrange(256)
-    path.write_bytes(whole[: len(whole) if source.random() < 0.8 else source.randrange(len(whole))])
+    for _ in range(random_source.randint(1, 20)):
+        whole[random_source.randrange(len(whole))] = random_source.randrange(256)
+    path.write_bytes(
+        whole[: len(whole) if random_source.random() < 0.8 else random_source.randrange(len(whole))]
+    )

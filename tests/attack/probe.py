@@ -1,6 +1,6 @@
-"""Measures, from a process of its own, how long another project waits while a server is under attack.
+"""Measures the waits of another project, the bystander, while a server is under attack.
 
-The bystander has a project of its own, opens a connection for each call, and makes every kind of call in turn.
+The bystander runs in a separate process, opens a connection for each call, and makes all kinds of calls in turn.
 """
 
 import json
@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.attack import Report
-from tests.attack.served import Served
+from tests.attack.server_process import ServerProcess
 from tests.support.driver import by
 
 WAIT_MS_MAX = 250
-WAIT_MS_MAX_BUSY = 5000  # beside a test run, which takes the processors for itself
-RATIO_MAX = 2.0  # of a read's 99th percentile to that at rest
-REST_MS_MIN = 5.0  # pauses of the machine itself are longer than a read
+WAIT_MS_MAX_BUSY = 5000  # beside a test run, which keeps the processors busy
+RATIO_MAX = 2.0  # 99th percentile of reads under attack / at rest
+REST_MS_MIN = 5.0  # a floor, as pauses of the machine exceed the duration of a read
 PAUSE_SECONDS = 0.005
 ROUNDS_AT_REST = 40
 TIMEOUT_SECONDS = 20
@@ -34,7 +34,7 @@ JSON: Final = "application/json"
 
 
 class Call(NamedTuple):
-    """One kind of call; a stream is left after its first bytes."""
+    """One kind of call; a stream is closed after its first byte."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class Call(NamedTuple):
 
 
 def calls(project_id: str, order_id: str) -> Mapping[str, Call]:
-    """Every kind of call, by name."""
+    """Return every kind of call by name."""
     new = {"currency": "EUR", "amount": 1000, "transactions": [by("bank-transfer")]}
     return {
         READ: Call("GET", f"/v1/orders/{order_id}/"),
@@ -59,31 +59,31 @@ def calls(project_id: str, order_id: str) -> Mapping[str, Call]:
 
 
 class Waits(NamedTuple):
-    """How long each kind of call took, in milliseconds, and which failed."""
+    """The durations of each kind of call, in milliseconds, and the failures."""
 
-    took: dict[str, list[float]]
+    durations_ms: dict[str, list[float]]
     failures: dict[str, int]
 
     def percentile(self, kind: str) -> float:
-        """The 99th percentile of a kind."""
-        return quantiles(self.took[kind], n=100, method="inclusive")[-1]
+        """Return the 99th percentile of a kind of call."""
+        return quantiles(self.durations_ms[kind], n=100, method="inclusive")[-1]
 
     @property
     def longest(self) -> tuple[float, str]:
-        """The longest call, and its kind."""
-        return max((max(found), kind) for kind, found in self.took.items())
+        """The duration and the kind of the longest call."""
+        return max((max(durations), kind) for kind, durations in self.durations_ms.items())
 
 
 @contextmanager
-def probing(server: Served, report: Report, what: str = "") -> Iterator[None]:
-    """Make all kinds of call for another project all the time, and report how long they took."""
+def probing(server: ServerProcess, report: Report, label: str = "") -> Iterator[None]:
+    """Make all kinds of calls for another project during the block, and report their durations."""
     with server.project(name="bystander", clock="frozen") as project:
         order = project.order(by("bank-transfer"))
         project_id = project.expect("GET", "/control/project/")["project_id"]
     target = (server.url, project.key, project_id, str(order["id"]))
     rounds = report.size.count(ROUNDS_AT_REST, 8)
-    measured(*target, _for_rounds(rounds // 4))  # what is loaded with its first use is loaded now
-    at_rest = measured(*target, _for_rounds(rounds))
+    measure(*target, _wait_for_rounds(rounds // 4))  # warm up: load what the first use loads
+    at_rest = measure(*target, _wait_for_rounds(rounds))
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.attack.probe", *target],
         stdin=subprocess.PIPE,
@@ -91,25 +91,28 @@ def probing(server: Served, report: Report, what: str = "") -> Iterator[None]:
         text=True,
     )
     assert process.stdout is not None
-    process.stdout.readline()  # it calls now
+    process.stdout.readline()  # wait until it makes calls
     try:
         yield
     finally:
         printed, _ = process.communicate("\n", timeout=60)
-    _report(report, f"{what}: " if what else "", at_rest, Waits(**json.loads(printed)))
+    _report(report, f"{label}: " if label else "", at_rest, Waits(**json.loads(printed)))
 
 
 def _report(report: Report, prefix: str, at_rest: Waits, waits: Waits) -> None:
     longest, kind = waits.longest
-    most = WAIT_MS_MAX if report.size.strict else WAIT_MS_MAX_BUSY
-    report.limit(f"{prefix}longest wait of another project ({kind})", longest, most, "ms")
+    maximum = WAIT_MS_MAX if report.size.strict else WAIT_MS_MAX_BUSY
+    report.limit(f"{prefix}longest wait of another project ({kind})", longest, maximum, "ms")
     ratio = waits.percentile(READ) / max(REST_MS_MIN, at_rest.percentile(READ))
     name = f"{prefix}99th percentile of its reads / at rest ({at_rest.percentile(READ):.1f} ms)"
     if report.size.strict:
         report.limit(name, ratio, RATIO_MAX)
     else:
         report.note(name, f"{ratio:.2f}")
-    medians = {kind: median(found) / median(at_rest.took[kind]) for kind, found in waits.took.items()}
+    medians = {
+        kind: median(durations) / median(at_rest.durations_ms[kind])
+        for kind, durations in waits.durations_ms.items()
+    }
     slowest = max(medians, key=lambda kind: medians[kind])
     report.note(
         f"{prefix}its slowest kind of call / at rest, in the median", f"{slowest} {medians[slowest]:.2f}"
@@ -117,39 +120,39 @@ def _report(report: Report, prefix: str, at_rest: Waits, waits: Waits) -> None:
     report.expect(f"{prefix}another project is answered", not waits.failures, waits.failures)
 
 
-def measured(
-    url: str, key: str, project_id: str, order_id: str, wait: Callable[[Semaphore], object]
+def measure(
+    url: str, key: str, project_id: str, order_id: str, wait_until_over: Callable[[Semaphore], object]
 ) -> Waits:
-    """Call until ``wait`` returns; it gets what is released after each round of all kinds."""
-    is_over, done = Event(), Semaphore(0)
-    took: dict[str, list[float]] = defaultdict(list)
+    """Make calls until ``wait_until_over`` returns; its semaphore is released after each round of calls."""
+    is_over, round_done = Event(), Semaphore(0)
+    durations_ms: dict[str, list[float]] = defaultdict(list)
     failures: Counter[str] = Counter()
     address = urlsplit(url).netloc
     kinds = calls(project_id, order_id)
     headers = {"Authorization": "Basic " + b64encode(f"{key}:".encode()).decode(), "Content-Type": JSON}
 
-    def go_round() -> None:
+    def make_calls() -> None:
         while not is_over.is_set():
             for kind in _in_turn(list(kinds)):
                 is_over.wait(PAUSE_SECONDS)
-                begun = perf_counter()
+                start = perf_counter()
                 problem = problem_of(address, kinds[kind], headers)
-                took[kind].append((perf_counter() - begun) * 1000)
+                durations_ms[kind].append((perf_counter() - start) * 1000)
                 if problem is not None:
                     failures[f"{kind}: {problem}"] += 1
-            done.release()
+            round_done.release()
 
-    calling = Thread(target=go_round)
-    calling.start()
-    done.acquire()
-    wait(done)
+    thread = Thread(target=make_calls)
+    thread.start()
+    round_done.acquire()
+    wait_until_over(round_done)
     is_over.set()
-    calling.join()
-    return Waits(took, failures)
+    thread.join()
+    return Waits(durations_ms, failures)
 
 
 def _in_turn(kinds: Sequence[str]) -> Iterator[str]:
-    """Each kind, with a read before each other one, so that there are enough of them."""
+    """Yield all kinds, with a read before each other kind for a sufficient sample of reads."""
     for kind in kinds:
         if kind != READ:
             yield READ
@@ -157,7 +160,7 @@ def _in_turn(kinds: Sequence[str]) -> Iterator[str]:
 
 
 def problem_of(address: str, call: Call, headers: Mapping[str, str]) -> str | None:
-    """Make a call on a connection of its own; what is wrong with its answer, if anything is."""
+    """Make a call on a new connection, and return what is wrong with the answer; None if it is fine."""
     connection = HTTPConnection(address, timeout=TIMEOUT_SECONDS)
     try:
         body = None if call.body is None else json.dumps(call.body)
@@ -174,19 +177,19 @@ def problem_of(address: str, call: Call, headers: Mapping[str, str]) -> str | No
         connection.close()
 
 
-def _for_rounds(rounds: int) -> Callable[[Semaphore], None]:
-    def wait(done: Semaphore) -> None:
+def _wait_for_rounds(rounds: int) -> Callable[[Semaphore], None]:
+    def wait_until_over(round_done: Semaphore) -> None:
         for _ in range(rounds):
-            done.acquire()
+            round_done.acquire()
 
-    return wait
+    return wait_until_over
 
 
-def _until_told(done: Semaphore) -> None:
+def _wait_for_line(round_done: Semaphore) -> None:
     print(flush=True)
     sys.stdin.readline()
 
 
 if __name__ == "__main__":
     url, key, project_id, order_id = sys.argv[1:]
-    print(json.dumps(measured(url, key, project_id, order_id, _until_told)._asdict()))
+    print(json.dumps(measure(url, key, project_id, order_id, _wait_for_line)._asdict()))

@@ -1,4 +1,4 @@
-"""Productions of TLS: hellos and other records, on a port that speaks only http and on one that speaks both."""
+"""Productions of TLS records, for a port that serves only HTTP and for one that serves HTTP and HTTPS."""
 
 import random  # noqa: TID251 (seeded: a seed replays a run)
 import ssl
@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
+from tests.attack.client import Case, Ending, Pause, Pieces, RawBytes
 from tests.attack.grammar import (
     LAST_CHUNK,
     ORDER,
     REFUSALS,
     Target,
-    asked,
+    blocks,
     chunk,
-    cut,
     get,
-    many,
+    must_answer,
+    pipelined,
     post,
     post_chunked,
-    repeated,
-    right,
-    says,
+    response,
+    segments,
+    sends,
 )
-from tests.attack.talking import Below, Case, Ending, Pause, Sent
 
 TYPES: Final = (0x00, 0x14, 0x15, 0x16, 0x17, 0x18, 0x80, 0xFF)
 VERSIONS: Final = (b"\x03\x01", b"\x03\x03", b"\x02\x00", b"\xff\xff")
@@ -30,115 +30,133 @@ LENGTHS: Final = (0, 1, 4, 255, 1 << 14, (1 << 14) + 2049, (1 << 16) - 1)
 ALERTS: Final = (b"\x01\x00", b"\x02\x28", b"\x02\x00", b"\xff\xff", b"\x01")
 
 
-def trusting() -> ssl.SSLContext:
-    """TLS with any certificate."""
+def unverified_context() -> ssl.SSLContext:
+    """Return a TLS context that accepts any certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
-def hello() -> bytes:
-    """How a client begins."""
+def client_hello() -> bytes:
+    """Return the first TLS record of a client."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with suppress(ssl.SSLWantReadError):
-        trusting().wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+        unverified_context().wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
     return outgoing.read()
 
 
-def record(kind: int, data: bytes, version: bytes = b"\x03\x03", length: int | None = None) -> bytes:
-    """A record, which may say another length than it has."""
-    said = len(data) if length is None else length
-    return bytes([kind]) + version + said.to_bytes(2, "big") + data
+def record(record_type: int, data: bytes, version: bytes = b"\x03\x03", length: int | None = None) -> bytes:
+    """Return a TLS record, whose declared length may be wrong."""
+    declared_length = len(data) if length is None else length
+    return bytes([record_type]) + version + declared_length.to_bytes(2, "big") + data
 
 
 def records(target: Target) -> Iterator[Case]:
-    """On a port without TLS: a refusal in JSON, or a closed connection."""
-    for name, sent, ending in _records(target):
-        yield Case(name, lambda sent=sent: iter(sent), (asked(REFUSALS),), ending, is_certain=False)  # type: ignore[misc]
+    """Yield TLS records for a port without TLS, which refuses them in JSON or closes the connection."""
+    for name, pieces, ending in _records(target):
+        yield Case(name, lambda pieces=pieces: iter(pieces), (response(REFUSALS),), ending, is_certain=False)  # type: ignore[misc]
 
 
 def secure_records(target: Target) -> Iterator[Case]:
-    """On a port with TLS: alerts, or a closed connection; and http is spoken, too."""
-    for name, sent, ending in _records(target):
-        yield Case(name, lambda sent=sent: iter(sent), (), ending, is_certain=False, is_http=False)  # type: ignore[misc]
-    yield right("http on the same port", get(target), {200})
-    yield many("creations over http", post(target), 20, asked(target.keyed(201)), Ending.HALF_CLOSES)
+    """Yield TLS records for a port with TLS, which sends alerts or closes the connection, and HTTP."""
+    for name, pieces, ending in _records(target):
+        yield Case(name, lambda pieces=pieces: iter(pieces), (), ending, is_certain=False, is_http=False)  # type: ignore[misc]
+    yield must_answer("http on the same port", get(target), {200})
+    yield pipelined(
+        "creations over http", post(target), 20, response(target.if_authorized(201)), Ending.HALF_CLOSES
+    )
 
 
-def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | Below], Ending]]:
+def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | RawBytes], Ending]]:
     waits = Ending.WAITS
-    begun = hello()
-    for place in (1, 2, 3, 5, 6, 9, 43, 100, len(begun) - 1, len(begun)):
+    hello = client_hello()
+    for place in (1, 2, 3, 5, 6, 9, 43, 100, len(hello) - 1, len(hello)):
         for ending in Ending:
-            yield f"a hello of {place} bytes; {ending.value}", [begun[:place]], ending
-    yield "a hello in segments", list(cut(begun, *range(1, len(begun), 40))), waits
-    yield "two hellos", [begun * 2], waits
-    yield "a hello, and http", [begun + get(target)], waits
-    yield "http, and a hello", [get(target)[:20] + begun], waits
-    source = random.Random(len(begun))
+            yield f"a hello of {place} bytes; {ending.value}", [hello[:place]], ending
+    yield "a hello in segments", list(segments(hello, *range(1, len(hello), 40))), waits
+    yield "two hellos", [hello * 2], waits
+    yield "a hello, and http", [hello + get(target)], waits
+    yield "http, and a hello", [get(target)[:20] + hello], waits
+    random_source = random.Random(len(hello))
     for number in range(target.size.count(1000, 20)):
-        yield f"a changed hello {number}", [changed(begun, source)], waits
-    for kind in TYPES:
+        yield f"a changed hello {number}", [corrupt(hello, random_source)], waits
+    for record_type in TYPES:
         for version in VERSIONS:
-            yield f"a record of type {kind}, {version!r}", [record(kind, bytes(40), version)], waits
-        for length in LENGTHS:
-            yield f"a record of type {kind}, {length} bytes", [record(kind, bytes(length))], waits
             yield (
-                f"a record of type {kind}, that says {length} bytes",
-                [record(kind, b"x" * 10, length=length)],
+                f"a record of type {record_type}, {version!r}",
+                [record(record_type, bytes(40), version)],
+                waits,
+            )
+        for length in LENGTHS:
+            yield (
+                f"a record of type {record_type}, {length} bytes",
+                [record(record_type, bytes(length))],
+                waits,
+            )
+            yield (
+                f"a record of type {record_type} that declares {length} bytes",
+                [record(record_type, b"x" * 10, length=length)],
                 waits,
             )
         count = target.size.count(200_000, 500)
-        yield f"{count} empty records of type {kind}", list(repeated(record(kind, b""), count)), waits
+        yield (
+            f"{count} empty records of type {record_type}",
+            list(blocks(record(record_type, b""), count)),
+            waits,
+        )
     for alert in ALERTS:
         yield f"alert {alert!r}", [record(0x15, alert)], waits
-        yield f"a hello, and alert {alert!r}", [begun, Pause(), record(0x15, alert)], waits
+        yield f"a hello, and alert {alert!r}", [hello, Pause(), record(0x15, alert)], waits
     large = record(0x16, b"\x01\xff\xff\xff" + bytes((1 << 14) - 4))
-    yield "a hello of 16 MB", list(repeated(large, target.size.count(1024, 20))), waits
+    yield "a hello of 16 MB", list(blocks(large, target.size.count(1024, 20))), waits
 
 
-def changed(raw: bytes, source: random.Random) -> bytes:
-    """Bytes of which a few are replaced, removed, doubled or inserted."""
+def corrupt(raw: bytes, random_source: random.Random) -> bytes:
+    """Return a copy in which a few bytes are replaced, removed, doubled or inserted."""
     data = bytearray(raw)
-    for _ in range(source.randint(1, 4)):
-        at, length = source.randrange(len(data) + 1), source.choice((1, 1, 2, 20))
+    for _ in range(random_source.randint(1, 4)):
+        at, length = random_source.randrange(len(data) + 1), random_source.choice((1, 1, 2, 20))
         piece = data[at : at + length]
         replaced = bytes(
-            source.choice((0, 10, 13, 32, 58, 255, source.randrange(256))) for _ in range(length)
+            random_source.choice((0, 10, 13, 32, 58, 255, random_source.randrange(256)))
+            for _ in range(length)
         )
-        data[at : at + length] = source.choice((replaced, b"", piece * 2, replaced + piece))
+        data[at : at + length] = random_source.choice((replaced, b"", piece * 2, replaced + piece))
     return bytes(data)
 
 
 def within_tls(target: Target) -> Iterator[Case]:
-    """Requests over TLS, and what breaks in below them; to be sent over TLS."""
-    created = target.keyed(201)
-    yield right("a read", get(target), {200})
-    yield right("a creation", post(target), created)
-    yield many("creations", post(target), target.size.count(1000, 50), asked(created))
-    begun = post_chunked(target)
+    """Yield requests over TLS, and raw bytes that bypass its encryption."""
+    created = target.if_authorized(201)
+    yield must_answer("a read", get(target), {200})
+    yield must_answer("a creation", post(target), created)
+    yield pipelined("creations", post(target), target.size.count(1000, 50), response(created))
+    prefix = post_chunked(target)
     for length in (1, 2, 1 << 10):
         count = target.size.count(2 << 20, 1 << 15) // length
-        yield Case(f"{count} chunks of {length}", lambda length=length, count=count: _filled(begun, length, count),  # type: ignore[misc]
-                   (asked({400, 401, 413}),), is_certain=False)  # fmt: skip
-    raw = begun + b"".join(chunk(ORDER[at : at + 1]) for at in range(len(ORDER))) + LAST_CHUNK
-    yield right("an order in records of a few bytes", raw, created)._replace(
-        sent=lambda: iter([raw[at : at + 7] for at in range(0, len(raw), 7)])
+        yield Case(f"{count} chunks of {length}", lambda length=length, count=count: _chunked_spaces(prefix, length, count),  # type: ignore[misc]
+                   (response({400, 401, 413}),), is_certain=False)  # fmt: skip
+    raw = prefix + b"".join(chunk(ORDER[at : at + 1]) for at in range(len(ORDER))) + LAST_CHUNK
+    yield must_answer("an order in records of a few bytes", raw, created)._replace(
+        pieces=lambda: iter([raw[at : at + 7] for at in range(0, len(raw), 7)])
     )
-    for kind in TYPES:
+    for record_type in TYPES:
         for data in (b"", bytes(40), bytes(1 << 14)):
-            pieces = says(get(target)[:40], Pause(), Below(record(kind, data)), Pause(0.02))
+            pieces = sends(get(target)[:40], Pause(), RawBytes(record(record_type, data)), Pause(0.02))
             yield Case(
-                f"a record of type {kind} and {len(data)} bytes", pieces, (asked(REFUSALS),), is_certain=False
+                f"a record of type {record_type} and {len(data)} bytes",
+                pieces,
+                (response(REFUSALS),),
+                is_certain=False,
             )
-    yield Case("http below it", says(get(target)[:40], Pause(), Below(get(target)), Pause(0.02)), (asked(REFUSALS),),
+    yield Case("plain HTTP below TLS", sends(get(target)[:40], Pause(), RawBytes(get(target)), Pause(0.02)), (response(REFUSALS),),
                is_certain=False)  # fmt: skip
     yield Case(
-        "a reset", says(post(target)[:-1], Pause()), (asked(REFUSALS),), Ending.RESETS, is_certain=False
+        "a reset", sends(post(target)[:-1], Pause()), (response(REFUSALS),), Ending.RESETS, is_certain=False
     )
 
 
-def _filled(begun: bytes, length: int, count: int) -> Sent:
-    yield begun
-    yield from repeated(chunk(b" " * length), count)
+def _chunked_spaces(prefix: bytes, length: int, count: int) -> Pieces:
+    yield prefix
+    yield from blocks(chunk(b" " * length), count)
     yield LAST_CHUNK

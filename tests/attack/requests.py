@@ -1,7 +1,7 @@
-"""Generated requests over both APIs: examples with random changes, and heads and bodies that are no HTTP."""
+"""Generated requests to both APIs: examples with random changes, and bytes that are not valid HTTP."""
 
 import json
-import random  # noqa: TID251 (seeded: every run does the same)
+import random  # noqa: TID251 (seeded: every run is the same)
 import socket
 from contextlib import suppress
 from typing import Any, Final
@@ -10,16 +10,16 @@ from urllib.parse import quote, urlsplit
 import requests
 
 from tests.attack import Report
-from tests.attack.changes import HOSTILE, mutated
+from tests.attack.changes import HOSTILE, mutate
 from tests.attack.probe import probing
-from tests.attack.served import Project, Served, served
+from tests.attack.server_process import Project, ServerProcess, run_server
 from tests.support.driver import by
 
 SEED: Final = 7
-FAULTS: Final = "/control/faults/"  # a fault may be configured by chance, and would then answer instead
-EMPTYING: Final = ("/control/reset/", "/control/state/")  # calls after which nothing may be left
-UNKNOWN_SHARE_MAX: Final = 0.4  # of the answers; a project without orders answers 404 to nearly all
-SLOW: Final = ("/control/wait/", "/control/events/", "/control/clock/advance/")
+FAULTS: Final = "/control/faults/"  # random faults would replace the answers
+EMPTYING_PATHS: Final = ("/control/reset/", "/control/state/")  # calls that may delete all orders
+UNKNOWN_SHARE_MAX: Final = 0.4  # of the answers; without orders, nearly all answers would be 404
+SLOW_PATHS: Final = ("/control/wait/", "/control/events/", "/control/clock/advance/")
 TYPES: Final = ("application/json", "application/yaml", "text/plain", "application/json; charset=utf-16", "")
 RAW: Final[tuple[bytes, ...]] = (
     b"",
@@ -50,49 +50,51 @@ RAW: Final[tuple[bytes, ...]] = (
 
 
 def attack(report: Report) -> None:
-    """Requests as HTTP libraries send them, and bytes that none would send."""
-    source = random.Random(SEED)
-    with served() as server:
-        described = requests.get(f"{server.url}/openapi.json", timeout=30).json()
+    """Send generated requests with an HTTP library, then bytes that no library would send."""
+    random_source = random.Random(SEED)
+    with run_server() as server:
+        openapi = requests.get(f"{server.url}/openapi.json", timeout=30).json()
         with probing(server, report, "generated requests"):
-            _generated(server, report, source, described)
+            _send_generated(server, report, random_source, openapi)
         with probing(server, report, "hostile heads"):
-            _raw(server, report, source)
+            _send_hostile_bytes(server, report, random_source)
 
 
-def _generated(server: Served, report: Report, source: random.Random, described: Any) -> None:
+def _send_generated(
+    server: ServerProcess, report: Report, random_source: random.Random, openapi: Any
+) -> None:
     calls = [
         (method.upper(), path, operation)
-        for path, operations in described["paths"].items()
+        for path, operations in openapi["paths"].items()
         for method, operation in operations.items()
-        if path not in (FAULTS, *SLOW) and (method, path) != ("delete", "/control/project/")
+        if path not in (FAULTS, *SLOW_PATHS) and (method, path) != ("delete", "/control/project/")
     ]
     count = report.size.count(20_000, 600)
     statuses: dict[int, int] = {}
     is_empty = False
     with server.project(mode="live", clock="frozen") as project:
-        known = _known(project)
+        baseline = _baseline(project)
         for number in range(count):
             if number % 500 == 0 or is_empty:
-                project.call("PUT", "/control/state/", known["snapshot"])
-            method, path, operation = source.choice(calls)
-            is_empty = path in EMPTYING and method != "GET"
+                project.call("PUT", "/control/state/", baseline["snapshot"])
+            method, path, operation = random_source.choice(calls)
+            is_empty = path in EMPTYING_PATHS and method != "GET"
             if path == "/control/scenario/" and method == "PUT":
-                continue  # its faults would answer instead; scenarios have an attack of their own
-            answer = _sent(project, source, method, path, operation, known["ids"])
+                continue  # its faults would replace the answers; mutations.py covers scenarios
+            answer = _send(project, random_source, method, path, operation, baseline["ids"])
             statuses[answer.status_code] = statuses.get(answer.status_code, 0) + 1
-            told = f"{method} {answer.request.url}: {answer.status_code} {answer.text[:300]}"
-            report.expect("no request fails the server", answer.status_code < 500, told)
+            exchange = f"{method} {answer.request.url}: {answer.status_code} {answer.text[:300]}"
+            report.expect("no request causes an internal error", answer.status_code < 500, exchange)
             if answer.status_code >= 400 and "json" in answer.headers.get("Content-Type", ""):
-                report.expect("errors have one shape", answer.json().keys() == {"error"}, told)
+                report.expect("all errors have the same shape", answer.json().keys() == {"error"}, exchange)
     report.limit("share of answers that are 404", statuses.get(404, 0) / count, UNKNOWN_SHARE_MAX)
     report.note(
         "generated requests, by status", ", ".join(f"{code}: {n}" for code, n in sorted(statuses.items()))
     )
 
 
-def _known(project: Project) -> dict[str, Any]:
-    """Identifiers that exist, and the project's state with them."""
+def _baseline(project: Project) -> dict[str, Any]:
+    """Return existing identifiers, and a snapshot of the project that contains them."""
     manual = by("credit-card", capture_mode="manual")
     order = project.order(manual)
     project.call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
@@ -108,51 +110,58 @@ def _known(project: Project) -> dict[str, Any]:
     return {"ids": ids, "snapshot": project.expect("GET", "/control/state/")}
 
 
-def _sent(
-    project: Project, source: random.Random, method: str, path: str, operation: Any, ids: dict[str, list[str]]
+def _send(
+    project: Project,
+    random_source: random.Random,
+    method: str,
+    path: str,
+    operation: Any,
+    ids: dict[str, list[str]],
 ) -> requests.Response:
     for parameter in operation["parameters"]:
         if parameter["in"] == "path":
             values = ids.get(parameter["name"], ["x"])
-            value = source.choice(values) if source.random() < 0.8 else _text(source)
+            value = random_source.choice(values) if random_source.random() < 0.8 else _text(random_source)
             path = path.replace(f"{{{parameter['name']}}}", quote(value, safe="", errors="replace"))
     query = {
-        parameter["name"]: _text(source)
+        parameter["name"]: _text(random_source)
         for parameter in operation["parameters"]
-        if parameter["in"] == "query" and source.random() < 0.5
+        if parameter["in"] == "query" and random_source.random() < 0.5
     }
-    headers = {"If-Match": _text(source)} if source.random() < 0.05 else {}
+    headers = {"If-Match": _text(random_source)} if random_source.random() < 0.05 else {}
     data = None
-    if "requestBody" in operation and source.random() < 0.95:
+    if "requestBody" in operation and random_source.random() < 0.95:
         example = operation["requestBody"]["content"]["application/json"].get("example", {})
-        data = json.dumps(mutated(example, source)).encode()
-        if source.random() < 0.05:
-            data = data[: source.randrange(len(data))]
-        headers["Content-Type"] = source.choice(TYPES) if source.random() < 0.1 else TYPES[0]
+        data = json.dumps(mutate(example, random_source)).encode()
+        if random_source.random() < 0.05:
+            data = data[: random_source.randrange(len(data))]
+        headers["Content-Type"] = random_source.choice(TYPES) if random_source.random() < 0.1 else TYPES[0]
     headers = {name: value.encode("latin-1", "replace").decode("latin-1") for name, value in headers.items()}
     return project.call(method, path, data=data, params=query, headers=headers, allow_redirects=False)
 
 
-def _text(source: random.Random) -> str:
-    text = str(source.choice(HOSTILE))[:500].encode(errors="replace").decode()
+def _text(random_source: random.Random) -> str:
+    text = str(random_source.choice(HOSTILE))[:500].encode(errors="replace").decode()
     return text.replace("\r", "").replace("\n", "").strip() or "x"
 
 
-def _raw(server: Served, report: Report, source: random.Random) -> None:
-    """Bytes on connections of their own; each gets an error, or an end, soon."""
+def _send_hostile_bytes(server: ServerProcess, report: Report, random_source: random.Random) -> None:
+    """Send bytes on separate connections; each must soon get an error or be closed."""
     parts = urlsplit(server.url)
     count = report.size.count(2000, len(RAW))
     for number in range(count):
         raw = bytearray(RAW[number % len(RAW)])
         if number >= len(RAW) and raw:
-            for _ in range(source.randint(1, 5)):
-                raw[source.randrange(len(raw))] = source.randrange(256)
+            for _ in range(random_source.randint(1, 5)):
+                raw[random_source.randrange(len(raw))] = random_source.randrange(256)
         with socket.create_connection((parts.hostname, parts.port), timeout=5) as connection:
             answer = b""
-            with suppress(OSError):  # a reset is an end, too
+            with suppress(OSError):  # a reset counts as closed
                 connection.sendall(raw)
                 connection.shutdown(socket.SHUT_WR)
                 answer = connection.recv(65536)
             is_fine = not answer or (answer.startswith(b"HTTP/1.") and not answer.startswith(b"HTTP/1.1 500"))
-            report.expect("hostile bytes get an error or an end", is_fine, (bytes(raw[:80]), answer[:100]))
+            report.expect(
+                "hostile bytes get an error or a closed connection", is_fine, (bytes(raw[:80]), answer[:100])
+            )
     report.note("connections with hostile bytes", count)

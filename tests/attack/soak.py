@@ -1,54 +1,54 @@
-"""A long run of ordinary calls: memory, threads and files stay where they are."""
+"""A long run of ordinary calls, during which memory, threads and files must not grow."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tests.attack import Report
 from tests.attack.probe import probing
-from tests.attack.served import Project, Served, Use, served
+from tests.attack.server_process import Project, ServerProcess, Usage, run_server
 from tests.support.driver import by
 
 CLIENTS: Final = 4
 CALLS_EACH: Final = 8  # calls per order
 ROUNDS: Final = 10
 MEMORY_GROWTH_MIB: Final = 60
-SPARE: Final = 24
+GROWTH_MAX: Final = 24
 
 
 def attack(report: Report) -> None:
-    """Orders, payments, captures, refunds and reads in projects that come and go."""
+    """Make orders, payments, captures, refunds and reads in projects that are created and deleted."""
     calls = report.size.count(300_000, 2400)
-    with served() as server:
-        _round(server, calls // ROUNDS)  # what is loaded and cached once
-        before = after = server.use()
+    with run_server() as server:
+        _round(server, calls // ROUNDS)  # warm up: load and cache what the first calls need
+        before = after = server.usage()
         with probing(server, report, "soak"):
             for number in range(1, ROUNDS):
                 _round(server, calls // ROUNDS)
-                after = server.use()
+                after = server.usage()
                 if report.size.strict:
-                    report.note(f"after {(number + 1) * calls // ROUNDS} calls", _shown(after))
-        report.limit("memory grown", after.memory_mib - before.memory_mib, MEMORY_GROWTH_MIB, "MiB")
-        report.limit("threads grown", after.threads - before.threads, SPARE)
-        report.limit("files grown", after.files - before.files, SPARE)
+                    report.note(f"after {(number + 1) * calls // ROUNDS} calls", _summarize(after))
+        report.limit("memory growth", after.memory_mib - before.memory_mib, MEMORY_GROWTH_MIB, "MiB")
+        report.limit("growth of threads", after.threads - before.threads, GROWTH_MAX)
+        report.limit("growth of files", after.files - before.files, GROWTH_MAX)
 
 
-def _shown(use: Use) -> str:
-    return f"{use.memory_mib:.0f} MiB, {use.threads} threads, {use.files} files"
+def _summarize(usage: Usage) -> str:
+    return f"{usage.memory_mib:.0f} MiB, {usage.threads} threads, {usage.files} files"
 
 
-def _round(server: Served, calls: int) -> None:
-    with ThreadPoolExecutor(CLIENTS) as many:
-        list(many.map(lambda _: _trade(server, calls // CLIENTS // CALLS_EACH), range(CLIENTS)))
+def _round(server: ServerProcess, calls: int) -> None:
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(lambda _: _complete_orders(server, calls // CLIENTS // CALLS_EACH), range(CLIENTS)))
 
 
-def _trade(server: Served, orders: int) -> None:
+def _complete_orders(server: ServerProcess, orders: int) -> None:
     with server.project(clock="frozen") as project:
         for _ in range(orders):
-            _order(project)
+            _complete_order(project)
         project.expect("DELETE", "/control/project/")
 
 
-def _order(project: Project) -> None:
+def _complete_order(project: Project) -> None:
     order = project.order(by("credit-card", capture_mode="manual"))
     path = f"/v1/orders/{order['id']}"
     project.expect("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})

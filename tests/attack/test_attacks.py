@@ -1,4 +1,4 @@
-"""A short form of each attack; ``make attack`` runs them at full size, and limits latencies, too."""
+"""The short form of each attack; ``make attack`` runs them at full size with limits for latencies."""
 
 import subprocess
 import sys
@@ -16,16 +16,16 @@ WITH_DATABASE = [pytest.param(name, marks=[needs_postgres] * (name in WITH_POSTG
 
 @pytest.mark.parametrize("name", WITH_DATABASE)
 def test_an_attack_is_repelled(name: str) -> None:
-    """Nothing that it looks for goes wrong."""
+    """An attack in its short form reports no problems."""
     report = Report(name, SHORT, print)
     ATTACKS[name](report)
     report.end()
 
 
 def test_the_command_reports_and_succeeds() -> None:
-    """As ``make attack``, but short and with the attack that is named."""
+    """The command runs a named attack in its short form, prints a report and succeeds."""
     command = [sys.executable, "-m", "tests.attack", "--short", "requests"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
-    assert ran.stdout.startswith("requests\n")
-    assert ran.stdout.endswith("all attacks were repelled\n")
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr[-2000:]
+    assert result.stdout.startswith("requests\n")
+    assert result.stdout.endswith("all attacks were repelled\n")

@@ -1,4 +1,4 @@
-"""Each check of the attacks fails when what it looks for is there."""
+"""Each check of the attacks detects its problem."""
 
 import socket
 from pathlib import Path
@@ -13,17 +13,17 @@ from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.canaries import PLACES, files, leaks, records
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
-from tests.attack.quotas import Exceeding, judge
-from tests.attack.served import Served
-from tests.attack.servers import finds_lost_lock
+from tests.attack.quotas import QuotaResult, report_result
+from tests.attack.server_process import ServerProcess
+from tests.attack.servers import finds_missing_lock
 from tests.support.canaries import NUMBER
 from tests.support.postgres import needs_postgres
 
-REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
+AT_REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
 
 
-class Books:
-    """A project with one order, whose books are as they are told to be."""
+class ProjectBooks:
+    """A project with one order and the given entries and amounts."""
 
     def __init__(self, entries: list[dict[str, Any]], amounts: dict[str, int], refunded: int = 0) -> None:
         refund = {"id": "b", "refunds": [], "transactions": [], "amount_cents": refunded}
@@ -37,37 +37,37 @@ class Books:
         self._amounts = amounts
 
     def expect(self, method: str, path: str) -> Any:
-        """The state, or an order."""
+        """Return the state, or the amounts of an order."""
         return self._state if path == "/control/state/" else {"amount_details": self._amounts}
 
 
 def entry(cents: int, taken: str = "captured") -> dict[str, Any]:
-    """One entry of an authorization."""
+    """Return one entry of an authorization."""
     return {"amount_cents": cents, "taken": taken}
 
 
 @pytest.mark.parametrize(
     ("books", "problem"),
     [
-        (Books([entry(AMOUNT), entry(1, "voided")], {"captured": 1}), "no more is taken"),
-        (Books([entry(5)], {"captured": 1}, refunded=6), "no more is refunded"),
-        (Books([entry(5)], {"captured": -1}), "no amount is negative"),
-        (Books([entry(5)], {}), "no amount is negative"),
-        (Books([], {"captured": 1}), "there are authorizations"),
+        (ProjectBooks([entry(AMOUNT), entry(1, "voided")], {"captured": 1}), "no more is taken"),
+        (ProjectBooks([entry(5)], {"captured": 1}, refunded=6), "no more is refunded"),
+        (ProjectBooks([entry(5)], {"captured": -1}), "no amount is negative"),
+        (ProjectBooks([entry(5)], {}), "no amount is negative"),
+        (ProjectBooks([], {"captured": 1}), "there are authorizations"),
     ],
 )
-def test_wrong_books_are_found(books: Any, problem: str) -> None:
-    """Also books of which nothing can be checked."""
+def test_inconsistent_books_are_reported(books: Any, problem: str) -> None:
+    """Inconsistent amounts fail the attack, and so does a project without authorizations."""
     report = Report("chaos", Size())
     _check_books(books, report)
     with pytest.raises(Failed, match=problem):
         report.end()
 
 
-def test_right_books_are_right() -> None:
-    """Nothing is found."""
+def test_consistent_books_pass() -> None:
+    """Consistent amounts pass the check."""
     report = Report("chaos", Size())
-    _check_books(Books([entry(5)], {"captured": 5}, refunded=5), report)  # type: ignore[arg-type]
+    _check_books(ProjectBooks([entry(5)], {"captured": 5}, refunded=5), report)  # type: ignore[arg-type]
     report.end()
 
 
@@ -76,60 +76,60 @@ def test_right_books_are_right() -> None:
     [
         (Waits({READ: [2.0] * 100, "create": [3.0] * 99 + [300.0]}, {}), r"longest wait .*\(create\)"),
         (Waits({READ: [2.0] * 95 + [50.0] * 5, "create": [3.0]}, {}), "99th percentile"),
-        (Waits(REST.took, {"wait: 503": 1}), "another project is answered"),
+        (Waits(AT_REST.durations_ms, {"wait: 503": 1}), "another project is answered"),
     ],
 )
 def test_a_bystander_who_waits_is_noticed(waits: Waits, problem: str) -> None:
-    """In any kind of call, in a part of the reads, or because it is refused."""
+    """A long call, slow reads, or a failed call of another project fail the attack."""
     report = Report("shares", Size())
-    _report(report, "", REST, waits)
+    _report(report, "", AT_REST, waits)
     with pytest.raises(Failed, match=problem):
         report.end()
 
 
-def test_a_bystander_who_waits_for_nobody_is_fine() -> None:
-    """The same figures as at rest."""
+def test_a_bystander_without_delays_passes() -> None:
+    """The same durations as at rest pass the check."""
     report = Report("shares", Size())
-    _report(report, "", REST, REST)
+    _report(report, "", AT_REST, AT_REST)
     report.end()
 
 
 @pytest.mark.parametrize(
-    ("done", "problem"),
+    ("result", "problem"),
     [
-        (Exceeding(1000, 20, {201: 20}), "what is too much is refused"),
-        (Exceeding(1000, 20, {507: 1, 500: 1}), "nothing fails the server"),
-        (Exceeding(2_400_000, 20, {507: 1}), "bytes of a project's snapshot"),
-        (Exceeding(1000, 40, {507: 1}), "orders of a project"),
+        (QuotaResult(1000, 20, {201: 20}), "calls above the quota are refused"),
+        (QuotaResult(1000, 20, {507: 1, 500: 1}), "no call causes an internal error"),
+        (QuotaResult(2_400_000, 20, {507: 1}), "bytes of a project's snapshot"),
+        (QuotaResult(1000, 40, {507: 1}), "orders of a project"),
     ],
 )
-def test_projects_that_keep_too_much_are_noticed(done: Exceeding, problem: str) -> None:
-    """Orders or bytes, or all that they want."""
+def test_projects_that_keep_too_much_are_noticed(result: QuotaResult, problem: str) -> None:
+    """A project that exceeds its quotas, or that the server fails, fails the attack."""
     report = Report("quotas", Size())
-    judge(report, done)
+    report_result(report, result)
     with pytest.raises(Failed, match=problem):
         report.end()
 
 
-class Talkative:
-    """A project, or a server, that tells a secret to whoever asks."""
+class LeakyProject:
+    """A project whose journal contains a secret."""
 
     key = "a-key-of-some-length"
 
     def expect(self, method: str, path: str) -> Any:
-        """Its id."""
+        """Return the project's ID."""
         return {"project_id": "an-id"}
 
     def call(self, method: str, path: str) -> Any:
-        """Its records."""
+        """Return a record, with a secret in the journal."""
         answer = requests.Response()
         answer._content = NUMBER.encode() if "journal" in path else b"nothing"
         return answer
 
 
-def test_secrets_that_come_out_are_noticed(tmp_path: Path) -> None:
-    """In answers, in records and in files."""
-    project: Any = Talkative()
+def test_exposed_secrets_are_reported(tmp_path: Path) -> None:
+    """Secrets in answers, records and files are detected."""
+    project: Any = LeakyProject()
     assert {path for path, _ in records(project)} == {
         "/control/journal/",
         "/control/journal/?summary=1",
@@ -140,28 +140,28 @@ def test_secrets_that_come_out_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("a-key-of-some-length")
     assert dict(files(tmp_path, project.key)) == {"log": "['code']", "state": "['number']"}
     body = f"{NUMBER} is no amount"
-    told = f"HTTP/1.1 400 X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        telling = Thread(target=tell, args=(listening, told))
-        telling.start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        found = list(leaks(Served(url, 0, []), project, Random(1), 2))
-        telling.join()
-    assert [name for name, _ in found] == list(PLACES)[:2]
+    raw_answer = f"HTTP/1.1 400 X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=answer_two_clients, args=(listener, raw_answer))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        found_leaks = list(leaks(ServerProcess(url, 0, []), project, Random(1), 2))
+        thread.join()
+    assert [name for name, _ in found_leaks] == list(PLACES)[:2]
 
 
-def tell(listening: socket.socket, answer: bytes) -> None:
-    """Answer two clients."""
+def answer_two_clients(listener: socket.socket, answer: bytes) -> None:
+    """Send the same answer to two clients."""
     for _ in range(2):
-        opened, _ = listening.accept()
-        with opened:
-            opened.recv(1 << 16)
-            opened.sendall(answer)
-            while opened.recv(1 << 16):
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(answer)
+            while connection.recv(1 << 16):
                 pass
 
 
 @needs_postgres
-def test_servers_without_a_fence_are_noticed() -> None:
-    """A server that stood still writes on what another one has taken over meanwhile."""
-    assert finds_lost_lock(Report("servers", SHORT))
+def test_servers_without_a_lock_are_noticed() -> None:
+    """Without a lock, a resumed server overwrites a project that another server has taken over."""
+    assert finds_missing_lock(Report("servers", SHORT))

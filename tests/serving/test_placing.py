@@ -11,7 +11,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.call import ClientConnection
-from tests.attack.served import served
+from tests.attack.server_process import run_server
 from tests.support.driver import by
 from tests.support.made_up_keys import crowding
 from tests.support.servers import make_server
@@ -102,7 +102,7 @@ BEFORE_A_READ_MAX = 25  # with separate shares, each of the sixty clients would 
 
 def test_unknown_keys_do_not_starve_a_project() -> None:
     """Many made-up keys do not starve a project."""
-    with served("--quiet") as shared, shared.project(clock="frozen") as project:
+    with run_server("--quiet") as shared, shared.project(clock="frozen") as project:
         path = f"/v1/orders/{project.order(by('bank-transfer'))['id']}/"
         with crowding(shared.url) as refused:
             for _ in range(READS):

@@ -1,1 +1,1 @@
-"""What merchants' test suites use."""
+"""Tests of the fixtures and helpers for merchants' test suites."""

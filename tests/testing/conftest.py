@@ -1,4 +1,4 @@
-"""What the tests of the fixtures share."""
+"""Fixtures that the tests of the plugin share."""
 
 import logging
 import threading
@@ -11,21 +11,21 @@ from payment_sandbox.testing.project import PaymentSandbox
 
 @pytest.fixture
 def orders(payment_sandbox: PaymentSandbox) -> str:
-    """Where orders are made."""
+    """The URL for new orders."""
     return f"{payment_sandbox.base_url}/v1/orders/"
 
 
 @pytest.fixture
 def too_late() -> Iterator[threading.Event]:
-    """Is set once the sandbox has noticed that a handler is late."""
-    noticed = threading.Event()
+    """An event that is set once the sandbox has logged a late handler."""
+    is_late = threading.Event()
 
-    class Noticing(logging.Handler):
+    class LatenessHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if "no answer within 5 seconds" in record.getMessage():
-                noticed.set()
+                is_late.set()
 
-    handler = Noticing()
+    handler = LatenessHandler()
     logging.root.addHandler(handler)
-    yield noticed
+    yield is_late
     logging.root.removeHandler(handler)

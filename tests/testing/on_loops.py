@@ -20,13 +20,13 @@ from tests.support.in_process import place
 
 
 def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:
-    """The application runs on a loop of the test's own thread, the same for every webhook."""
+    """The application runs on one event loop on the test's thread for all webhooks."""
     seen: Seen = []
 
-    async def note(order_id: str) -> None:
+    async def record(order_id: str) -> None:
         seen.append((threading.get_ident(), asyncio.get_running_loop(), USER.get()))
 
-    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.deliver_to(starlette(record))
     USER.set("jan")
     payment_sandbox.act(place(payment_sandbox))
     assert len(seen) == 2
@@ -34,8 +34,8 @@ def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:
     assert (seen[0][0], seen[0][2]) == (threading.get_ident(), "jan")
 
 
-def test_what_is_sent_is_a_webhook(payment_sandbox: PaymentSandbox) -> None:
-    """Its path, query, headers, host and body."""
+def test_an_application_gets_the_whole_webhook(payment_sandbox: PaymentSandbox) -> None:
+    """An application receives the path, query, headers, host and body of a webhook."""
     seen: Seen = []
 
     async def shop(scope: Any, receive: Any, send: Any) -> None:
@@ -58,8 +58,8 @@ def test_what_is_sent_is_a_webhook(payment_sandbox: PaymentSandbox) -> None:
 
 
 def test_streams_and_background_tasks(payment_sandbox: PaymentSandbox) -> None:
-    """A streamed answer arrives whole; a task that follows it is run to its end."""
-    done: Seen = []
+    """A streamed answer arrives completely, and background tasks run to their end."""
+    task_runs: Seen = []
 
     async def pieces() -> Any:
         yield b"a"
@@ -67,26 +67,26 @@ def test_streams_and_background_tasks(payment_sandbox: PaymentSandbox) -> None:
         yield b"b"
 
     async def answer(order_id: str) -> Response:
-        return StreamingResponse(pieces(), background=BackgroundTask(done.append, order_id))
+        return StreamingResponse(pieces(), background=BackgroundTask(task_runs.append, order_id))
 
     payment_sandbox.deliver_to(starlette(answer))
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id, action="visit")
-    assert done == [order_id]
+    assert task_runs == [order_id]
     assert payment_sandbox.webhooks[0]["attempts"][0]["response"] == {"status": 200, "body": "ab"}
 
 
 @pytest.mark.parametrize("timing", ["before", "after"])
 def test_an_exception_is_a_500_with_its_traceback(payment_sandbox: PaymentSandbox, timing: str) -> None:
-    """As Starlette answers it; one without an answer is an error."""
+    """An exception is reported with its traceback, with or without an answer of the framework."""
 
     async def fail(order_id: str) -> None:
         raise LookupError("no such sale")
 
-    async def bare(scope: Any, receive: Any, send: Any) -> None:
+    async def fail_before_response(scope: Any, receive: Any, send: Any) -> None:
         raise LookupError("no such sale")
 
-    payment_sandbox.deliver_to(starlette(fail) if timing == "after" else bare)
+    payment_sandbox.deliver_to(starlette(fail) if timing == "after" else fail_before_response)
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert "LookupError: no such sale" in (attempt.get("traceback") or "")
@@ -97,25 +97,24 @@ def test_an_exception_is_a_500_with_its_traceback(payment_sandbox: PaymentSandbo
         assert attempt["error"] == "LookupError: no such sale"
 
 
-async def ends(scope: Any, receive: Any, send: Any) -> None:
-    """A mistake: no answer."""
+async def returns_without_response(scope: Any, receive: Any, send: Any) -> None:
+    """An application that sends no answer."""
 
 
 async def starts_with_a_body(scope: Any, receive: Any, send: Any) -> None:
-    """A mistake: no status."""
+    """An application that sends no status."""
     await send({"type": "http.response.body", "body": b"x"})
 
 
 @pytest.mark.parametrize(
-    ("app", "told"), [(ends, "without a complete response"), (starts_with_a_body, "before its status")]
+    ("app", "message"),
+    [(returns_without_response, "without a complete response"), (starts_with_a_body, "before its status")],
 )
-def test_an_application_that_breaks_its_protocol(
-    payment_sandbox: PaymentSandbox, app: Any, told: str
-) -> None:
-    """Has not answered."""
+def test_an_application_that_violates_asgi(payment_sandbox: PaymentSandbox, app: Any, message: str) -> None:
+    """An incomplete answer is reported as an error of the attempt."""
     payment_sandbox.deliver_to(app)
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert told in str(payment_sandbox.webhooks[0]["attempts"][0]["error"])
+    assert message in str(payment_sandbox.webhooks[0]["attempts"][0]["error"])
 
 
 async def hangs(scope: Any, receive: Any, send: Any) -> None:
@@ -123,26 +122,26 @@ async def hangs(scope: Any, receive: Any, send: Any) -> None:
     await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize("how", ["hangs", "blocks"])
+@pytest.mark.parametrize("manner", ["hangs", "blocks"])
 def test_an_asgi_application_that_hangs(
-    payment_sandbox: PaymentSandbox, how: str, too_late: threading.Event
+    payment_sandbox: PaymentSandbox, manner: str, too_late: threading.Event
 ) -> None:
-    """It is cancelled; one that blocks its loop counts as unanswered when it returns."""
+    """A hanging application is cancelled; one that blocks its loop counts as unanswered."""
 
     async def blocks(scope: Any, receive: Any, send: Any) -> None:
         too_late.wait(20)
 
-    app = hangs if how == "hangs" else blocks
+    app = hangs if manner == "hangs" else blocks
     payment_sandbox.deliver_to(app)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert 5 <= time.perf_counter() - begun < 9
+    assert 5 <= time.perf_counter() - start < 9
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
     assert f"in {app.__name__}" in payment_sandbox.timeline()
 
 
 async def lingers(scope: Any, receive: Any, send: Any) -> None:
-    """An ASGI application that takes its time when it is cancelled."""
+    """An ASGI application that needs half a second for its cancellation."""
     try:
         await asyncio.Event().wait()
     finally:
@@ -150,18 +149,18 @@ async def lingers(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.mark.parametrize("is_awaited", [True, False])
-def test_a_late_end_of_a_handler_interrupts_nobody_else(
+def test_a_late_end_of_a_handler_interrupts_nothing_else(
     payment_sandbox: PaymentSandbox, is_awaited: bool
 ) -> None:
-    """Neither the loop nor the test that goes on."""
+    """A handler that is slow to end after its cancellation interrupts neither the loop nor the test."""
     payment_sandbox.deliver_to(lingers)
 
-    async def awaited() -> None:
+    async def run_test() -> None:
         order_id = await payment_sandbox.aio.run(place, payment_sandbox)
         await payment_sandbox.aio.act(order_id, action="visit")
 
     if is_awaited:
-        asyncio.run(awaited())
+        asyncio.run(run_test())
     else:
         payment_sandbox.act(place(payment_sandbox), action="visit")
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
@@ -169,7 +168,7 @@ def test_a_late_end_of_a_handler_interrupts_nobody_else(
 
 
 def test_every_webhook_has_its_own_traceback_and_context(payment_sandbox: PaymentSandbox) -> None:
-    """Not those of the first one on the same loop."""
+    """Webhooks on the same loop do not share tracebacks or context variables."""
     seen: Seen = []
 
     async def fail(order_id: str) -> Response:
@@ -191,7 +190,7 @@ def test_every_webhook_has_its_own_traceback_and_context(payment_sandbox: Paymen
 
 
 def test_a_host_is_sent(payment_sandbox: PaymentSandbox) -> None:
-    """So that frameworks that check it let webhooks through."""
+    """Webhooks have a Host header that frameworks with a host check accept."""
 
     async def answer(order_id: str) -> None:
         pass
@@ -203,8 +202,8 @@ def test_a_host_is_sent(payment_sandbox: PaymentSandbox) -> None:
     assert payment_sandbox.webhooks[0]["state"] == "delivered"
 
 
-def test_a_synchronous_endpoint_is_told_as_such(payment_sandbox: PaymentSandbox) -> None:
-    """It ran on a worker thread."""
+def test_a_synchronous_endpoint_is_reported(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline reports that a synchronous endpoint ran on a worker thread."""
 
     def fail(request: Request) -> Response:
         raise LookupError("no such table")

@@ -1,4 +1,4 @@
-"""Tests on event loops of their own, and their shops; ``test_loops.py`` runs them."""
+"""Shops in tests that run on an event loop; ``test_loops.py`` runs these tests."""
 
 import asyncio
 import sqlite3
@@ -15,16 +15,16 @@ from tests.support.asgi import USER, Seen, starlette
 from tests.support.in_process import ORDER, place, shop_that
 
 
-async def paid_in(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
-    """Create, pay and advance with an asynchronous shop; what its handler saw, and what the test is."""
+async def pay_and_expire(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
+    """Create an order and let it expire; return what the shop's handler saw, and the expected values."""
     seen: Seen = []
     USER.set("jan")
 
     async def shop(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
-            orders = (await client.get(f"{sandbox.base_url}/v1/orders/{order['id']}/")).json()
-        seen.append((threading.get_ident(), USER.get(), orders["status"]))
+            seen_order = (await client.get(f"{sandbox.base_url}/v1/orders/{order['id']}/")).json()
+        seen.append((threading.get_ident(), USER.get(), seen_order["status"]))
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
@@ -44,27 +44,27 @@ async def paid_in(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
 @pytest.mark.asyncio
 async def test_a_test_on_asyncio(payment_sandbox: PaymentSandbox) -> None:
     """The handler runs on the test's loop, sees its context, and may await the sandbox."""
-    seen, expected = await paid_in(payment_sandbox)
+    seen, expected = await pay_and_expire(payment_sandbox)
     assert seen == expected
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 @pytest.mark.anyio
 async def test_a_test_on_anyio(payment_sandbox: PaymentSandbox, anyio_backend: str) -> None:
-    """With both of its backends."""
-    seen, expected = await paid_in(payment_sandbox)
+    """A test on anyio works with both backends."""
+    seen, expected = await pay_and_expire(payment_sandbox)
     assert seen == expected
 
 
 def test_a_test_on_trio(payment_sandbox: PaymentSandbox) -> None:
-    """Without anyio."""
-    seen, expected = trio.run(paid_in, payment_sandbox)
+    """A test on trio works without anyio."""
+    seen, expected = trio.run(pay_and_expire, payment_sandbox)
     assert seen == expected
 
 
 @pytest.mark.asyncio
 async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandbox) -> None:
-    """It runs on the test's thread, where its connection is."""
+    """A WSGI application runs on the test's thread, and can use its database connection."""
     connection = sqlite3.connect(":memory:")
     connection.execute("create table sale (id text)")
 
@@ -81,15 +81,15 @@ async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandb
 
 @pytest.mark.asyncio
 async def test_a_call_that_blocks_the_loop(payment_sandbox: PaymentSandbox) -> None:
-    """The shop runs on a loop of its own; if it fails, its report says so."""
+    """A blocking call runs the shop on a separate loop; the timeline suggests the awaited call."""
     seen: Seen = []
 
-    async def note(order_id: str) -> None:
+    async def record(order_id: str) -> None:
         seen.append(asyncio.get_running_loop())
         if len(seen) > 1:
             raise LookupError("attached to a different loop")
 
-    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.deliver_to(starlette(record))
     payment_sandbox.act(place(payment_sandbox))
     assert asyncio.get_running_loop() not in seen
     assert len(seen) == 2
@@ -97,14 +97,14 @@ async def test_a_call_that_blocks_the_loop(payment_sandbox: PaymentSandbox) -> N
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("how", ["awaits", "blocks"])
+@pytest.mark.parametrize("manner", ["awaits", "blocks"])
 async def test_a_handler_that_hangs_on_the_test_s_loop(
-    payment_sandbox: PaymentSandbox, how: str, too_late: threading.Event
+    payment_sandbox: PaymentSandbox, manner: str, too_late: threading.Event
 ) -> None:
-    """It ends in time, or counts as unanswered, and the loop goes on."""
+    """A hanging handler is cancelled or counts as unanswered, and the loop continues."""
 
     async def hang(order_id: str) -> None:
-        if how == "awaits":
+        if manner == "awaits":
             await asyncio.Event().wait()
         too_late.wait(20)
 
@@ -116,7 +116,7 @@ async def test_a_handler_that_hangs_on_the_test_s_loop(
 
 @pytest.mark.asyncio
 async def test_the_loop_goes_on_while_the_sandbox_works(payment_sandbox: PaymentSandbox) -> None:
-    """A shop that is served on the same loop gets its webhooks."""
+    """A shop that is served on the same loop receives its webhooks."""
     seen: Seen = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -138,33 +138,33 @@ async def test_the_loop_goes_on_while_the_sandbox_works(payment_sandbox: Payment
 
 @pytest.mark.asyncio
 async def test_blocking_calls_share_one_loop(payment_sandbox: PaymentSandbox) -> None:
-    """However many webhooks they lead to."""
+    """All webhooks of blocking calls run on the same loop, without additional threads."""
     loops: Seen = []
 
-    async def note(order_id: str) -> None:
+    async def record(order_id: str) -> None:
         loops.append(asyncio.get_running_loop())
 
-    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.deliver_to(starlette(record))
     before = threading.active_count()
     for _ in range(5):
         payment_sandbox.act(place(payment_sandbox))
     assert (len(loops), len(set(loops))) == (10, 1)
     assert threading.active_count() <= before + 2
-    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.deliver_to(starlette(record))
     payment_sandbox.act(place(payment_sandbox))
     assert len(set(loops)) == 2
 
 
 @pytest.mark.asyncio
 async def test_a_wsgi_handler_may_run_coroutines(payment_sandbox: PaymentSandbox) -> None:
-    """As Flask runs its asynchronous views, although a loop runs on its thread."""
+    """A WSGI handler may run coroutines, as Flask does, although a loop runs on its thread."""
     seen: Seen = []
 
-    async def look(order_id: str) -> None:
+    async def run(order_id: str) -> None:
         await asyncio.sleep(0)
         seen.append(order_id)
 
-    payment_sandbox.deliver_to(shop_that(lambda order_id: asyncio.run(look(order_id))))
+    payment_sandbox.deliver_to(shop_that(lambda order_id: asyncio.run(run(order_id))))
     order_id = await payment_sandbox.aio.run(place, payment_sandbox)
     await payment_sandbox.aio.act(order_id, action="visit")
     assert seen == [order_id]
@@ -175,48 +175,48 @@ async def test_a_wsgi_handler_may_run_coroutines(payment_sandbox: PaymentSandbox
 async def test_a_handler_that_calls_for_another_project(
     payment_sandbox: PaymentSandbox, payment_sandbox_server: Any
 ) -> None:
-    """Nobody waits for the thread that he is on."""
-    told: Seen = []
+    """A handler may call another project without waiting for its own thread."""
+    order_ids: Seen = []
 
-    async def note(order_id: str) -> None:
-        told.append(order_id)
+    async def record(order_id: str) -> None:
+        order_ids.append(order_id)
 
     with payment_sandbox_server.project() as other:
-        other.deliver_to(starlette(note))
+        other.deliver_to(starlette(record))
 
         async def handle(order_id: str) -> None:
             other.act(place(other), action="visit")
 
         payment_sandbox.deliver_to(starlette(handle))
         order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         await payment_sandbox.aio.act(order_id, action="visit")
-        assert time.perf_counter() - begun < 4
-    assert len(told) == 1
+        assert time.perf_counter() - start < 4
+    assert len(order_ids) == 1
     assert payment_sandbox.webhooks[0]["state"] == "delivered"
 
 
 def test_a_handler_that_hangs_on_trio(payment_sandbox: PaymentSandbox) -> None:
-    """It is cancelled there, too."""
+    """A hanging handler on trio is cancelled."""
 
     async def hang(scope: Any, receive: Any, send: Any) -> None:
         await trio.sleep_forever()
 
-    async def paid() -> None:
+    async def run_test() -> None:
         order_id = await payment_sandbox.aio.run(place, payment_sandbox)
         await payment_sandbox.aio.act(order_id, action="visit")
 
     payment_sandbox.deliver_to(hang)
-    begun = time.perf_counter()
-    trio.run(paid)
-    assert 5 <= time.perf_counter() - begun < 9
+    start = time.perf_counter()
+    trio.run(run_test)
+    assert 5 <= time.perf_counter() - start < 9
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
     assert "in hang" in payment_sandbox.timeline()
 
 
 @pytest.mark.asyncio
-async def test_a_late_end_on_a_loop_apart_leaves_that_loop_alone(payment_sandbox: PaymentSandbox) -> None:
-    """The next webhook is handled on it."""
+async def test_a_separate_loop_survives_a_late_end_of_a_handler(payment_sandbox: PaymentSandbox) -> None:
+    """A separate loop handles the next webhook although a cancelled handler has not ended."""
     seen: Seen = []
 
     async def linger(order_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Webhooks that a shop causes while it answers a request come after its response, as in production."""
+"""Webhooks that a request to the shop causes arrive after the shop's response, as in production."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -20,12 +20,12 @@ TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": 
 
 
 class Shop:
-    """Notes what it knows of an order when a webhook arrives."""
+    """A shop that logs its calls, and whether it has stored the order of a webhook."""
 
     def __init__(self, sandbox: PaymentSandbox) -> None:
         self.sandbox = sandbox
-        self.known: set[str] = set()
-        self.arrived: list[str] = []
+        self.stored_orders: set[str] = set()
+        self.log: list[str] = []
         self.flask = Flask("shop")
         self.flask.testing = True
         self.flask.add_url_rule("/checkout", view_func=self.checkout, methods=["POST"])
@@ -34,57 +34,57 @@ class Shop:
     def checkout(self) -> str:
         for _ in range(int(request.args.get("orders", 1))):
             order = self.sandbox.session.post(f"{self.sandbox.base_url}/v1/orders/", json=TRANSFER).json()
-            self.arrived.append("answered")
-            self.known.add(order["id"])
+            self.log.append("answered")
+            self.stored_orders.add(order["id"])
         if "fail" in request.args:
             raise ZeroDivisionError
         return "thank you"
 
     def webhook(self) -> str:
-        self.arrived.append("known" if request.get_json()["order_id"] in self.known else "unknown")
+        self.log.append("known" if request.get_json()["order_id"] in self.stored_orders else "unknown")
         return ""
 
 
 @pytest.fixture
 def shop(payment_sandbox: PaymentSandbox) -> Shop:
-    """A shop in this process."""
-    made = Shop(payment_sandbox)
-    payment_sandbox.deliver_to(made.flask)
-    return made
+    """A shop in this process that receives the project's webhooks."""
+    shop = Shop(payment_sandbox)
+    payment_sandbox.deliver_to(shop.flask)
+    return shop
 
 
-def test_the_shop_has_stored_the_order_before_it_hears_of_it(shop: Shop) -> None:
-    """And the test finds everything done when it has the response."""
+def test_the_shop_has_stored_the_order_before_its_webhook(shop: Shop) -> None:
+    """A webhook arrives after the response has been stored, and before the test's request returns."""
     assert shop.flask.test_client().post("/checkout").text == "thank you"
-    assert shop.arrived == ["answered", "known"]
+    assert shop.log == ["answered", "known"]
 
 
-def test_what_several_calls_cause_comes_in_their_order(shop: Shop) -> None:
-    """All of it after the response."""
+def test_webhooks_of_several_calls_arrive_in_order(shop: Shop) -> None:
+    """The webhooks of several calls arrive in order after the response."""
     shop.flask.test_client().post("/checkout?orders=3")
-    assert shop.arrived == ["answered"] * 3 + ["known"] * 3
+    assert shop.log == ["answered"] * 3 + ["known"] * 3
     states = [webhook["state"] for webhook in shop.sandbox.webhooks]
     assert states == ["delivered"] * 3
 
 
 def test_a_request_that_fails_has_webhooks_too(shop: Shop) -> None:
-    """The order was made."""
+    """The webhooks of an order arrive even if the request then fails."""
     with pytest.raises(ZeroDivisionError):
         shop.flask.test_client().post("/checkout?fail=1")
-    assert shop.arrived == ["answered", "known"]
+    assert shop.log == ["answered", "known"]
     shop.flask.testing = False
     assert shop.flask.test_client().post("/checkout?fail=1").status_code == 500
-    assert shop.arrived == ["answered", "known"] * 2
+    assert shop.log == ["answered", "known"] * 2
 
 
-def test_a_call_of_the_test_waits_as_ever(shop: Shop) -> None:
-    """It is no request to the shop."""
+def test_a_direct_call_by_the_test_waits_for_its_webhooks(shop: Shop) -> None:
+    """A direct call by the test waits for its webhooks, as it is not a request to the shop."""
     shop.sandbox.session.post(f"{shop.sandbox.base_url}/v1/orders/", json=TRANSFER)
-    assert shop.arrived == ["unknown"]
+    assert shop.log == ["unknown"]
 
 
 def test_the_application_is_left_as_it_was(shop: Shop) -> None:
-    """Its class is replaced while it is watched."""
+    """The application's class is replaced only while the sandbox watches it."""
     assert isinstance(shop.flask, Flask)
     shop.sandbox.deliver_to(shop.flask)
     assert type(shop.flask) is not Flask
@@ -95,16 +95,16 @@ def test_the_application_is_left_as_it_was(shop: Shop) -> None:
 def test_two_projects_may_watch_one_application(
     shop: Shop, payment_sandbox_server: PaymentSandboxServer
 ) -> None:
-    """The last one to leave restores it."""
+    """The application is restored only when no project watches it any more."""
     with payment_sandbox_server.project() as other:
         other.deliver_to(shop.flask)
     assert type(shop.flask) is not Flask
     shop.flask.test_client().post("/checkout")
-    assert shop.arrived == ["answered", "known"]
+    assert shop.log == ["answered", "known"]
 
 
 def test_a_function_is_an_application_too(payment_sandbox: PaymentSandbox) -> None:
-    """It cannot be watched: its webhooks come before its response."""
+    """A function cannot be watched, but receives webhooks."""
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         start_response("204 No Content", [])
@@ -116,14 +116,16 @@ def test_a_function_is_an_application_too(payment_sandbox: PaymentSandbox) -> No
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-def test_an_asgi_application_hears_of_it_afterwards(payment_sandbox: PaymentSandbox, is_async: bool) -> None:
-    """Whether its view runs on the loop or on a thread."""
-    arrived: list[str] = []
+def test_an_asgi_application_gets_webhooks_after_its_response(
+    payment_sandbox: PaymentSandbox, is_async: bool
+) -> None:
+    """Webhooks arrive after the response of views on the loop or on a thread."""
+    log: list[str] = []
 
     def place() -> PlainTextResponse:
         answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=TRANSFER)
         assert answer.status_code == 201
-        arrived.append("answered")
+        log.append("answered")
         return PlainTextResponse("thank you")
 
     async def on_loop(request: Request) -> PlainTextResponse:
@@ -133,7 +135,7 @@ def test_an_asgi_application_hears_of_it_afterwards(payment_sandbox: PaymentSand
         return place()
 
     async def webhook(request: Request) -> PlainTextResponse:
-        arrived.append("webhook")
+        log.append("webhook")
         return PlainTextResponse("")
 
     view = on_loop if is_async else on_thread
@@ -145,26 +147,26 @@ def test_an_asgi_application_hears_of_it_afterwards(payment_sandbox: PaymentSand
     )
     payment_sandbox.deliver_to(app)
     assert TestClient(app).post("/checkout").text == "thank you"
-    assert arrived == ["answered", "webhook"]
+    assert log == ["answered", "webhook"]
     assert type(app) is not Starlette
     payment_sandbox.close()
     assert type(app) is Starlette
 
 
 @pytest.mark.parametrize(
-    ("timing", "arrived"),
+    ("timing", "log"),
     [("after_response", ["answered", "known"]), ("before_response", ["unknown", "answered"])],
 )
-def test_the_setting_makes_the_difference(shop: Shop, timing: str, arrived: list[str]) -> None:
-    """Before the response, the shop does not know the order yet."""
+def test_the_setting_makes_the_difference(shop: Shop, timing: str, log: list[str]) -> None:
+    """With ``before_response``, webhooks arrive before the shop has stored the order."""
     shop.sandbox.client.change_settings(webhook_timing=timing)
     shop.flask.test_client().post("/checkout")
-    assert shop.arrived == arrived
+    assert shop.log == log
 
 
-def test_the_five_sequences_are_five(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """Each lets something else happen."""
-    happened = []
+def test_the_five_sequences_differ(payment_sandbox_server: PaymentSandboxServer) -> None:
+    """Each webhook sequence leads to a different order of events."""
+    outcomes = []
     for sequence in sequences():
         with payment_sandbox_server.project() as project:
             configure_project(project, SimpleNamespace(params={SEQUENCE_FIXTURE: sequence}))
@@ -173,5 +175,5 @@ def test_the_five_sequences_are_five(payment_sandbox_server: PaymentSandboxServe
             shop.flask.test_client().post("/checkout?orders=2")
             project.clock.advance("PT1M")
             first, second = (webhook["attempts"][0]["real_at"] for webhook in project.webhooks)
-            happened.append((*shop.arrived, first < second))
-    assert len(set(happened)) == len(sequences()) == 5, happened
+            outcomes.append((*shop.log, first < second))
+    assert len(set(outcomes)) == len(sequences()) == 5, outcomes

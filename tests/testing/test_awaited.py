@@ -1,4 +1,4 @@
-"""The methods of ``payment_sandbox.aio``, which are those of the blocking objects."""
+"""The methods of ``payment_sandbox.aio``, which mirror those of the blocking objects."""
 
 import asyncio
 from inspect import iscoroutinefunction
@@ -15,7 +15,7 @@ from tests.support.in_process import place
 
 
 def test_types_are_those_of_the_blocking_methods(payment_sandbox: PaymentSandbox) -> None:
-    """A type checker knows the parameters and the results, and refuses others."""
+    """Awaited methods have the parameters and result types of the blocking methods."""
     order_id = place(payment_sandbox)
 
     async def run() -> None:
@@ -30,8 +30,8 @@ def test_types_are_those_of_the_blocking_methods(payment_sandbox: PaymentSandbox
 
 
 @pytest.mark.parametrize("kind", [AsyncPaymentSandbox, AsyncClock])
-def test_the_reference_tells_what_is_awaited(kind: type) -> None:
-    """With its parameters, also where another class defines them."""
+def test_the_reference_lists_awaited_methods(kind: type) -> None:
+    """The reference lists all awaited methods with their parameters, inherited ones included."""
     section = python_reference().partition(f"### {kind.__name__}\n")[2].partition("\n### ")[0]
     awaited = [name for name, method in vars(kind).items() if iscoroutinefunction(method)]
     assert awaited

@@ -1,4 +1,4 @@
-"""After ``deliver_to``, webhooks can go over the network again."""
+"""Delivery over the network after ``deliver_to``."""
 
 import pytest
 from flask import Flask
@@ -8,57 +8,59 @@ from tests.support.in_process import ORDER, shop_that
 from tests.support.shop import Shop
 
 
-@pytest.mark.parametrize("was_set", [True, False])
-def test_there_is_a_way_back(payment_sandbox: PaymentSandbox, shop: Shop, was_set: bool) -> None:
-    """To the address that the project had before, or to none."""
-    before = shop.url if was_set else None
+@pytest.mark.parametrize("has_url", [True, False])
+def test_webhooks_return_to_the_previous_address(
+    payment_sandbox: PaymentSandbox, shop: Shop, has_url: bool
+) -> None:
+    """After ``deliver_over_network``, webhooks go to the previous address, or nowhere without one."""
+    before = shop.url if has_url else None
     payment_sandbox.client.change_settings(webhook_url=before)
-    reached: list[str] = []
-    app = shop_that(lambda order_id: reached.append("app"))
+    recipients: list[str] = []
+    app = shop_that(lambda order_id: recipients.append("app"))
     for _ in range(2):  # the second one replaces the first
         payment_sandbox.deliver_to(app)
-    first = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
-    payment_sandbox.act(first["id"])
+    first_order = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
+    payment_sandbox.act(first_order["id"])
     payment_sandbox.deliver_over_network()
-    second = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
-    payment_sandbox.act(second["id"])
+    second_order = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
+    payment_sandbox.act(second_order["id"])
     assert payment_sandbox.client.project()["settings"]["webhook_url"] == before
-    assert set(reached) == {"app"}
-    assert set(shop.orders()) == ({second["id"]} if was_set else set())
+    assert set(recipients) == {"app"}
+    assert set(shop.orders()) == ({second_order["id"]} if has_url else set())
 
 
-def test_the_way_back_may_be_taken_at_any_time(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
-    """Without a way there, nothing changes."""
+def test_deliver_over_network_alone_changes_nothing(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
+    """Without a preceding ``deliver_to``, ``deliver_over_network`` changes nothing."""
     payment_sandbox.client.change_settings(webhook_url=shop.url)
     payment_sandbox.deliver_over_network()
     assert payment_sandbox.client.project()["settings"]["webhook_url"] == shop.url
 
 
-def test_others_addresses_stay_on_the_network(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
-    """With hosts, the application gets what is addressed to it, in any spelling."""
-    reached: list[str] = []
-    app = shop_that(lambda order_id: reached.append("app"))
+def test_other_addresses_stay_on_the_network(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
+    """With ``hosts``, the application receives only webhooks for these hosts, in any letter case."""
+    recipients: list[str] = []
+    app = shop_that(lambda order_id: recipients.append("app"))
     payment_sandbox.deliver_to(app, "http://shop.example/webhook", hosts=["Shop.Example"])
     for address in (None, "http://SHOP.example:8000/webhook", shop.url):
         order = {**ORDER, "webhook_url": address} if address else ORDER
-        made = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
-        payment_sandbox.act(made["id"], action="visit")
-    assert (reached, len(shop.received)) == (["app", "app"], 1)
+        created = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
+        payment_sandbox.act(created["id"], action="visit")
+    assert (recipients, len(shop.received)) == (["app", "app"], 1)
 
 
 def test_hosts_are_a_list(payment_sandbox: PaymentSandbox) -> None:
-    """A text is none."""
+    """A string is refused as ``hosts`` of ``deliver_to``."""
     with pytest.raises(ValueError, match=r"must be a list of host names"):
         payment_sandbox.deliver_to(Flask("shop"), hosts="shop.example")
 
 
 def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox) -> None:
-    """An order with the production shop's address must not reach it; the timeline says what to call."""
+    """A webhook to a remote address is not sent, and the error suggests what to call."""
 
     def error() -> str:
         order = {**ORDER, "webhook_url": "https://shop.invalid/webhook"}
-        made = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
-        payment_sandbox.act(made["id"], action="visit")
+        created = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
+        payment_sandbox.act(created["id"], action="visit")
         return str(payment_sandbox.webhooks[-1]["attempts"][0]["error"])
 
     assert error().startswith("not sent: webhooks of tests stay on this machine; deliver_to(app) ")
@@ -72,6 +74,6 @@ def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox)
 
 
 def test_hosts_of_the_network_are_a_list(payment_sandbox: PaymentSandbox) -> None:
-    """A text is none."""
+    """A string is refused as ``hosts`` of ``deliver_over_network``."""
     with pytest.raises(ValueError, match=r"must be a list of host names"):
         payment_sandbox.deliver_over_network(hosts="shop.example")

@@ -1,4 +1,4 @@
-"""Webhooks that come before the response to the shop's call run on its thread, as all others do."""
+"""Webhooks that arrive before the response to the shop's call run on the thread of the call."""
 
 from threading import current_thread
 
@@ -12,14 +12,14 @@ PROVIDER = "https://api.provider.example/v1/orders/"
 
 
 def test_a_call_during_a_request_of_the_test(payment_sandbox: PaymentSandbox) -> None:
-    """The handler shares the thread, and so the transaction, of the checkout that waits for it."""
+    """The handler shares the thread, and thus the transaction, of the waiting checkout."""
     app, seen = Flask("shop"), []
 
     @app.post("/checkout")
     def checkout() -> str:
         auth = (payment_sandbox.api_key, "")
-        asked = {**ORDER, "transactions": [{"payment_method": "bank-transfer"}]}
-        order = requests.post(PROVIDER, json=asked, auth=auth, timeout=5).json()
+        order_request = {**ORDER, "transactions": [{"payment_method": "bank-transfer"}]}
+        order = requests.post(PROVIDER, json=order_request, auth=auth, timeout=5).json()
         seen.append(("response", current_thread()))
         return str(order["id"])
 

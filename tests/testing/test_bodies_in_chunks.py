@@ -1,4 +1,4 @@
-"""A request to the shop whose body has no length, because it came in chunks."""
+"""Chunked requests to the shop, whose bodies have no declared length."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -23,24 +23,24 @@ BODY = b"socks=2" * 20_000
 
 
 class Connection(BufferedReader):
-    """One that stays open: reading more than what has come would take for ever."""
+    """A connection that stays open: reading past the received bytes would block forever."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read what has come."""
+        """Read received bytes."""
         if size is None or not 0 <= size <= len(BODY) - self.tell():
-            pytest.fail("it waits for more")
+            pytest.fail("the read would block")
         return super().read(size)
 
 
-def in_chunks(**more: Any) -> dict[str, Any]:
-    """The environment of such a request, as servers make it."""
+def chunked_environ(**overrides: Any) -> dict[str, Any]:
+    """Return the WSGI environment of a chunked request."""
     environ = build_environ("POST", "http://shop.example/buy", [], BODY)
     del environ["CONTENT_LENGTH"]
-    return {**environ, "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, **more}
+    return {**environ, "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input_terminated": True, **overrides}
 
 
 class Shop(Flask):
-    """A shop that notes what it is sent."""
+    """A shop that records request bodies."""
 
     def __init__(self) -> None:
         super().__init__("shop")
@@ -54,24 +54,26 @@ class Shop(Flask):
 
 @pytest.fixture(params=[True, False])
 def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
-    """It is asked twice whatever it is asked."""
-    made = Shop()
-    watch(made)
+    """A shop that receives each submitted form twice."""
+    shop = Shop()
+    watch(shop)
     set_submission_chooser(lambda path, form: Submission(bool(request.param)))
-    yield made
+    yield shop
     set_submission_chooser(None)
-    unwatch(made)
+    unwatch(shop)
 
 
-@pytest.mark.parametrize("told", [None, "", "0"])
-def test_the_second_click_sends_the_same_body(shop: Shop, told: str | None) -> None:
-    """Whatever is told of its length."""
-    run_wsgi_app(shop, in_chunks(**({} if told is None else {"CONTENT_LENGTH": told})))
+@pytest.mark.parametrize("content_length", [None, "", "0"])
+def test_the_second_click_sends_the_same_body(shop: Shop, content_length: str | None) -> None:
+    """The second submission repeats the body, whatever the header Content-Length is."""
+    run_wsgi_app(
+        shop, chunked_environ(**({} if content_length is None else {"CONTENT_LENGTH": content_length}))
+    )
     assert shop.bodies == [BODY, BODY]
 
 
-def test_nothing_is_read_after_the_end(shop: Shop) -> None:
-    """Of a connection that a server lends to the shop, with and without a length."""
+def test_a_body_is_not_read_past_its_end(shop: Shop) -> None:
+    """The body is not read past its end, with and without a declared length."""
     environ = build_environ("POST", "http://shop.example/buy", [], BODY)
     run_wsgi_app(shop, {**environ, "wsgi.input": Connection(BytesIO(BODY))})
     del environ["CONTENT_LENGTH"]
@@ -79,17 +81,17 @@ def test_nothing_is_read_after_the_end(shop: Shop) -> None:
     assert shop.bodies == [BODY, BODY, b"", b""]
 
 
-def test_a_client_that_says_nothing_of_the_end_sends_the_same_body_twice() -> None:
-    """To a shop that reads what is there, from memory."""
+def test_a_body_without_a_declared_end_is_sent_twice() -> None:
+    """A body without a declared end is repeated for a shop that reads to the end of the input."""
     bodies: list[bytes] = []
 
-    class Reading:
+    class ReadingShop:
         def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             bodies.append(environ["wsgi.input"].read())
             start_response("200 OK", [])
             return [b"bought"]
 
-    shop = Reading()
+    shop = ReadingShop()
     watch(shop)
     set_submission_chooser(lambda path, form: Submission())
     with httpx.Client(transport=httpx.WSGITransport(shop)) as client:
@@ -100,13 +102,13 @@ def test_a_client_that_says_nothing_of_the_end_sends_the_same_body_twice() -> No
 
 
 def test_an_asgi_shop_gets_the_whole_body() -> None:
-    """With its length, as if it had come in one piece."""
+    """An ASGI shop receives a chunked body completely and with its length."""
 
     async def buy(request: Request) -> JSONResponse:
         return JSONResponse([(await request.body()).decode(), sorted(request.headers)])
 
     with closing(AsgiBridge(Starlette(routes=[Route("/buy", buy, methods=["POST"])]))) as bridge:
-        pieces, status, _ = run_wsgi_app(bridge, in_chunks())
-        told = b"".join(pieces)
+        pieces, status, _ = run_wsgi_app(bridge, chunked_environ())
+        answer = b"".join(pieces)
     assert status == "200 OK"
-    assert httpx.Response(200, content=told).json() == [BODY.decode(), ["content-length", "host"]]
+    assert httpx.Response(200, content=answer).json() == [BODY.decode(), ["content-length", "host"]]

@@ -1,4 +1,4 @@
-"""A customer's browser in a shop of this process."""
+"""A customer's browser for a shop in this process."""
 
 from threading import Barrier
 from typing import Any
@@ -23,14 +23,14 @@ ORDER = {
 @pytest.fixture
 def order(payment_sandbox: PaymentSandbox) -> dict[str, Any]:
     """A new order with a return address."""
-    made: dict[str, Any] = payment_sandbox.session.post(
+    order: dict[str, Any] = payment_sandbox.session.post(
         f"{payment_sandbox.base_url}/v1/orders/", json=ORDER
     ).json()
-    return made
+    return order
 
 
-def flask_shop(both: Barrier) -> Flask:
-    """A WSGI application."""
+def flask_shop(barrier: Barrier) -> Flask:
+    """A WSGI shop whose purchases wait for each other."""
     app = Flask("shop")
 
     @app.post("/cart")
@@ -45,7 +45,7 @@ def flask_shop(both: Barrier) -> Flask:
 
     @app.post("/buy")
     def buy() -> str:
-        both.wait()
+        barrier.wait()
         return "bought"
 
     @app.get("/thanks")
@@ -55,8 +55,8 @@ def flask_shop(both: Barrier) -> Flask:
     return app
 
 
-def starlette_shop(both: Barrier) -> Starlette:
-    """An ASGI application."""
+def starlette_shop(barrier: Barrier) -> Starlette:
+    """An ASGI shop whose purchases wait for each other."""
 
     async def cart(request: Request) -> Response:
         if request.method == "GET":
@@ -66,7 +66,7 @@ def starlette_shop(both: Barrier) -> Starlette:
         return answer
 
     def buy(request: Request) -> Response:
-        both.wait()
+        barrier.wait()
         return PlainTextResponse("bought")
 
     async def thanks(request: Request) -> Response:
@@ -85,52 +85,58 @@ def starlette_shop(both: Barrier) -> Starlette:
 
 @pytest.fixture(params=[flask_shop, starlette_shop], ids=["wsgi", "asgi"])
 def app(request: pytest.FixtureRequest) -> Any:
-    """A shop in which two must buy at the same moment."""
+    """A shop in which two purchases must happen at the same time."""
     return request.param(Barrier(2, timeout=4))
 
 
-def test_it_keeps_cookies_and_follows_nothing(payment_sandbox: PaymentSandbox, app: Any) -> None:
-    """As a customer's does between two pages."""
+def test_the_browser_keeps_cookies_and_follows_no_redirects(
+    payment_sandbox: PaymentSandbox, app: Any
+) -> None:
+    """The browser keeps cookies between requests, and does not follow redirects."""
     browser = payment_sandbox.browser(app)
     answer = browser.post("/cart", {"socks": 2})
     assert (answer.status_code, answer.location) == (302, "/cart")
     assert browser.get("/cart").text == "2 socks"
 
 
-def test_it_clicks_twice_at_the_same_moment(payment_sandbox: PaymentSandbox, app: Any) -> None:
-    """Neither is answered before the other has come."""
+def test_a_double_click_sends_concurrent_requests(payment_sandbox: PaymentSandbox, app: Any) -> None:
+    """A double click sends two concurrent requests."""
     assert [answer.text for answer in payment_sandbox.browser(app).double_click("/buy")] == ["bought"] * 2
 
 
 @pytest.mark.parametrize("tabs", [1, 2])
-def test_it_comes_back(payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any], tabs: int) -> None:
-    """With the ids that the service adds."""
+def test_the_browser_returns_to_the_shop(
+    payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any], tabs: int
+) -> None:
+    """A return opens the return address with the IDs that the service adds, in one or more tabs."""
     answers = payment_sandbox.browser(app).returns(order["id"], tabs=tabs)
     text = f"{order['id']} {payment_sandbox.project_id} nl"
     assert [answer.text for answer in answers] == [text] * tabs
     assert len(payment_sandbox.client.happened()["returns"]) == 1
 
 
-def test_it_is_seen(payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any]) -> None:
-    """What it asked for is in the timeline."""
+def test_the_timeline_shows_the_browser(
+    payment_sandbox: PaymentSandbox, app: Any, order: dict[str, Any]
+) -> None:
+    """The timeline shows the browser's requests and returns."""
     browser = payment_sandbox.browser(app)
     browser.post("/cart", {"socks": 1})
     browser.returns(order["id"])
-    told = [timeline_entry["label"] for timeline_entry in payment_sandbox.client.timeline()]
-    assert "calls the shop: POST /cart" in told
-    assert "returns to the shop" in told
+    labels = [timeline_entry["label"] for timeline_entry in payment_sandbox.client.timeline()]
+    assert "calls the shop: POST /cart" in labels
+    assert "returns to the shop" in labels
 
 
-def test_without_an_address_there_is_no_way_back(payment_sandbox: PaymentSandbox, app: Any) -> None:
-    """The service would show a page of its own."""
-    bare = payment_sandbox.session.post(
+def test_a_return_without_a_return_url_is_refused(payment_sandbox: PaymentSandbox, app: Any) -> None:
+    """A return of an order without a return_url is refused."""
+    order_without_url = payment_sandbox.session.post(
         f"{payment_sandbox.base_url}/v1/orders/", json={"currency": "EUR", "amount": 5}
     ).json()
     with pytest.raises(ValueError, match="has no return_url"):
-        payment_sandbox.browser(app).returns(bare["id"])
+        payment_sandbox.browser(app).returns(order_without_url["id"])
 
 
-def test_it_takes_applications_only(payment_sandbox: PaymentSandbox) -> None:
-    """And says what it got."""
+def test_a_url_is_no_application_for_the_browser(payment_sandbox: PaymentSandbox) -> None:
+    """A URL is refused as an application."""
     with pytest.raises(TypeError, match="WSGI or ASGI"):
         payment_sandbox.browser("http://localhost:3000")

@@ -1,4 +1,4 @@
-"""The shop's calls reach the sandbox without sockets, whatever client makes them."""
+"""Calls by the shop's HTTP clients reach the sandbox without sockets."""
 
 import asyncio
 import json
@@ -25,31 +25,33 @@ JSON = {"Content-Type": "application/json"}
 Client = Callable[[PaymentSandbox, str, str, Any, float], tuple[int, bytes]]
 
 
-def by_httpx(sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float) -> tuple[int, bytes]:
-    """httpx, without a socket."""
+def call_httpx(
+    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
+) -> tuple[int, bytes]:
+    """Call with httpx, without a socket."""
     with httpx.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
         answer = client.request(method, url, json=body, timeout=timeout)
         return answer.status_code, answer.content
 
 
-def by_async_httpx(
+def call_async_httpx(
     sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
 ) -> tuple[int, bytes]:
-    """httpx on an event loop, without a socket."""
+    """Call with httpx on an event loop, without a socket."""
 
-    async def ask() -> tuple[int, bytes]:
+    async def call() -> tuple[int, bytes]:
         async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
             answer = await client.request(method, url, json=body, timeout=timeout)
             return answer.status_code, answer.content
 
-    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on that of the tests
-        return thread.submit(asyncio.run, ask()).result()
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
+        return thread.submit(asyncio.run, call()).result()
 
 
-def by_urllib3(
+def call_urllib3(
     sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
 ) -> tuple[int, bytes]:
-    """urllib3, without a socket."""
+    """Call with urllib3, without a socket."""
     headers = {**JSON, **urllib3.make_headers(basic_auth=f"{sandbox.api_key}:")}
     answer = sandbox.pool_manager.request(
         method, url, body=json.dumps(body), headers=headers, timeout=timeout, retries=False
@@ -57,19 +59,21 @@ def by_urllib3(
     return answer.status, answer.data
 
 
-def by_httpx2(sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float) -> tuple[int, bytes]:
-    """httpx2, without a socket."""
+def call_httpx2(
+    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
+) -> tuple[int, bytes]:
+    """Call with httpx2, without a socket."""
     with httpx2.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
         answer = client.request(method, url, json=body, timeout=timeout)
         return answer.status_code, answer.content
 
 
-CLIENTS: list[Client] = [by_httpx, by_httpx2, by_async_httpx, by_urllib3]
+CLIENTS: list[Client] = [call_httpx, call_httpx2, call_async_httpx, call_urllib3]
 
 
 @pytest.fixture
 def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody connects anywhere."""
+    """Fail the test if a socket is connected."""
 
     def refuse(*arguments: object) -> None:
         raise AssertionError("a socket was connected")
@@ -80,16 +84,16 @@ def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_connections")
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_order_is_paid(payment_sandbox: PaymentSandbox, orders: str, client: Client) -> None:
-    """Created, read, refused; and its webhooks have come when the call returns."""
-    known: list[str] = []
-    payment_sandbox.deliver_to(shop_that(known.append))
+    """Each client creates, reads and refunds an order, and webhooks have arrived when the call returns."""
+    notified: list[str] = []
+    payment_sandbox.deliver_to(shop_that(notified.append))
     status, body = client(payment_sandbox, "POST", orders, ORDER, 5)
     order_id = json.loads(body)["id"]
     assert status == 201
     payment_sandbox.act(order_id)
-    known.clear()
+    notified.clear()
     status, body = client(payment_sandbox, "POST", f"{orders}{order_id}/refunds/", {"amount": 5}, 5)
-    assert (status, len(known)) == (201, 1)
+    assert (status, len(notified)) == (201, 1)
     status, body = client(payment_sandbox, "GET", f"{orders}{order_id}/", None, 5)
     assert (status, json.loads(body)["status"]) == (200, "completed")
     status, body = client(payment_sandbox, "POST", orders, {"amount": 1.5}, 5)
@@ -110,37 +114,37 @@ FAULTS: list[tuple[dict[str, Any], float, type[Exception], type[Exception]]] = [
 def test_faults_raise_what_they_raise_over_sockets(
     payment_sandbox: PaymentSandbox, orders: str, client: Client, fault: Any
 ) -> None:
-    """So the shop's code takes the same branch."""
-    then, timeout_seconds, by_httpx_raised, by_urllib3_raised = fault
-    if then == {"truncate": True} and client is by_urllib3 and not NOTICES_SHORT_BODIES:
-        pytest.skip("this urllib3 does not notice it")
+    """A fault raises the same exception without sockets as over sockets."""
+    then, timeout_seconds, httpx_error, urllib3_error = fault
+    if then == {"truncate": True} and client is call_urllib3 and not NOTICES_SHORT_BODIES:
+        pytest.skip("this urllib3 does not notice short bodies")
     payment_sandbox.client.faults([{"then": then}])
-    raised = by_urllib3_raised if client is by_urllib3 else by_httpx_raised
-    if client is by_httpx2:
-        raised = getattr(httpx2, raised.__name__)
-    with pytest.raises(raised):
+    expected_error = urllib3_error if client is call_urllib3 else httpx_error
+    if client is call_httpx2:
+        expected_error = getattr(httpx2, expected_error.__name__)
+    with pytest.raises(expected_error):
         client(payment_sandbox, "GET", f"{orders}nothing/", None, timeout_seconds)
-    libraries: dict[Client, Any] = {by_httpx2: httpx2.Client, by_urllib3: urllib3.PoolManager}
-    in_sockets = libraries.get(client, httpx.Client)
-    with in_sockets() as sockets:
+    libraries: dict[Client, Any] = {call_httpx2: httpx2.Client, call_urllib3: urllib3.PoolManager}
+    client_class = libraries.get(client, httpx.Client)
+    with client_class() as sockets:
         headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
-        more: Any = {"retries": False} if client is by_urllib3 else {}
-        with pytest.raises(raised):
-            sockets.request("GET", f"{orders}nothing/", headers=headers, timeout=timeout_seconds, **more)
+        options: Any = {"retries": False} if client is call_urllib3 else {}
+        with pytest.raises(expected_error):
+            sockets.request("GET", f"{orders}nothing/", headers=headers, timeout=timeout_seconds, **options)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_other_servers_are_reached_over_sockets(
     payment_sandbox: PaymentSandbox, webhook_receiver: Any, client: Client
 ) -> None:
-    """The transport is the shop's, for all that it asks."""
+    """Each client reaches other servers over sockets."""
     status, _ = client(payment_sandbox, "POST", webhook_receiver.url, {"order_id": "1"}, 5)
     assert (status, webhook_receiver.received[0].order_id) == (200, "1")
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_same_code_with_a_running_server(client: Client) -> None:
-    """Then everything goes over sockets."""
+    """With a running server, the same clients work over sockets."""
     own = PaymentSandboxServer()
     running = PaymentSandboxServer(own.base_url)
     with running.project() as project:
@@ -155,7 +159,7 @@ def test_the_same_code_with_a_running_server(client: Client) -> None:
 
 
 def test_bodies_in_chunks_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """urllib3 sends iterables in chunks; httpx sends generators; streams need a socket."""
+    """Chunked bodies of urllib3 and httpx arrive; streams need a socket."""
 
     def pieces() -> Iterator[bytes]:
         raw = json.dumps(ORDER).encode()
@@ -174,7 +178,7 @@ def test_bodies_in_chunks_and_streams(payment_sandbox: PaymentSandbox, orders: s
 
 
 def test_urllib3_retries_as_it_does_over_sockets(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """What the shop configured is what happens."""
+    """The shop's retries of urllib3 work without sockets."""
     headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
     retries = urllib3.Retry(3, status_forcelist=[503], backoff_factor=0)
     order_id = place(payment_sandbox)
@@ -187,13 +191,13 @@ def test_urllib3_retries_as_it_does_over_sockets(payment_sandbox: PaymentSandbox
 
 
 def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
-    """By http.client itself."""
+    """A HEAD request and an error of ``http.client`` are answered correctly."""
     server = payment_sandbox.server.in_process
     assert server is not None
     for method, path, status in (("HEAD", "/health/", 200), ("GET", "/nothing/", 404)):
         connection = HTTPConnection("sandbox.test")
-        made: Any = MemorySocket(LocalTarget(server))
-        connection.sock = made
+        memory_socket: Any = MemorySocket(LocalTarget(server))
+        connection.sock = memory_socket
         connection.request(method, path)
         answer = connection.getresponse()
         assert answer.status == status
@@ -204,6 +208,6 @@ def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
 
 
 def test_a_session_of_requests_is_unchanged(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """It is the one that came first."""
+    """``session`` is a session of requests."""
     assert isinstance(payment_sandbox.session, requests.Session)
     assert payment_sandbox.session.post(orders, json=ORDER).status_code == 201

@@ -1,4 +1,4 @@
-"""However a merchant's test run ends, nothing of it stays: no process, no thread, no port."""
+"""A merchant's test run releases all processes, threads and ports, however it ends."""
 
 import gc
 import os
@@ -27,18 +27,18 @@ import sys
 import threading
 import requests
 
-def tell_once_it_waits(ports):
-    def look(frame, event, argument):
+def send_ports_when_waiting(ports):
+    def profile(frame, event, argument):
         if event == "c_call" and frame.f_code.co_name in ("wait", "readinto"):
             sys.setprofile(None)
-            with socket.create_connection(("127.0.0.1", PORT)) as told:
-                told.sendall(ports.encode())
-    sys.setprofile(look)
+            with socket.create_connection(("127.0.0.1", PORT)) as connection:
+                connection.sendall(ports.encode())
+    sys.setprofile(profile)
 
 def test_that_takes_long(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
     ports = payment_sandbox.base_url.rpartition(":")[2] + " " + webhook_receiver.url.split(":")[2].split("/")[0]
-    tell_once_it_waits(ports)
+    send_ports_when_waiting(ports)
     WAIT
 """
 WAITS = {
@@ -51,16 +51,16 @@ WAITS = {
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody listens there."""
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+    """Return whether a server listens on the port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize(
     "wait", [name if name == "waiting" else pytest.param(name, marks=pytest.mark.prove) for name in WAITS]
 )
 def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
-    """The run ends at once, as pytest ends when it is interrupted, and its ports are free."""
+    """An interrupted run ends at once like any run of pytest, and releases its ports."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.settimeout(60)
     port = str(listening.getsockname()[1])
@@ -86,22 +86,22 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        ) as running,
+        ) as process,
     ):
-        telling, _ = listening.accept()
-        with telling, telling.makefile() as told:
-            ports = [int(port) for port in told.read().split()]
+        connection, _ = listening.accept()
+        with connection, connection.makefile() as file:
+            ports = [int(port) for port in file.read().split()]
         assert all(map(is_listening, ports))
         assert len(ports) == 2
-        running.send_signal(signal.SIGINT)
-        printed, _ = running.communicate(timeout=30)  # what it waited for takes 50
-    assert running.returncode == pytest.ExitCode.INTERRUPTED, printed
-    assert "KeyboardInterrupt" in printed
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)  # the interrupted wait takes 50 seconds
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    assert "KeyboardInterrupt" in output
     assert not any(map(is_listening, ports))
 
 
 def test_a_server_leaves_no_thread_and_no_port() -> None:
-    """Stopped in this process, with a project that was left as it was."""
+    """A stopped server in this process releases its threads and its port, even with an open project."""
     before = set(threading.enumerate())
     server = PaymentSandboxServer()
     project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
@@ -119,15 +119,15 @@ def test_a_server_leaves_no_thread_and_no_port() -> None:
     events.close()
 
 
-def test_a_deleted_project_goes_without_the_collector() -> None:
-    """A long-lived server freezes what it holds, so a project that holds itself would stay for ever."""
+def test_a_deleted_project_is_freed_without_the_collector() -> None:
+    """A deleted project is freed without the garbage collector, as long-lived servers freeze objects."""
     server = PaymentSandboxServer()
     assert server.in_process is not None
     project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
-    is_gone = threading.Event()
-    found = server.in_process.registry.find(project.api_key)
-    gone = weakref.ref(found or project, lambda ended: is_gone.set())
-    del found
+    is_collected = threading.Event()
+    registered = server.in_process.registry.find(project.api_key)
+    reference = weakref.ref(registered or project, lambda ended: is_collected.set())
+    del registered
     project.client.call("POST", "/v1/orders/", ORDER)
     project.clock.advance("PT1H")
     project.client.reset()
@@ -137,16 +137,16 @@ def test_a_deleted_project_goes_without_the_collector() -> None:
     gc.disable()
     try:
         project.close()
-        server.project({}).close()  # the last one may still be known by name
-        assert is_gone.wait(10), "a carrier may still be on its way home"
-        assert gone() is None
+        server.project({}).close()  # frees references to the newest project
+        assert is_collected.wait(10), "a carrier may still hold a reference"
+        assert reference() is None
     finally:
         gc.enable()
         server.stop()
 
 
-def test_who_waits_in_a_project_that_goes_is_told() -> None:
-    """At once, by a call and by a stream, and not after the time is over."""
+def test_closing_a_project_ends_its_waits_and_streams() -> None:
+    """Closing a project ends its waits and event streams at once."""
     server = PaymentSandboxServer()
     project = server.project({})
     client = SandboxClient(server.base_url, project.api_key)
@@ -156,18 +156,18 @@ def test_who_waits_in_a_project_that_goes_is_told() -> None:
     def wait() -> None:
         try:
             client.wait(webhook="00000000-0000-4000-8000-000000000000", timeout_seconds=60)
-        except SandboxError as refused:
-            refusals.append(refused)
+        except SandboxError as error:
+            refusals.append(error)
 
-    waiting = threading.Thread(target=wait)
-    waiting.start()
+    thread = threading.Thread(target=wait)
+    thread.start()
     project.close()
-    waiting.join(10)
-    assert [refused.status for refused in refusals] in (
+    thread.join(10)
+    assert [error.status for error in refusals] in (
         [404],
         [401],
-    )  # 401: it was gone before the wait began
-    assert {event.kind for event in events} <= {"clock", "reset", "scenario"}, "and then the stream ended"
+    )  # 401: the project was deleted before the wait began
+    assert {event.kind for event in events} <= {"clock", "reset", "scenario"}, "the stream ends afterwards"
     server.stop()
 
 
@@ -180,7 +180,7 @@ from _pytest.runner import runtestprotocol
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item):
-    "Each test in a process of its own that ends without a farewell, as pytest-forked does it."
+    "Run each test in a forked process that exits without cleanup, as pytest-forked does."
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -210,8 +210,8 @@ def test_one_of_several(payment_sandbox, shop, webhook_receiver, number):
 
 
 @pytest.mark.prove
-def test_each_test_in_a_process_of_its_own(tmp_path: Path) -> None:
-    """That ends without a farewell."""
+def test_each_test_in_a_forked_process(tmp_path: Path) -> None:
+    """Tests work in forked processes that exit without cleanup."""
     (tmp_path / "conftest.py").write_text(FORKED)
     passed(suite(tmp_path, SEVERAL), 5)
 
@@ -219,7 +219,7 @@ def test_each_test_in_a_process_of_its_own(tmp_path: Path) -> None:
 FORKING = """
 import os
 
-def test_a_child_that_ends_in_every_way(payment_sandbox, shop):
+def test_children_that_exit_or_are_killed(payment_sandbox, shop):
     for end in (lambda: os._exit(0), lambda: os.kill(os.getpid(), 9)):
         child = os.fork()
         if not child:
@@ -235,25 +235,25 @@ def test_a_child_that_ends_in_every_way(payment_sandbox, shop):
 @pytest.mark.prove
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_children_of_a_test_disturb_nothing(tmp_path: Path) -> None:
-    """A test that forks goes on with the server that it had."""
+    """A test that forks can continue to use its server."""
     passed(suite(tmp_path, FORKING), 1)
 
 
-LEFT_BEHIND = """
-left = {}
+PENDING_WORK = """
+first = {}
 
-def test_a_leaves_work_behind(payment_sandbox, webhook_receiver):
+def test_a_has_pending_work(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
     payment_sandbox.client.clock.run(rate=1000000)
-    left["order"] = place(payment_sandbox)
-    left["sandbox"] = payment_sandbox
+    first["order"] = place(payment_sandbox)
+    first["sandbox"] = payment_sandbox
 
 
-def test_b_sees_nothing_of_it(payment_sandbox, webhook_receiver):
+def test_b_is_not_affected(payment_sandbox, webhook_receiver):
     import threading
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
-    assert payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{left['order']['id']}/").status_code == 404
-    answer = requests.get(f"{payment_sandbox.base_url}/control/project/", auth=(left["sandbox"].api_key, ""))
+    assert payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{first['order']['id']}/").status_code == 404
+    answer = requests.get(f"{payment_sandbox.base_url}/control/project/", auth=(first["sandbox"].api_key, ""))
     assert answer.status_code == 401
     order = place(payment_sandbox)
     payment_sandbox.act(order["id"])
@@ -265,9 +265,9 @@ def test_b_sees_nothing_of_it(payment_sandbox, webhook_receiver):
 @pytest.mark.parametrize(
     "options", [(), pytest.param(("-n", "2", "--dist", "loadfile"), marks=pytest.mark.prove)]
 )
-def test_what_a_test_leaves_behind_goes_with_it(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """A project that never comes to rest, on a clock that runs."""
-    passed(suite(tmp_path, LEFT_BEHIND, *options), 2)
+def test_pending_work_of_a_test_ends_with_it(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """A project with a running clock and pending work is deleted with its test."""
+    passed(suite(tmp_path, PENDING_WORK, *options), 2)
 
 
 @pytest.mark.parametrize(
@@ -278,30 +278,30 @@ def test_what_a_test_leaves_behind_goes_with_it(tmp_path: Path, options: tuple[s
     ],
 )
 def test_any_order_on_any_number_of_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """With and without pytest-randomly and pytest-xdist."""
+    """A suite passes with and without pytest-randomly and pytest-xdist."""
     passed(suite(tmp_path, SEVERAL, *options), 5)
 
 
-def test_projects_whose_clocks_run_go_as_well() -> None:
-    """The scheduler forgets them; it would have looked at them an hour later."""
+def test_projects_with_running_clocks_are_freed() -> None:
+    """The scheduler frees closed projects with running clocks at once."""
     server = PaymentSandboxServer()
     assert server.in_process is not None
-    gone = []
+    references = []
     for _ in range(5):
         project = server.project({})
         project.client.clock.run()
         project.client.call("POST", "/v1/orders/", {**ORDER, "transactions": []})
-        gone.append(weakref.ref(server.in_process.registry.find(project.api_key) or project))
+        references.append(weakref.ref(server.in_process.registry.find(project.api_key) or project))
         project.close()
     server.project({}).close()
     gc.collect()
-    assert [found() for found in gone].count(None) >= 4, "the scheduler may just be looking at one"
+    assert [reference() for reference in references].count(None) >= 4, "the scheduler may still hold one"
     server.stop()
     gc.collect()
-    assert [found() for found in gone] == [None] * 5
+    assert [reference() for reference in references] == [None] * 5
 
 
 def test_a_body_that_is_no_webhook(webhook_receiver: WebhookReceiver) -> None:
-    """Is refused, and not kept."""
+    """A body that is not a webhook is refused and not recorded."""
     assert requests.post(webhook_receiver.url, data=b"not JSON", timeout=5).status_code == 400
     assert webhook_receiver.received == []

@@ -1,4 +1,4 @@
-"""Changed values of a submitted form: in every encoding, and in every kind of application."""
+"""Changed values of submitted forms in all encodings and kinds of applications."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ CHOICES = {"country": ["NL"], "pay with": ["card", "bank & more"]}
 
 
 def encode(kind: str, **values: str) -> bytes:
-    """The body of a form with these values."""
+    """Return the body of a form with these values."""
     if kind == "json":
         return json.dumps(values).encode()
     builder = EnvironBuilder(method="POST", data=values)
@@ -46,7 +46,7 @@ def encode(kind: str, **values: str) -> bytes:
 
 
 def decode(kind: str, body: bytes, like: bytes) -> dict[str, str]:
-    """The values of a body, encoded like another one."""
+    """Return the values of a body with the encoding of another one."""
     if kind == "json":
         return dict(json.loads(body))
     boundary = like.strip().partition(b"\r\n")[0][2:].decode()
@@ -59,42 +59,42 @@ def decode(kind: str, body: bytes, like: bytes) -> dict[str, str]:
 
 
 def test_the_choices_of_a_page() -> None:
-    """Options and radio buttons with a value that a customer can choose."""
+    """The choices of a page are its selectable options and radio buttons."""
     assert read_choices(PAGE) == CHOICES
     assert read_choices("<select><option value=x></select>no form<") == {}
 
 
 @pytest.mark.parametrize("kind", ["query", "json", "multipart"])
 @pytest.mark.parametrize(
-    ("before", "more", "after"),
+    ("before", "cents", "after"),
     [("12.50", -1, "12.49"), ("12,50", 1, "12,51"), ("0.99", 1, "1.00"), ("0.00", -1, "0.00")],
 )
-def test_a_cent_more_or_less(kind: str, before: str, more: int, after: str) -> None:
-    """Only the first amount is changed, and nothing that is not an amount."""
+def test_a_cent_more_or_less(kind: str, before: str, cents: int, after: str) -> None:
+    """Only the first amount of a form is changed."""
     body = encode(kind, date="2024-01-02", amount=before, other="7.50")
-    changed = add_cents(FormBody(body, {}), more)
-    assert decode(kind, changed, body) == {"date": "2024-01-02", "amount": after, "other": "7.50"}
+    changed_body = add_cents(FormBody(body, {}), cents)
+    assert decode(kind, changed_body, body) == {"date": "2024-01-02", "amount": after, "other": "7.50"}
 
 
 def test_a_number_in_json_is_an_amount() -> None:
-    """It needs no quotes."""
+    """Amounts and counts in JSON may be numbers."""
     assert add_cents(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 2, "amount": 10.00}'
     assert add_to_number(FormBody(b'{"count": 2, "amount": 9.99}', {}), 1) == b'{"count": 3, "amount": 9.99}'
 
 
 @pytest.mark.parametrize("kind", ["query", "json", "multipart"])
 def test_another_choice(kind: str) -> None:
-    """The last field with another option gets it; a value that is no choice stays."""
+    """The last field with another option is changed; other values stay."""
     body = encode(kind, **{"country": "NL", "pay with": "card", "name": "card"})
-    changed = change_choice(FormBody(body, CHOICES))
-    assert decode(kind, changed, body) == {"country": "NL", "pay with": "bank & more", "name": "card"}
-    assert change_choice(FormBody(changed, CHOICES)) == body
-    other = encode(kind, **{"country": "NL", "pay with": "card and more"})
-    assert change_choice(FormBody(other, CHOICES)) == other
+    changed_body = change_choice(FormBody(body, CHOICES))
+    assert decode(kind, changed_body, body) == {"country": "NL", "pay with": "bank & more", "name": "card"}
+    assert change_choice(FormBody(changed_body, CHOICES)) == body
+    other_body = encode(kind, **{"country": "NL", "pay with": "card and more"})
+    assert change_choice(FormBody(other_body, CHOICES)) == other_body
 
 
-def test_what_can_be_changed() -> None:
-    """Is known by the form and the pages before."""
+def test_the_kinds_of_changes_of_a_form() -> None:
+    """The form and the preceding pages determine which kinds of values can be changed."""
     assert FormBody(b"count=2&amount=1.00&method=a", {"method": ["a", "b"]}).details == SubmittedForm(
         True, True, True
     )
@@ -102,15 +102,15 @@ def test_what_can_be_changed() -> None:
 
 
 @pytest.fixture
-def varied() -> Iterator[None]:
-    """Submissions get another choice."""
+def with_changed_choices() -> Iterator[None]:
+    """Change a choice in each submitted form."""
     set_submission_chooser(lambda path, form: Submission(fill=change_choice))
     yield
     set_submission_chooser(None)
 
 
 def flask_shop() -> Flask:
-    """A shop with a form."""
+    """A WSGI shop with a form."""
     app = Flask("shop")
     app.add_url_rule("/", "page", view_func=lambda: PAGE)
     app.add_url_rule("/text", "text", view_func=lambda: (PAGE, {"Content-Type": "text/plain"}))
@@ -119,33 +119,33 @@ def flask_shop() -> Flask:
 
 
 def starlette_shop() -> Starlette:
-    """The same with another framework."""
+    """An ASGI shop with a form."""
 
-    async def page(asked: Request) -> HTMLResponse:
+    async def page(request: Request) -> HTMLResponse:
         return HTMLResponse(PAGE)
 
-    async def text(asked: Request) -> PlainTextResponse:
+    async def text(request: Request) -> PlainTextResponse:
         return PlainTextResponse(PAGE)
 
-    async def buy(asked: Request) -> PlainTextResponse:
-        return PlainTextResponse(str((await asked.form())["pay with"]))
+    async def buy(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(str((await request.form())["pay with"]))
 
     return Starlette(routes=[Route("/", page), Route("/text", text), Route("/buy", buy, methods=["POST"])])
 
 
-@pytest.mark.parametrize(("path", "bought"), [("/", "bank & more"), ("/text", "card")])
-def test_the_pages_of_a_shop_are_read(varied: None, path: str, bought: str) -> None:
-    """In WSGI and in ASGI, if they are HTML."""
+@pytest.mark.parametrize(("path", "choice"), [("/", "bank & more"), ("/text", "card")])
+def test_the_pages_of_a_shop_are_read(with_changed_choices: None, path: str, choice: str) -> None:
+    """The choices of HTML pages are read in WSGI and ASGI shops."""
     shop: Any = flask_shop()
     watch(shop)
     client = shop.test_client()
     assert client.get(path).text == PAGE
-    assert client.post("/buy", data={"pay with": "card"}).text == bought
+    assert client.post("/buy", data={"pay with": "card"}).text == choice
     unwatch(shop)
     set_submission_chooser(lambda path, form: Submission(fill=change_choice))
     shop = starlette_shop()
     watch(shop)
     browser = TestClient(shop)
     assert browser.get(path).text == PAGE
-    assert browser.post("/buy", data={"pay with": "card"}).text == bought
+    assert browser.post("/buy", data={"pay with": "card"}).text == choice
     unwatch(shop)

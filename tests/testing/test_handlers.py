@@ -1,4 +1,4 @@
-"""Handlers of a shop in this process: what they may do, and how they fail."""
+"""Permitted calls and failures of webhook handlers in this process."""
 
 import subprocess
 import sys
@@ -20,12 +20,12 @@ PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "
 
 
 def errors(sandbox: PaymentSandbox) -> set[str]:
-    """What kept the shop's answers away, in all attempts."""
+    """Return the errors of all attempts."""
     return {str(attempt["error"]) for webhook in sandbox.webhooks for attempt in webhook["attempts"]}
 
 
 def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
-    """As asynchronous views and thread pools do."""
+    """A handler may call the sandbox from another thread, as thread pools do."""
     seen: list[str] = []
     with ThreadPoolExecutor(1) as pool:
 
@@ -40,15 +40,15 @@ def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox)
 
 
 @pytest.mark.parametrize(
-    "leave",
+    "fail",
     [lambda: 1 / 0, lambda: sys.exit(3), lambda: (_ for _ in ()).throw(GeneratorExit)],
     ids=["error", "exit", "generator's exit"],
 )
-def test_whatever_a_handler_raises_is_a_failed_delivery(
-    payment_sandbox: PaymentSandbox, leave: Callable[[], object]
+def test_any_exception_of_a_handler_fails_the_delivery(
+    payment_sandbox: PaymentSandbox, fail: Callable[[], object]
 ) -> None:
-    """Also what is no Exception; it comes again."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: leave()))
+    """Any raised exception fails the delivery, which is retried."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: fail()))
     order_id = place(payment_sandbox)
     in_time(lambda: payment_sandbox.act(order_id))
     payment_sandbox.clock.advance("PT2M")
@@ -58,7 +58,7 @@ def test_whatever_a_handler_raises_is_a_failed_delivery(
 
 @pytest.mark.parametrize("outcome", [pytest.fail, pytest.skip, pytest.exit])
 def test_a_handler_may_end_its_test(payment_sandbox: PaymentSandbox, outcome: Callable[[str], Any]) -> None:
-    """By an outcome of pytest, as its time limits do; the webhook has failed."""
+    """An outcome of pytest in a handler ends the test, and fails the webhook."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: outcome("no webhook expected")))
     order_id = place(payment_sandbox)
     with pytest.raises(BaseException, match="no webhook expected") as raised:
@@ -70,7 +70,7 @@ def test_a_handler_may_end_its_test(payment_sandbox: PaymentSandbox, outcome: Ca
 
 @pytest.mark.parametrize("timing", ["before_response", "after_response"])
 def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, timing: str) -> None:
-    """Each webhook is delivered once, and nobody waits for himself."""
+    """A handler may create refunds without a deadlock, and each webhook is delivered once."""
     payment_sandbox.client.change_settings(webhook_timing=timing)
     refunds: list[str] = []
 
@@ -91,97 +91,99 @@ def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, 
 
 
 def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: PaymentSandbox) -> None:
-    """After five seconds; also one that waits for what its caller holds."""
-    held = threading.Lock()
+    """A handler that waits for its caller's lock fails after five seconds."""
+    lock = threading.Lock()
 
     def wait(order_id: str) -> None:
-        with held:
+        with lock:
             pass
 
     payment_sandbox.deliver_to(shop_that(wait), thread="own")
     payment_sandbox.scenario({"name": "one", "rules": []})
     order_id = place(payment_sandbox)
 
-    def act_holding() -> None:
-        with held:
+    def act_with_lock() -> None:
+        with lock:
             payment_sandbox.act(order_id, action="visit")
 
-    in_time(act_holding)
+    in_time(act_with_lock)
     assert errors(payment_sandbox) == {"no answer within 5 seconds"}
 
 
-@pytest.mark.parametrize("is_given_up", [True, False])
-def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
-    payment_sandbox: PaymentSandbox, is_given_up: bool
+@pytest.mark.parametrize("is_abandoned", [True, False])
+def test_calls_by_the_test_wait_although_other_handlers_run(
+    payment_sandbox: PaymentSandbox, is_abandoned: bool
 ) -> None:
-    """One that was given up, and one of another thread's call."""
-    began, goes_on, told = threading.Event(), threading.Event(), list[str]()
+    """A call waits for its webhooks, although an abandoned handler or one of another thread still runs."""
+    has_begun, may_continue, notified = threading.Event(), threading.Event(), list[str]()
 
     def slow(order_id: str) -> None:
         if order_id == orders[0]:
-            began.set()
-            if is_given_up:
-                goes_on.wait(20)
+            has_begun.set()
+            if is_abandoned:
+                may_continue.wait(20)
                 return
             payment_sandbox.wait_for(orders[1], "processing")
-        told.append(order_id)
+        notified.append(order_id)
 
-    payment_sandbox.deliver_to(shop_that(slow), thread="own" if is_given_up else "waiting")
+    payment_sandbox.deliver_to(shop_that(slow), thread="own" if is_abandoned else "waiting")
     orders = [place(payment_sandbox), place(payment_sandbox)]
     other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
     other.start()
-    assert began.wait(10)
-    if is_given_up:
+    assert has_begun.wait(10)
+    if is_abandoned:
         other.join(20)
     payment_sandbox.act(orders[1], action="visit")
-    assert told == (orders[1:] if is_given_up else orders)
-    goes_on.set()
+    assert notified == (orders[1:] if is_abandoned else orders)
+    may_continue.set()
     other.join(10)
 
 
 def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
-    """So it shares the test's database connection and context; on its own thread it does not."""
-    ran_on: list[int] = []
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())))
+    """A handler runs on the waiting thread by default, or on a separate thread if requested."""
+    thread_ids: list[int] = []
+    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(threading.get_ident())))
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
-    assert set(ran_on) == {threading.get_ident()}
-    ran_on.clear()
+    assert set(thread_ids) == {threading.get_ident()}
+    thread_ids.clear()
     place(payment_sandbox)
     payment_sandbox.clock.advance("P1D")
-    assert set(ran_on) == {threading.get_ident()}, "in an advance, too"
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(0)), thread="own")
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())), thread="own")
-    ran_on.clear()
+    assert set(thread_ids) == {threading.get_ident()}, "in an advance, too"
+    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(0)), thread="own")
+    payment_sandbox.deliver_to(
+        shop_that(lambda order_id: thread_ids.append(threading.get_ident())), thread="own"
+    )
+    thread_ids.clear()
     payment_sandbox.act(place(payment_sandbox))
-    assert ran_on
-    assert threading.get_ident() not in ran_on
+    assert thread_ids
+    assert threading.get_ident() not in thread_ids
     with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
         payment_sandbox.deliver_to(shop_that(lambda order_id: None), thread="mine")  # type: ignore[arg-type]
 
 
-def test_what_others_cause_is_delivered_though_nobody_waits(payment_sandbox: PaymentSandbox) -> None:
-    """A call over a socket, and a clock that runs: on another thread."""
-    ran_on: list[int] = []
-    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())))
+def test_webhooks_of_calls_over_sockets_are_delivered(payment_sandbox: PaymentSandbox) -> None:
+    """Webhooks that a call over a socket causes are delivered on another thread."""
+    thread_ids: list[int] = []
+    payment_sandbox.deliver_to(shop_that(lambda order_id: thread_ids.append(threading.get_ident())))
     order_id = place(payment_sandbox)
     outside = SandboxClient(payment_sandbox.base_url, payment_sandbox.api_key)
     outside.act(order_id, "customer", "pay")
     outside.wait(idle=True)
     outside.close()
-    assert ran_on
-    assert threading.get_ident() not in ran_on
+    assert thread_ids
+    assert threading.get_ident() not in thread_ids
 
 
 @pytest.mark.parametrize("call", ["advance", "wait", "act"])
 def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: str) -> None:
-    """On the test's own thread nobody waits for himself."""
-    called: list[str] = []
+    """A handler on the test's thread may advance, wait and act without a deadlock."""
+    notified_orders: list[str] = []
 
     def handle(order_id: str) -> None:
-        if called:
+        if notified_orders:
             return
-        called.append(order_id)
+        notified_orders.append(order_id)
         if call == "advance":
             payment_sandbox.clock.advance("PT1M")
         elif call == "wait":
@@ -194,7 +196,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     order = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=HOSTED).json()
     in_time(lambda: payment_sandbox.act(order["id"], action="choose", payment_method="credit-card"))
     in_time(lambda: payment_sandbox.act(order["id"]))
-    assert called
+    assert notified_orders
     assert errors(payment_sandbox) == {"None"}
     payment_sandbox.client.wait(idle=True, timeout_seconds=5)
 
@@ -203,7 +205,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
 def test_a_handler_that_is_too_slow_has_failed(
     payment_sandbox: PaymentSandbox, thread: HandlerThread
 ) -> None:
-    """After five seconds of real time, whichever thread it runs on."""
+    """A handler fails after five seconds of real time on either thread."""
     is_over = threading.Event()
     payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(5.5)), thread=thread)
     payment_sandbox.act(place(payment_sandbox), action="visit")
@@ -214,45 +216,46 @@ def test_a_handler_that_is_too_slow_has_failed(
 def test_the_handler_of_another_project_may_run_in_between(
     payment_sandbox: PaymentSandbox, payment_sandbox_server: PaymentSandboxServer
 ) -> None:
-    """A shop with two projects: one's webhook makes an order of the other's."""
+    """A webhook handler of one project may create an order in another project."""
     other = payment_sandbox_server.project({})
-    told: list[str] = []
-    other.deliver_to(shop_that(told.append))
+    notified: list[str] = []
+    other.deliver_to(shop_that(notified.append))
     payment_sandbox.deliver_to(shop_that(lambda order_id: other.act(place(other)) and ""))
     order_id = place(payment_sandbox)
     in_time(lambda: payment_sandbox.act(order_id))
-    assert told
+    assert notified
     assert errors(payment_sandbox) == errors(other) == {"None"}
     other.close()
 
 
-def silent(environ: object, start_response: object) -> list[bytes]:
-    """A mistake: nobody is told a status."""
+def answer_without_status(environ: object, start_response: object) -> list[bytes]:
+    """Answer without a status, against WSGI."""
     return [b"x"]
 
 
-def texts(environ: object, start_response: Callable[..., object]) -> list[str]:
-    """A mistake: bodies are bytes."""
+def answer_with_text(environ: object, start_response: Callable[..., object]) -> list[str]:
+    """Answer with text instead of bytes, against WSGI."""
     start_response("200 OK", [])
     return ["text"]
 
 
 @pytest.mark.parametrize(
-    ("application", "told"), [(silent, "did not call start_response"), (texts, "TypeError")]
+    ("application", "message"),
+    [(answer_without_status, "did not call start_response"), (answer_with_text, "TypeError")],
 )
-def test_an_application_that_breaks_its_protocol_has_not_answered(
-    payment_sandbox: PaymentSandbox, application: Any, told: str
+def test_an_application_that_violates_wsgi_has_not_answered(
+    payment_sandbox: PaymentSandbox, application: Any, message: str
 ) -> None:
-    """A server would have answered 500 for it."""
+    """An application that violates WSGI has not answered, which the review reports."""
     payment_sandbox.deliver_to(application)
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (webhook,) = payment_sandbox.webhooks
-    assert (webhook["state"], told in str(webhook["attempts"][0]["error"])) == ("pending", True)
+    assert (webhook["state"], message in str(webhook["attempts"][0]["error"])) == ("pending", True)
     assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
 
 
-def test_what_is_written_by_hand_comes_in_its_order(payment_sandbox: PaymentSandbox) -> None:
-    """Also from a generator, which starts late."""
+def test_written_and_yielded_parts_keep_their_order(payment_sandbox: PaymentSandbox) -> None:
+    """Written and yielded parts of a body keep their order."""
 
     def writing(environ: object, start_response: Callable[..., Callable[[bytes], object]]) -> Iterator[bytes]:
         write = start_response("200 OK", [])
@@ -267,8 +270,8 @@ def test_what_is_written_by_hand_comes_in_its_order(payment_sandbox: PaymentSand
     assert response["body"] == "one two three"
 
 
-def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) -> None:
-    """The sandbox keeps signals from its own threads, and from nobody else's processes."""
+def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox) -> None:
+    """The sandbox blocks signals in its own threads, but not in processes of a handler."""
     ended: list[int] = []
 
     def start(order_id: str) -> None:
@@ -289,7 +292,7 @@ def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) ->
 def test_a_shop_that_never_rests_gets_its_answer(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler that makes an order for each webhook: the call waits for some of them only."""
+    """A call returns although each webhook causes another order."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
     assert answer.status_code == 201
@@ -297,14 +300,14 @@ def test_a_shop_that_never_rests_gets_its_answer(
     payment_sandbox.deliver_to(shop_that(lambda order_id: ""))
 
 
-def test_a_shop_that_answers_late_is_told(
+def test_a_late_answer_of_a_shop_is_reported(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call answers before its webhook, and says what is under way."""
+    """A call with a slow webhook returns after a limit, with a warning."""
     monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
-    answered = threading.Event()
-    payment_sandbox.deliver_to(shop_that(lambda order_id: answered.wait(3) and ""), thread="own")
+    may_answer = threading.Event()
+    payment_sandbox.deliver_to(shop_that(lambda order_id: may_answer.wait(3) and ""), thread="own")
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
     assert answer.status_code == 201
     assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")
-    answered.set()
+    may_answer.set()

@@ -1,4 +1,4 @@
-"""A handler that fails or hangs ends in time, and its report says where it was."""
+"""Failing and hanging handlers end in time, and the timeline shows their location."""
 
 import logging
 import sqlite3
@@ -21,7 +21,7 @@ NO_ANSWER = "no answer within 5 seconds"
 def test_a_handler_that_is_late_counts_as_unanswered(
     payment_sandbox: PaymentSandbox, too_late: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The test goes on once it returns; the timeline and the log show where it was."""
+    """A late handler counts as unanswered; the timeline and the log show its location."""
 
     def hang(order_id: str) -> None:
         too_late.wait(LONG_SECONDS)
@@ -30,18 +30,18 @@ def test_a_handler_that_is_late_counts_as_unanswered(
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None)
-    for told in (payment_sandbox.timeline(), caplog.text):
-        assert "Location of the handler:" in told
-        assert "in hang" in told
+    for report in (payment_sandbox.timeline(), caplog.text):
+        assert "Location of the handler:" in report
+        assert "in hang" in report
     assert "pytest-timeout" in caplog.text
 
 
-def test_a_handler_on_its_own_thread_is_given_up(payment_sandbox: PaymentSandbox) -> None:
-    """The test goes on while it still runs, and the timeline shows where it is."""
-    goes_on = threading.Event()
+def test_a_handler_on_its_own_thread_is_abandoned(payment_sandbox: PaymentSandbox) -> None:
+    """A hanging handler on a separate thread is abandoned, and the timeline shows its location."""
+    may_continue = threading.Event()
 
     def hang(order_id: str) -> None:
-        goes_on.wait(LONG_SECONDS)
+        may_continue.wait(LONG_SECONDS)
 
     payment_sandbox.deliver_to(shop_that(hang), thread="own")
     payment_sandbox.act(place(payment_sandbox), action="visit")
@@ -50,13 +50,13 @@ def test_a_handler_on_its_own_thread_is_given_up(payment_sandbox: PaymentSandbox
         assert attempt["error"] == NO_ANSWER
         assert "in hang" in payment_sandbox.timeline()
     finally:
-        goes_on.set()
+        may_continue.set()
 
 
-def test_a_late_handler_that_calls_the_sandbox_holds_nothing(
+def test_a_late_handler_that_calls_the_sandbox_holds_no_lock(
     payment_sandbox: PaymentSandbox, too_late: threading.Event
 ) -> None:
-    """Nothing is raised into its calls, so no lock stays held, and other threads go on."""
+    """A late handler is not interrupted in its calls, so it holds no lock afterwards."""
 
     def call(order_id: str) -> None:
         while not too_late.is_set():
@@ -66,17 +66,17 @@ def test_a_late_handler_that_calls_the_sandbox_holds_nothing(
     payment_sandbox.deliver_to(shop_that(call))
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id, action="visit")
-    answered: list[Any] = []
-    other = threading.Thread(target=lambda: answered.append(payment_sandbox.act(order_id)))
+    orders: list[Any] = []
+    other = threading.Thread(target=lambda: orders.append(payment_sandbox.act(order_id)))
     other.start()
     other.join(LONG_SECONDS)
-    assert [order["status"] for order in answered] == ["completed"]
+    assert [order["status"] for order in orders] == ["completed"]
 
 
 def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
     payment_sandbox: PaymentSandbox, too_late: threading.Event
 ) -> None:
-    """A handler that advances the clock waits for others, and only the one that hangs is late."""
+    """The time of an inner handler does not count for the outer one."""
     inner: list[str] = []
 
     def handle(order_id: str) -> None:
@@ -89,11 +89,11 @@ def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
     payment_sandbox.deliver_to(shop_that(handle))
     outer = place(payment_sandbox)
     payment_sandbox.act(outer, action="visit")
-    first = {webhook["order_id"]: webhook["attempts"][0] for webhook in reversed(payment_sandbox.webhooks)}
-    assert first[inner[0]]["error"] == NO_ANSWER
-    answered = first[outer]["response"]
-    assert answered is not None
-    assert (first[outer]["error"], answered["status"]) == (None, 200)
+    attempts = {webhook["order_id"]: webhook["attempts"][0] for webhook in reversed(payment_sandbox.webhooks)}
+    assert attempts[inner[0]]["error"] == NO_ANSWER
+    response = attempts[outer]["response"]
+    assert response is not None
+    assert (attempts[outer]["error"], response["status"]) == (None, 200)
 
 
 HANGING = """
@@ -118,15 +118,15 @@ def test_goes_on(payment_sandbox):
 
 
 def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> None:
-    """By pytest-timeout, as any other test that hangs; the next test has a sandbox that works."""
-    ran = suite(tmp_path, HANGING)
-    assert "1 failed, 1 passed" in ran.stdout, ran.stdout
-    assert "in hang" in ran.stdout
-    assert "Timeout (>2.0s)" in ran.stdout
+    """pytest-timeout ends a hanging handler with its test, and the next test passes."""
+    result = suite(tmp_path, HANGING)
+    assert "1 failed, 1 passed" in result.stdout, result.stdout
+    assert "in hang" in result.stdout
+    assert "Timeout (>2.0s)" in result.stdout
 
 
-def failing(raised: Exception, *, testing: bool) -> Flask:
-    """A shop whose handler raises."""
+def failing_shop(raised: Exception, *, testing: bool) -> Flask:
+    """Return a shop whose handler raises an exception."""
     app = Flask("shop")
     app.testing = testing
 
@@ -138,11 +138,11 @@ def failing(raised: Exception, *, testing: bool) -> Flask:
 
 
 @pytest.mark.parametrize("testing", [True, False])
-def test_the_traceback_of_a_handler_is_told(
+def test_the_traceback_of_a_handler_is_shown(
     payment_sandbox: PaymentSandbox, testing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whether the framework lets it through or answers 500 and logs it."""
-    payment_sandbox.deliver_to(failing(RuntimeError("no such table: sale"), testing=testing))
+    """The traceback is shown, whether the framework propagates or logs the exception."""
+    payment_sandbox.deliver_to(failing_shop(RuntimeError("no such table: sale"), testing=testing))
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert attempt["response"] == (None if testing else attempt["response"])
@@ -154,29 +154,29 @@ def test_the_traceback_of_a_handler_is_told(
     assert all("_Listener" not in type(handler).__name__ for handler in logging.root.handlers)
 
 
-def test_a_handler_that_ran_elsewhere_says_so(payment_sandbox: PaymentSandbox) -> None:
-    """As when a second thread of the test makes the call."""
-    payment_sandbox.deliver_to(failing(RuntimeError("SQLite objects"), testing=True))
+def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline reports that a handler ran on another thread than the test."""
+    payment_sandbox.deliver_to(failing_shop(RuntimeError("SQLite objects"), testing=True))
     order_id = place(payment_sandbox)
     other = threading.Thread(
         target=payment_sandbox.act, args=(order_id, "customer", "visit"), name="worker-7"
     )
     other.start()
     other.join()
-    told = payment_sandbox.timeline()
-    assert "The handler ran on the thread worker-7, not on the test's (MainThread)" in told
-    assert "Make the call on the test's thread" in told
+    report = payment_sandbox.timeline()
+    assert "The handler ran on the thread worker-7, not on the test's (MainThread)" in report
+    assert "Make the call on the test's thread" in report
 
 
 def test_a_handler_that_answers_after_the_test_changes_nothing(
     payment_sandbox_server: Any,
 ) -> None:
-    """Its project is gone, and the next one hears nothing of it."""
-    began, answers, ended = threading.Event(), threading.Event(), threading.Event()
+    """A handler that ends after its project is closed does not affect the next project."""
+    has_begun, may_answer, ended = threading.Event(), threading.Event(), threading.Event()
 
     def late(order_id: str) -> None:
-        began.set()
-        answers.wait(10)
+        has_begun.set()
+        may_answer.wait(10)
         ended.set()
 
     project = payment_sandbox_server.project()
@@ -184,9 +184,9 @@ def test_a_handler_that_answers_after_the_test_changes_nothing(
     order_id = place(project)
     caller = threading.Thread(target=project.act, args=(order_id, "customer", "visit"))
     caller.start()
-    assert began.wait(10)
+    assert has_begun.wait(10)
     project.close()
-    answers.set()
+    may_answer.set()
     caller.join(10)
     assert not caller.is_alive()
     assert ended.wait(10)
@@ -195,23 +195,26 @@ def test_a_handler_that_answers_after_the_test_changes_nothing(
 
 
 def test_a_row_that_the_test_has_locked(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
-    """The handler's own connection cannot write to it; the report shows the database's words and the line."""
+    """A handler that meets a locked database fails, and the timeline shows the error and its line."""
     file = tmp_path / "shop.sqlite"
-    with closing(sqlite3.connect(file)) as tests, closing(sqlite3.connect(file, timeout=0.1)) as shops:
-        tests.execute("create table sale (id text, status text)")
-        tests.commit()
+    with (
+        closing(sqlite3.connect(file)) as test_connection,
+        closing(sqlite3.connect(file, timeout=0.1)) as shop_connection,
+    ):
+        test_connection.execute("create table sale (id text, status text)")
+        test_connection.commit()
 
         def handle(order_id: str) -> None:
-            shops.execute("update sale set status = 'paid' where id = ?", (order_id,))
-            shops.commit()
+            shop_connection.execute("update sale set status = 'paid' where id = ?", (order_id,))
+            shop_connection.commit()
 
         payment_sandbox.deliver_to(shop_that(handle))
         order_id = place(payment_sandbox)
-        tests.execute("insert into sale values (?, 'open')", (order_id,))  # and no commit
+        test_connection.execute("insert into sale values (?, 'open')", (order_id,))  # and no commit
         payment_sandbox.act(order_id, action="visit")
-        told = payment_sandbox.timeline()
-        assert "sqlite3.OperationalError: database is locked" in told
-        assert "in handle" in told
-        tests.commit()
+        report = payment_sandbox.timeline()
+        assert "sqlite3.OperationalError: database is locked" in report
+        assert "in handle" in report
+        test_connection.commit()
         payment_sandbox.clock.advance("PT2M")
-        assert tests.execute("select status from sale").fetchone() == ("paid",)
+        assert test_connection.execute("select status from sale").fetchone() == ("paid",)

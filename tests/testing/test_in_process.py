@@ -1,4 +1,4 @@
-"""Without sockets, calls are answered as over sockets, whatever bodies and faults they have."""
+"""Calls without sockets behave like calls over sockets."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from tests.support.wire import NOTICES_SHORT_BODIES
 
 
 def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """As requests takes them."""
+    """All forms of timeouts of requests are accepted."""
     kinds: tuple[Any, ...] = (5, 5.0, (5, 5), (None, 5), None, urllib3.Timeout(5), urllib3.Timeout())
     for timeout in kinds:
         answer = payment_sandbox.session.get(f"{orders}nothing/", timeout=timeout)
@@ -29,7 +29,7 @@ def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders:
 
 
 def test_no_cookie_goes_from_one_project_to_the_next() -> None:
-    """Their clients share connections, no more."""
+    """Clients of different projects share connections, but no cookies."""
     with make_server() as server:
         sandbox = PaymentSandboxServer(server.url)
         client = sandbox.project({}).client
@@ -43,7 +43,7 @@ def test_no_cookie_goes_from_one_project_to_the_next() -> None:
 
 
 def test_a_body_without_an_end_is_cut(payment_sandbox: PaymentSandbox) -> None:
-    """Its status counts."""
+    """An endless body is truncated, and the webhook counts as delivered by its status."""
 
     def forever() -> Iterator[bytes]:
         while True:
@@ -58,14 +58,14 @@ def test_a_body_without_an_end_is_cut(payment_sandbox: PaymentSandbox) -> None:
     assert (webhook["state"], len(response["body"])) == ("delivered", 4096)
 
 
-def test_a_body_that_breaks_off_counts_by_its_status(payment_sandbox: PaymentSandbox) -> None:
-    """With a warning, as over the wire."""
+def test_an_incomplete_answer_counts_by_its_status(payment_sandbox: PaymentSandbox) -> None:
+    """A webhook with an incomplete answer body counts by its status, with a warning."""
 
-    def half() -> Iterator[bytes]:
+    def incomplete_body() -> Iterator[bytes]:
         yield b"half"
         raise ValueError("out of paper")
 
-    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(half())))
+    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(incomplete_body())))
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert attempt["response"] is not None
@@ -73,20 +73,20 @@ def test_a_body_that_breaks_off_counts_by_its_status(payment_sandbox: PaymentSan
     assert "is incomplete" in str(attempt["warning"])
 
 
-def pieces() -> Iterator[bytes]:
-    """A body that is made as it is sent."""
+def body_pieces() -> Iterator[bytes]:
+    """Yield a body in pieces."""
     raw = json.dumps(ORDER).encode()
     yield raw[:7]
     yield raw[7:]
 
 
 @pytest.mark.parametrize(
-    "body", [pieces, lambda: memoryview(json.dumps(ORDER).encode()), lambda: json.dumps(ORDER)]
+    "body", [body_pieces, lambda: memoryview(json.dumps(ORDER).encode()), lambda: json.dumps(ORDER)]
 )
 def test_bodies_of_every_kind_arrive(
     payment_sandbox: PaymentSandbox, orders: str, body: Callable[[], Any]
 ) -> None:
-    """Pieces, bytes and texts."""
+    """Bodies may be iterables, bytes or strings."""
     headers = {"Content-Type": "application/json"}
     answer = payment_sandbox.session.post(orders, data=body(), headers=headers)
     assert answer.status_code == 201, answer.text
@@ -113,48 +113,52 @@ def test_faults_raise_what_they_raise_over_sockets(
     raised: type[Exception],
     is_direct: bool,
 ) -> None:
-    """So the shop's code takes the same branch."""
+    """A fault raises the same exception without sockets as over sockets."""
     if fault == {"truncate": True} and not is_direct and not NOTICES_SHORT_BODIES:
-        pytest.skip("this urllib3 does not notice it")
+        pytest.skip("this urllib3 does not notice short bodies")
     payment_sandbox.client.faults([{"then": fault}])
     with requests.Session() as sockets:
         sockets.auth = (payment_sandbox.api_key, "")
         session = payment_sandbox.session if is_direct else sockets
-        with pytest.raises(raised) as found:
+        with pytest.raises(raised) as raised_error:
             session.get(f"{orders}nothing/", timeout=(5, timeout_seconds))
-    assert type(found.value) is raised
+    assert type(raised_error.value) is raised
 
 
-def test_after_a_lost_answer_its_webhook_has_told(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """Before the request that lost it has raised."""
-    known: list[str] = []
-    payment_sandbox.deliver_to(shop_that(known.append))
+def test_the_webhook_of_a_call_with_a_lost_response_arrives(
+    payment_sandbox: PaymentSandbox, orders: str
+) -> None:
+    """The webhook of a call with a lost response arrives before the call raises."""
+    notified: list[str] = []
+    payment_sandbox.deliver_to(shop_that(notified.append))
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
-    known.clear()
+    notified.clear()
     payment_sandbox.client.faults([{"when": {"method": "POST"}, "then": {"reset": True, "phase": "after"}}])
     with pytest.raises(requests.ConnectionError):
         payment_sandbox.session.post(f"{orders}{order_id}/refunds/", json={"amount": 5})
-    assert len(known) == 1
+    assert len(notified) == 1
 
 
 def test_responses_are_as_from_the_wire(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """Reason, cookies, and an encoding; a wrong key's header included."""
+    """Reasons, cookies and authorization work as over the wire."""
     answer = payment_sandbox.session.get(f"{orders}nothing/")
     with pytest.raises(requests.HTTPError, match="Not Found for url"):
         answer.raise_for_status()
     order = payment_sandbox.session.post(orders, json={"currency": "EUR", "amount": 5}).json()
     page = f"http://{order['order_url']}"
     assert 'lang="de"' in payment_sandbox.session.get(f"{page}?language=de").text
-    assert 'lang="de"' in payment_sandbox.session.get(page).text, "the cookie was kept"
+    assert 'lang="de"' in payment_sandbox.session.get(page).text, "the cookie is kept"
     for header in ("Basic /////w==", "Basic a", "Bearer x"):
-        wrong = requests.Request("GET", f"{orders}nothing/", headers={"Authorization": header}).prepare()
-        assert payment_sandbox.session.send(wrong).status_code == 401
+        bad_request = requests.Request(
+            "GET", f"{orders}nothing/", headers={"Authorization": header}
+        ).prepare()
+        assert payment_sandbox.session.send(bad_request).status_code == 401
 
 
 @pytest.mark.parametrize("order_id", ["Ж", "ü", "a b", "%41", "a%2Fb"])
 def test_addresses_are_quoted_alike(payment_sandbox: PaymentSandbox, order_id: str) -> None:
-    """By the client, without sockets and with them."""
+    """Paths are quoted in the same manner with and without sockets."""
     over_sockets = requests.get(
         f"{payment_sandbox.base_url}/v1/orders/{order_id}/", auth=(payment_sandbox.api_key, "")
     )
@@ -163,23 +167,25 @@ def test_addresses_are_quoted_alike(payment_sandbox: PaymentSandbox, order_id: s
 
 
 def test_headers_are_taken_as_servers_take_them(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """Bytes are texts, and a_b is not a-b."""
+    """Header values may be bytes, and Content_Type is not Content-Type."""
     body = json.dumps(ORDER)
-    right = payment_sandbox.session.post(orders, data=body, headers={"Content-Type": b"application/json"})
-    assert right.status_code == 201
-    wrong = payment_sandbox.session.post(orders, data=body, headers={"Content_Type": "application/json"})
-    assert wrong.status_code == 415
+    answer = payment_sandbox.session.post(orders, data=body, headers={"Content-Type": b"application/json"})
+    assert answer.status_code == 201
+    bad_request = payment_sandbox.session.post(
+        orders, data=body, headers={"Content_Type": "application/json"}
+    )
+    assert bad_request.status_code == 415
 
 
 def test_a_stream_without_its_final_slash(payment_sandbox: PaymentSandbox) -> None:
-    """Goes over a socket, too."""
+    """A stream to a path without its final slash works."""
     url = f"{payment_sandbox.base_url}/control/events"
     with payment_sandbox.session.get(url, stream=True, timeout=5) as answer:
         assert next(answer.iter_lines()) == b": watching"
 
 
 def test_calls_after_the_server_has_stopped_end() -> None:
-    """What they owe is not delivered; nobody waits for it."""
+    """A call after the server has stopped returns without waiting for its webhooks."""
     server = PaymentSandboxServer()
     sandbox = server.project({})
     sandbox.deliver_to(shop_that(lambda order_id: None))
@@ -189,7 +195,7 @@ def test_calls_after_the_server_has_stopped_end() -> None:
 
 
 def test_the_adapter_is_for_this_server_alone(payment_sandbox: PaymentSandbox) -> None:
-    """Another server on a port that begins alike is not meant."""
+    """The adapter does not serve a port with the same first digits."""
     other = payment_sandbox.session.get_adapter(f"{payment_sandbox.base_url}0/v1/orders/")
     assert not isinstance(other, InProcessAdapter)
     assert isinstance(
@@ -198,7 +204,7 @@ def test_the_adapter_is_for_this_server_alone(payment_sandbox: PaymentSandbox) -
 
 
 def test_a_shop_s_own_pages_are_not_touched(payment_sandbox: PaymentSandbox) -> None:
-    """Its query and body come as they were sent."""
+    """A webhook reaches the shop with its query, body and host unchanged."""
     app = Flask("shop")
     seen: list[Any] = []
 
@@ -213,27 +219,30 @@ def test_a_shop_s_own_pages_are_not_touched(payment_sandbox: PaymentSandbox) -> 
     assert isinstance(app.test_client(), FlaskClient)
 
 
-def test_a_webhook_address_that_is_none_is_refused(payment_sandbox: PaymentSandbox) -> None:
-    """And nothing is changed."""
+def test_an_invalid_webhook_address_is_refused(payment_sandbox: PaymentSandbox) -> None:
+    """A webhook address without a scheme is refused, and the settings stay unchanged."""
     with pytest.raises(ValueError, match="webhook_url"):
         payment_sandbox.deliver_to(shop_that(lambda order_id: None), "shop.test/webhook")
     assert payment_sandbox.client.project()["settings"]["webhook_url"] is None
 
 
 def test_a_project_that_its_test_deleted(payment_sandbox: PaymentSandbox) -> None:
-    """Is not missed when the test ends."""
+    """A project that its test has deleted can be closed."""
     payment_sandbox.client.delete_project()
     payment_sandbox.close()
 
 
 @pytest.mark.parametrize("running", [False, True])
 def test_wrong_settings_are_refused_alike(running: bool) -> None:
-    """In this process and over a socket."""
+    """Wrong settings are refused in the same manner in this process and over a socket."""
     with make_server() as server:
         sandbox = PaymentSandboxServer(server.url if running else None)
-        with pytest.raises(SandboxError) as refused:
+        with pytest.raises(SandboxError) as error:
             sandbox.project({"mode": "alive", "colour": "red"})
-        assert {found.path for found in refused.value.violations} == {"mode", "colour"}
-        made = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
-        assert (made["clock"]["mode"], made["settings"]["payment_methods"]) == ("frozen", ["credit-card"])
+        assert {violation.path for violation in error.value.violations} == {"mode", "colour"}
+        project = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
+        assert (project["clock"]["mode"], project["settings"]["payment_methods"]) == (
+            "frozen",
+            ["credit-card"],
+        )
         sandbox.stop()

@@ -1,4 +1,4 @@
-"""A shop whose client has the provider's address built in."""
+"""Interception of a shop's calls to a built-in address of the provider."""
 
 import asyncio
 import http.client
@@ -28,45 +28,45 @@ CREATE = f"{PROVIDER}/v1/orders/"
 
 
 def authorized(key: str) -> dict[str, str]:
-    """The headers of a creation."""
+    """Return the headers for a new order."""
     encoded = b64encode(f"{key}:".encode()).decode()
     return {"Authorization": f"Basic {encoded}", "Content-Type": "application/json"}
 
 
-def by_requests(key: str) -> int:
-    """requests."""
+def create_by_requests(key: str) -> int:
+    """Create an order with requests."""
     return requests.post(CREATE, json=ORDER, auth=(key, ""), timeout=5).status_code
 
 
-def by_httpx(key: str) -> int:
-    """httpx."""
+def create_by_httpx(key: str) -> int:
+    """Create an order with httpx."""
     return httpx.post(CREATE, json=ORDER, auth=(key, "")).status_code
 
 
-def by_httpx2(key: str) -> int:
-    """The successor of httpx."""
+def create_by_httpx2(key: str) -> int:
+    """Create an order with httpx2."""
     return httpx2.post(CREATE, json=ORDER, auth=(key, "")).status_code
 
 
-def by_async_httpx(key: str) -> int:
-    """httpx on an event loop."""
+def create_by_async_httpx(key: str) -> int:
+    """Create an order with httpx on an event loop."""
 
     async def post() -> int:
         async with httpx.AsyncClient() as client:
             return (await client.post(CREATE, json=ORDER, auth=(key, ""))).status_code
 
-    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on that of the tests
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
         return thread.submit(asyncio.run, post()).result()
 
 
-def by_urllib3(key: str) -> int:
-    """urllib3."""
+def create_by_urllib3(key: str) -> int:
+    """Create an order with urllib3."""
     manager = urllib3.PoolManager()
     return manager.request("POST", CREATE, body=json.dumps(ORDER), headers=authorized(key)).status
 
 
-def by_http_client(key: str) -> int:
-    """The standard library."""
+def create_by_http_client(key: str) -> int:
+    """Create an order with http.client."""
     connection = http.client.HTTPSConnection("api.provider.example")
     connection.request("POST", "/v1/orders/", json.dumps(ORDER), authorized(key))
     status = connection.getresponse().status
@@ -74,36 +74,36 @@ def by_http_client(key: str) -> int:
     return status
 
 
-def by_urllib_request(key: str) -> int:
-    """The standard library's openers."""
-    asked = urllib.request.Request(CREATE, json.dumps(ORDER).encode(), authorized(key))
+def create_by_urllib_request(key: str) -> int:
+    """Create an order with urllib.request."""
+    request = urllib.request.Request(CREATE, json.dumps(ORDER).encode(), authorized(key))
     try:
-        with urllib.request.urlopen(asked, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=5) as answer:
             return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
-WAYS: list[Callable[[str], int]] = [
-    by_requests,
-    by_httpx,
-    by_httpx2,
-    by_async_httpx,
-    by_urllib3,
-    by_http_client,
-    by_urllib_request,
+CLIENTS: list[Callable[[str], int]] = [
+    create_by_requests,
+    create_by_httpx,
+    create_by_httpx2,
+    create_by_async_httpx,
+    create_by_urllib3,
+    create_by_http_client,
+    create_by_urllib_request,
 ]
 
 
 def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbox) -> None:
-    """It must not reach the provider; other addresses are its own, and so is this one afterwards."""
+    """aiohttp is refused for an intercepted address only, and restored afterwards."""
 
     async def get(url: str) -> int:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return answer.status
 
-    def ask(url: str) -> int:
+    def fetch(url: str) -> int:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, get(url)).result()
 
@@ -112,33 +112,34 @@ def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbo
     with pytest.raises(
         RuntimeError, match="aiohttp's client cannot be intercepted, so the request to https://api"
     ):
-        ask(CREATE)
-    assert ask(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
+        fetch(CREATE)
+    assert fetch(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
     payment_sandbox.close()
     assert aiohttp.BaseConnector.connect is before
 
 
-@pytest.mark.parametrize("create", WAYS)
-def test_what_is_sent_to_the_provider_comes_here(
+@pytest.mark.parametrize("create", CLIENTS)
+def test_calls_to_the_provider_reach_the_sandbox(
     payment_sandbox: PaymentSandbox, create: Callable[[str], int]
 ) -> None:
-    """With TLS, by each library; a wrong key is told in the report."""
+    """Calls by each library are intercepted, and the timeline reports a wrong key."""
     payment_sandbox.intercept(PROVIDER)
     assert create(payment_sandbox.api_key) == 201
     (entry,) = payment_sandbox.client.journal()
     assert (entry["method"], entry["path"], entry["status"]) == ("POST", "/v1/orders/", 201)
     assert create("pk_live_of-somebody-else") == 401
-    told = payment_sandbox.timeline()
+    timeline = payment_sandbox.timeline()
     assert (
-        "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project" in told
+        "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project"
+        in timeline
     )
-    assert "somebody-else" not in told
+    assert "somebody-else" not in timeline
     payment_sandbox.client.reset()
-    assert "no call with" not in payment_sandbox.timeline(), "the shop's address is right"
+    assert "no call with" not in payment_sandbox.timeline(), "the shop uses the right address"
 
 
-def pages_by(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
-    """Open the payment page of a new order over https, as a shop does whose client calls an https address."""
+def open_payment_page(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
+    """Open the payment page of a new order over https, as a shop with an https address does."""
     order = requests.post(CREATE, json=ORDER, auth=(sandbox.api_key, ""), timeout=5).json()
     url = f"https://{order['transactions'][0]['payment_url']}"
     clients: dict[str, Callable[[], requests.Response | httpx.Response]] = {
@@ -158,48 +159,48 @@ def pages_by(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
 def test_a_payment_page_opens_over_https(payment_sandbox: PaymentSandbox, client: str) -> None:
     """A payment address has no scheme, so the shop uses that of the provider's address."""
     payment_sandbox.intercept(PROVIDER)
-    status, page = pages_by(client, payment_sandbox)
+    status, page = open_payment_page(client, payment_sandbox)
     assert status == 200
     assert "12.95" in page
     assert "opens the payment page" in payment_sandbox.timeline() or "visit" in payment_sandbox.timeline()
 
 
 def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """Of several on one address; the last one takes the hooks away."""
+    """The key selects one of several projects at the same address; closing the last one removes the hooks."""
     before = (http.client.HTTPConnection.connect, httpx.HTTPTransport.handle_request)
-    with payment_sandbox_server.project() as one:
-        one.intercept(PROVIDER)
-        with payment_sandbox_server.project() as other:
-            other.intercept(PROVIDER)
-            assert by_requests(other.api_key) == by_httpx(one.api_key) == 201
-            assert len(one.client.journal()) == len(other.client.journal()) == 1
-        assert by_requests(one.api_key) == 201, "it is still intercepted"
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
+        with payment_sandbox_server.project() as second:
+            second.intercept(PROVIDER)
+            assert create_by_requests(second.api_key) == create_by_httpx(first.api_key) == 201
+            assert len(first.client.journal()) == len(second.client.journal()) == 1
+        assert create_by_requests(first.api_key) == 201, "it is still intercepted"
         assert http.client.HTTPConnection.connect is not before[0]
     assert (http.client.HTTPConnection.connect, httpx.HTTPTransport.handle_request) == before
 
 
-@pytest.mark.parametrize("send", [by_requests, by_httpx])
-def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, send: Callable[[str], int]) -> None:
-    """Comes to this project; the project's own key does so, too."""
+@pytest.mark.parametrize("create", [create_by_requests, create_by_httpx])
+def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, create: Callable[[str], int]) -> None:
+    """Calls with the built-in key and with the project's own key reach the project."""
     payment_sandbox.intercept(PROVIDER, key="live-key")
-    assert [send(key) for key in ("live-key", payment_sandbox.api_key, "another")] == [201, 201, 401]
+    assert [create(key) for key in ("live-key", payment_sandbox.api_key, "another")] == [201, 201, 401]
     assert len(payment_sandbox.client.journal()) == 2
     assert "live-key" not in payment_sandbox.timeline()
 
 
 def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """One after the other; not two at a time."""
+    """Only one project at a time may have a given key."""
     for _ in range(2):
         with payment_sandbox_server.project(api_key="live-key") as project:
             assert project.api_key == "live-key"
             project.intercept(PROVIDER)
-            assert by_requests("live-key") == 201
+            assert create_by_requests("live-key") == 201
             with pytest.raises(ValueError, match="another project uses this key"):
                 payment_sandbox_server.project(api_key="live-key")
 
 
 def test_the_address_may_have_a_path_and_a_port(payment_sandbox: PaymentSandbox) -> None:
-    """And other addresses are left alone."""
+    """An intercepted address may have a path and a port; other addresses are not intercepted."""
     payment_sandbox.intercept("http://localhost:9911/payments/", "https://other.example")
     answer = requests.post(
         "http://localhost:9911/payments/v1/orders/?a=b",
@@ -213,7 +214,7 @@ def test_the_address_may_have_a_path_and_a_port(payment_sandbox: PaymentSandbox)
 
 
 def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -> None:
-    """It is urllib3 that is answered, and not requests that is replaced."""
+    """Retries and sessions work, as the interception replaces connections of urllib3 only."""
     payment_sandbox.intercept(PROVIDER)
     payment_sandbox.client.faults([{"when": {"nth": 1}, "then": {"status": 503}}])
     with requests.Session() as session:
@@ -229,8 +230,8 @@ def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -
     "url",
     ["api.provider.example", "ftp://api.provider.example", "https://", "https://api.example:99999", None],
 )
-def test_an_address_that_is_none(payment_sandbox: PaymentSandbox, url: object) -> None:
-    """Is refused with an example."""
+def test_an_invalid_address_is_refused(payment_sandbox: PaymentSandbox, url: object) -> None:
+    """An invalid address is refused with an example."""
     with pytest.raises(ValueError, match=re.escape(f"such as {PROVIDER}, with its scheme")):
         payment_sandbox.intercept(url)  # type: ignore[arg-type]
 
@@ -256,11 +257,13 @@ def test_fails(payment_sandbox):
 
 
 def test_a_marker_and_an_ini_option(tmp_path: Path) -> None:
-    """Both count; the report of a failure tells a wrong key."""
+    """The marker and the ini option add up, and the report of a failure mentions a wrong key."""
     (tmp_path / "pytest.ini").write_text("[pytest]\npayment_intercept =\n    https://three.example\n")
-    ran = suite(tmp_path, MARKED)
-    assert "1 failed, 2 passed" in ran.stdout
-    assert "the API key buil*** belongs to no project; the shop needs payment_sandbox.api_key" in ran.stdout
+    result = suite(tmp_path, MARKED)
+    assert "1 failed, 2 passed" in result.stdout
+    assert (
+        "the API key buil*** belongs to no project; the shop needs payment_sandbox.api_key" in result.stdout
+    )
 
 
 OF_TEST_CASES = """
@@ -304,7 +307,7 @@ def test_numbered(number):
 
 
 def test_methods_of_a_test_case(tmp_path: Path) -> None:
-    """Their requests come to the sandbox as those of functions do, already in setUp."""
+    """Requests by methods of a TestCase and by setUp are intercepted."""
     (tmp_path / "pytest.ini").write_text("[pytest]\npayment_intercept =\n    https://of-the-suite.example\n")
     passed(suite(tmp_path, OF_TEST_CASES), 5)
 
@@ -347,5 +350,5 @@ def test_that_is_allowed_to(payment_sandbox):
 
 
 def test_a_suite_that_may_open_no_sockets(tmp_path: Path) -> None:
-    """With pytest-socket; a test that may open one finds the server listening."""
+    """A suite works with pytest-socket, and a test with permission finds the server listening."""
     passed(suite(tmp_path, WITHOUT_SOCKETS, "--disable-socket"), 4)

@@ -1,4 +1,4 @@
-"""Several interceptions at once, proxies, and what is told of requests that reached no project."""
+"""Several interceptions at once, proxies, and reports of requests that reached no project."""
 
 import os
 from collections.abc import Callable
@@ -12,38 +12,44 @@ from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER
 from tests.support.suites import passed, suite
-from tests.testing.test_intercepting import CREATE, PROVIDER, by_httpx, by_requests, by_urllib_request
+from tests.testing.test_intercepting import (
+    CREATE,
+    PROVIDER,
+    create_by_httpx,
+    create_by_requests,
+    create_by_urllib_request,
+)
 
 
 def test_two_addresses_of_one_provider(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The more specific one answers; each ends by itself."""
-    with payment_sandbox_server.project() as one:
-        one.intercept(PROVIDER)
-        with payment_sandbox_server.project() as other:
-            other.intercept(f"{PROVIDER}/eu")
-            auth = (other.api_key, "")
+    """The more specific address takes precedence, and each interception ends separately."""
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
+        with payment_sandbox_server.project() as second:
+            second.intercept(f"{PROVIDER}/eu")
+            auth = (second.api_key, "")
             assert requests.post(f"{PROVIDER}/eu/v1/orders/", json=ORDER, auth=auth).status_code == 201
             assert requests.post(f"{PROVIDER}/europe/v1/orders/", json=ORDER, auth=auth).status_code == 404
-            assert "paths begin with /v1/" in other.timeline()
-        assert by_requests(one.api_key) == 201
+            assert "paths begin with /v1/" in second.timeline()
+        assert create_by_requests(first.api_key) == 201
 
 
 def test_two_servers_in_one_process(payment_sandbox: PaymentSandbox) -> None:
-    """The one that knows the key answers."""
+    """The server with the project of the key answers."""
     payment_sandbox.intercept(PROVIDER)
-    other = PaymentSandboxServer()
-    with other.project() as project:
+    second = PaymentSandboxServer()
+    with second.project() as project:
         project.intercept(PROVIDER)
-        assert by_requests(payment_sandbox.api_key) == by_requests(project.api_key) == 201
-    other.stop()
-    assert by_requests(payment_sandbox.api_key) == 201
+        assert create_by_requests(payment_sandbox.api_key) == create_by_requests(project.api_key) == 201
+    second.stop()
+    assert create_by_requests(payment_sandbox.api_key) == 201
 
 
-@pytest.mark.parametrize("create", [by_requests, by_httpx, by_urllib_request])
-def test_proxies_of_the_environment_are_passed_by(
+@pytest.mark.parametrize("create", [create_by_requests, create_by_httpx, create_by_urllib_request])
+def test_proxies_of_the_environment_are_ignored(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch, create: Callable[[str], int]
 ) -> None:
-    """Nothing leaves the process; the variables are as before afterwards."""
+    """Intercepted calls ignore proxies of the environment, whose variables are restored afterwards."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "localhost")
@@ -54,8 +60,8 @@ def test_proxies_of_the_environment_are_passed_by(
     assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
 
 
-def test_a_proxy_of_the_session_is_passed_by(payment_sandbox: PaymentSandbox) -> None:
-    """For TLS, which asks a proxy for a tunnel."""
+def test_a_proxy_of_the_session_is_ignored(payment_sandbox: PaymentSandbox) -> None:
+    """Intercepted calls ignore the proxies of a session."""
     payment_sandbox.intercept(PROVIDER)
     proxies = {"https": "http://127.0.0.1:9"}
     answer = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, ""), proxies=proxies, timeout=5)
@@ -63,7 +69,7 @@ def test_a_proxy_of_the_session_is_passed_by(payment_sandbox: PaymentSandbox) ->
 
 
 def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
-    """It is refused, and does not hang."""
+    """An intercepted stream is refused, and does not hang."""
     payment_sandbox.intercept(PROVIDER)
     url = f"{PROVIDER}/control/events/"
     with pytest.raises(httpx.UnsupportedProtocol, match="needs a socket"):
@@ -72,20 +78,20 @@ def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
         requests.get(url, auth=(payment_sandbox.api_key, ""), timeout=5)
 
 
-def test_rejected_requests_are_masked_and_told_to_their_test_only(
+def test_rejected_requests_are_masked_and_reported_to_their_test_only(
     payment_sandbox_server: PaymentSandboxServer,
 ) -> None:
-    """Of those that came before an interception, nothing is told."""
-    with payment_sandbox_server.project() as one:
-        one.intercept(PROVIDER)
+    """A rejected request is masked, and later projects do not report it."""
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
         requests.get(f"{CREATE}x/?card=4111111111111111&cvc=123", auth=("foreign-key-12345", ""), timeout=5)
-        told = one.timeline()
-        assert "the API key fore*** belongs to no project" in told
-        assert "4111111111111111" not in told
-        assert "foreign-key" not in told
-        with payment_sandbox_server.project() as other:
-            other.intercept(PROVIDER)
-            assert "fore***" not in other.timeline()
+        timeline = first.timeline()
+        assert "the API key fore*** belongs to no project" in timeline
+        assert "4111111111111111" not in timeline
+        assert "foreign-key" not in timeline
+        with payment_sandbox_server.project() as second:
+            second.intercept(PROVIDER)
+            assert "fore***" not in second.timeline()
 
 
 LATE = """
@@ -112,5 +118,5 @@ def test_once_more(payment_sandbox):
 
 
 def test_libraries_that_are_imported_later(tmp_path: Path) -> None:
-    """They are not loaded for an interception, and are hooked when the shop loads them."""
+    """An interception does not import libraries, and hooks those that are imported later."""
     passed(suite(tmp_path, LATE, "-p", "no:anyio", "-p", "no:socket"), 2)

@@ -1,4 +1,4 @@
-"""What ``deliver_to`` takes, and what it says about everything else."""
+"""Applications that ``deliver_to`` accepts, and its messages about other objects."""
 
 import functools
 import sys
@@ -16,21 +16,21 @@ from payment_sandbox.testing.shops.receiving import WsgiShop, wrap_application
 
 
 def wsgi(environ: Any, start_response: Any) -> list[bytes]:
-    """A function that speaks WSGI."""
+    """A WSGI function."""
     return []
 
 
 async def asgi(scope: Any, receive: Any, send: Any) -> None:
-    """A function that speaks ASGI."""
+    """An ASGI function."""
 
 
 def wrapper(scope: Any, receive: Any, send: Any) -> Any:
-    """A function that is no coroutine function, but returns a coroutine."""
+    """A plain function that returns a coroutine."""
     return asgi(scope, receive, send)
 
 
 class Wsgi:
-    """An object that speaks WSGI."""
+    """A WSGI object."""
 
     def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
         """Answer."""
@@ -38,28 +38,28 @@ class Wsgi:
 
 
 class Asgi:
-    """An object that speaks ASGI."""
+    """An ASGI object."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer."""
 
 
 class Wrapped:
-    """A middleware whose call is not a coroutine function, but returns a coroutine."""
+    """An ASGI middleware whose plain call returns a coroutine."""
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         """Answer."""
         return asgi(scope, receive, send)
 
 
-def with_extra(environ: Any, start_response: Any, setting: int = 1) -> list[bytes]:
-    """WSGI with an argument that has a default."""
+def wsgi_with_default(environ: Any, start_response: Any, setting: int = 1) -> list[bytes]:
+    """A WSGI function with an optional third argument."""
     return []
 
 
-def passed_on(*given: Any) -> Any:
-    """A wrapper that passes everything on."""
-    return wsgi(*given)
+def pass_on(*arguments: Any) -> Any:
+    """A wrapper that forwards all arguments."""
+    return wsgi(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def passed_on(*given: Any) -> Any:
     [
         wsgi,
         Wsgi(),
-        with_extra,
-        passed_on,
+        wsgi_with_default,
+        pass_on,
         functools.partial(wsgi),
         Flask("shop"),
         Flask("shop").wsgi_app,
@@ -76,7 +76,7 @@ def passed_on(*given: Any) -> Any:
     ],
 )
 def test_applications_that_speak_wsgi(application: Any) -> None:
-    """Functions, methods, objects, partial calls and frameworks."""
+    """Functions, methods, objects, partial calls and frameworks are recognized as WSGI."""
     for _ in range(2):
         assert type(wrap_application(application)) is WsgiShop
 
@@ -86,7 +86,7 @@ def test_applications_that_speak_wsgi(application: Any) -> None:
     [asgi, Asgi(), Wrapped(), functools.partial(asgi), Starlette(), wrapper],
 )
 def test_applications_that_speak_asgi(application: Any) -> None:
-    """Coroutine functions, and what takes three arguments."""
+    """Coroutine functions and callables with three arguments are recognized as ASGI."""
     for _ in range(2):
         assert type(wrap_application(application)) is AsgiShop
 
@@ -95,11 +95,11 @@ app = Flask("shop")
 
 
 def create_app() -> Flask:
-    """A factory."""
+    """An application factory."""
     return Flask("shop")
 
 
-OTHERS: dict[str, Callable[[], Any]] = {
+INVALID_APPLICATIONS: dict[str, Callable[[], Any]] = {
     "not the address 'http://localhost:3000/webhook'. If a shop listens at this address, set webhook_url=": lambda: (
         "http://localhost:3000/webhook"
     ),
@@ -116,41 +116,41 @@ OTHERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("told", OTHERS)
-def test_everything_else_is_refused(payment_sandbox: PaymentSandbox, told: str) -> None:
-    """With what was expected, and without changing the project."""
-    with pytest.raises(TypeError) as refused:
-        payment_sandbox.deliver_to(OTHERS[told]())
-    assert "deliver_to takes a WSGI or ASGI application: a Flask, FastAPI" in str(refused.value)
-    assert told in str(refused.value)
+@pytest.mark.parametrize("message", INVALID_APPLICATIONS)
+def test_everything_else_is_refused(payment_sandbox: PaymentSandbox, message: str) -> None:
+    """Other objects are refused with a helpful message, and the project stays unchanged."""
+    with pytest.raises(TypeError) as raised:
+        payment_sandbox.deliver_to(INVALID_APPLICATIONS[message]())
+    assert "deliver_to takes a WSGI or ASGI application: a Flask, FastAPI" in str(raised.value)
+    assert message in str(raised.value)
     assert payment_sandbox.client.project()["settings"]["webhook_url"] is None
 
 
 def test_the_host_of_webhooks(payment_sandbox: PaymentSandbox) -> None:
-    """That of their address; or the one that is set, for orders with an address of their own, too."""
+    """Webhooks have the host of their address, unless ``host`` overrides it."""
     hosts: list[str] = []
 
-    def note(environ: Any, start_response: Any) -> list[bytes]:
+    def record_host(environ: Any, start_response: Any) -> list[bytes]:
         hosts.append(environ["HTTP_HOST"])
         start_response("204 No Content", [])
         return []
 
-    def visited(**order: Any) -> None:
+    def visit(**order: Any) -> None:
         body = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "wallet-web"}], **order}
-        made = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=body).json()
-        payment_sandbox.act(made["id"], action="visit")
+        created = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=body).json()
+        payment_sandbox.act(created["id"], action="visit")
 
-    payment_sandbox.deliver_to(note)
-    visited()
-    visited(webhook_url="https://shop.example:8443/hook")
-    payment_sandbox.deliver_to(note, host="shop.local")
-    visited(webhook_url="https://shop.example:8443/hook")
+    payment_sandbox.deliver_to(record_host)
+    visit()
+    visit(webhook_url="https://shop.example:8443/hook")
+    payment_sandbox.deliver_to(record_host, host="shop.local")
+    visit(webhook_url="https://shop.example:8443/hook")
     assert hosts == ["testserver", "shop.example:8443", "shop.local"]
 
 
 @pytest.mark.parametrize("host", [5, "", "two words", "a\r\nX: y", "http://shop.example"])
-def test_a_host_that_is_none(payment_sandbox: PaymentSandbox, host: Any) -> None:
-    """It would break the request, or be refused by every framework."""
+def test_an_invalid_host_is_refused(payment_sandbox: PaymentSandbox, host: Any) -> None:
+    """An invalid host is refused, and an IPv6 address with a port is accepted."""
     with pytest.raises(ValueError, match="but must be a host name such as"):
         payment_sandbox.deliver_to(Flask("shop"), host=host)
     payment_sandbox.deliver_to(Flask("shop"), host="[::1]:8000")

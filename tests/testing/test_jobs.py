@@ -1,4 +1,4 @@
-"""The shop's own jobs, on the agenda of a test's project."""
+"""The shop's scheduled jobs on the agenda of a test's project."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -12,22 +12,22 @@ from tests.support.in_process import on_a_loop, place, shop_that
 
 
 def test_a_job_runs_at_its_times(payment_sandbox: PaymentSandbox) -> None:
-    """Each run sees the clock at its own time, between the other events."""
-    begun, seen = payment_sandbox.clock.now, []
-    payment_sandbox.every("PT10M", lambda: seen.append(payment_sandbox.clock.now - begun), name="look")
+    """Each run of a job sees the clock at its scheduled time, in order with the other events."""
+    start, seen = payment_sandbox.clock.now, []
+    payment_sandbox.every("PT10M", lambda: seen.append(payment_sandbox.clock.now - start), name="look")
     place(payment_sandbox)  # expires after 30 minutes
-    advanced = payment_sandbox.clock.advance("PT35M")
+    advance = payment_sandbox.clock.advance("PT35M")
     assert seen == [timedelta(minutes=minutes) for minutes in (10, 20, 30)]
-    kinds = [event["kind"] for event in advanced.events]
-    assert kinds == ["job", "job", "expiry", "job"], "what the service does comes first"
-    assert advanced.labels[0] == "the shop's job look"
-    assert [(due["kind"], due["label"]) for due in payment_sandbox.client.agenda()] == [
+    kinds = [event["kind"] for event in advance.events]
+    assert kinds == ["job", "job", "expiry", "job"], "events of the service precede jobs"
+    assert advance.labels[0] == "the shop's job look"
+    assert [(entry["kind"], entry["label"]) for entry in payment_sandbox.client.agenda()] == [
         ("job", "the shop's job look")
     ]
 
 
-def test_jobs_alone_keep_nobody_waiting(payment_sandbox: PaymentSandbox) -> None:
-    """Until idle, they run as long as something else is due."""
+def test_an_advance_until_idle_ignores_jobs(payment_sandbox: PaymentSandbox) -> None:
+    """An advance until idle runs jobs only while other events are due."""
     runs: list[int] = []
     payment_sandbox.every(timedelta(minutes=20), lambda: runs.append(1))
     assert payment_sandbox.clock.advance(until="idle").events == []
@@ -37,9 +37,9 @@ def test_jobs_alone_keep_nobody_waiting(payment_sandbox: PaymentSandbox) -> None
 
 
 def test_a_job_makes_up_for_a_lost_webhook(payment_sandbox: PaymentSandbox) -> None:
-    """What it causes is delivered before the advance goes on."""
-    told: list[str] = []
-    payment_sandbox.deliver_to(shop_that(told.append))
+    """Webhooks that a job causes are delivered before the advance continues."""
+    notified: list[str] = []
+    payment_sandbox.deliver_to(shop_that(notified.append))
     payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
@@ -47,17 +47,17 @@ def test_a_job_makes_up_for_a_lost_webhook(payment_sandbox: PaymentSandbox) -> N
 
     def refund() -> None:
         url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
-        if payment_sandbox.session.get(url).json()["status"] == "completed" and not told:
-            made = payment_sandbox.session.post(f"{url}refunds/", json={"amount": 5})
-            assert made.status_code == 201
+        if payment_sandbox.session.get(url).json()["status"] == "completed" and not notified:
+            answer = payment_sandbox.session.post(f"{url}refunds/", json={"amount": 5})
+            assert answer.status_code == 201
 
     payment_sandbox.every("PT1M", refund)
     payment_sandbox.clock.advance("PT2M")
-    assert len(told) == 1
+    assert len(notified) == 1
 
 
-def test_a_job_that_fails_is_told_and_runs_again(payment_sandbox: PaymentSandbox) -> None:
-    """Its warning names it."""
+def test_a_failing_job_is_reported_and_runs_again(payment_sandbox: PaymentSandbox) -> None:
+    """A failing job is reported with a warning and in the timeline, and runs again."""
     runs: list[int] = []
 
     def tidy() -> None:
@@ -66,22 +66,22 @@ def test_a_job_that_fails_is_told_and_runs_again(payment_sandbox: PaymentSandbox
 
     payment_sandbox.every("PT1M", tidy)
     with pytest.warns(PaymentJobWarning, match="the shop's job tidy failed: KeyError: 'stock'"):
-        advanced = payment_sandbox.clock.advance("PT2M")
+        advance = payment_sandbox.clock.advance("PT2M")
     assert len(runs) == 2
-    assert [event["failed"] for event in advanced.events] == ["KeyError: 'stock'"] * 2
+    assert [event["failed"] for event in advance.events] == ["KeyError: 'stock'"] * 2
     assert "KeyError: 'stock'" in payment_sandbox.timeline()
 
 
 def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> None:
-    """As the shop's scheduler would."""
+    """A coroutine job runs on the test's event loop."""
 
     async def test() -> None:
         loops: list[Any] = []
 
-        async def look() -> None:
+        async def record_time() -> None:
             loops.append(asyncio.get_running_loop())
 
-        payment_sandbox.every("PT1M", look)
+        payment_sandbox.every("PT1M", record_time)
         await payment_sandbox.aio.clock.advance("PT1M")
         assert loops == [asyncio.get_running_loop()]
 
@@ -90,29 +90,29 @@ def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> 
 
 @pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(), timedelta(-1), 600])
 def test_a_wrong_period_is_refused(payment_sandbox: PaymentSandbox, period: Any) -> None:
-    """With what was expected."""
+    """A wrong period is refused with the expected forms."""
     with pytest.raises(ValueError, match="every takes a"):
         payment_sandbox.every(period, print)
 
 
-def test_a_reset_ends_them(payment_sandbox: PaymentSandbox) -> None:
-    """They belong to what is reset."""
+def test_a_reset_removes_jobs(payment_sandbox: PaymentSandbox) -> None:
+    """A reset removes jobs."""
     payment_sandbox.every("PT1M", print)
     payment_sandbox.client.reset()
     assert payment_sandbox.client.agenda() == []
 
 
 def test_a_job_ends_with_the_calendar(payment_sandbox: PaymentSandbox) -> None:
-    """It has no other time then."""
+    """A job ends at the last moment of the calendar."""
     payment_sandbox.clock.advance(to=datetime(9999, 12, 31, 21, 30, tzinfo=UTC))
     runs: list[datetime] = []
 
-    def look() -> None:
+    def record_time() -> None:
         runs.append(payment_sandbox.clock.now)
         if len(runs) > 9:
-            pytest.fail("it runs at the last moment again and again")
+            pytest.fail("it runs repeatedly at the last moment")
 
-    payment_sandbox.every("PT1H", look)
+    payment_sandbox.every("PT1H", record_time)
     payment_sandbox.clock.advance(to=LAST_MOMENT)
     assert [run.hour for run in runs] == [22, 23]
     assert payment_sandbox.client.agenda() == []

@@ -1,4 +1,4 @@
-"""The markers set a project up, and a wrong one is told."""
+"""Markers configure projects, and wrong markers are reported."""
 
 from pathlib import Path
 
@@ -28,14 +28,14 @@ def test_a_shop_that_counts(payment_sandbox, shop):
 
 
 def test_markers_set_a_project_up_and_webhooks_in_every_sequence(tmp_path: Path) -> None:
-    """The simplest sequence of webhooks that fails is named."""
-    ran = suite(tmp_path, MARKED)
-    assert ran.returncode == 1
-    assert "2 failed, 4 passed" in ran.stdout, ran.stdout
-    assert "test_a_shop_that_counts: the simplest failing webhook sequence is: twice\n" in ran.stdout
+    """The report names the simplest failing webhook sequence."""
+    result = suite(tmp_path, MARKED)
+    assert result.returncode == 1
+    assert "2 failed, 4 passed" in result.stdout, result.stdout
+    assert "test_a_shop_that_counts: the simplest failing webhook sequence is: twice\n" in result.stdout
 
 
-WRONG = {
+INVALID_MARKERS = {
     "payment_settings({'mode': 'live'})": "payment_settings takes settings by name",
     "payment_scenario()": "payment_scenario takes one scenario",
     "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
@@ -44,16 +44,16 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("marker", WRONG)
-def test_a_wrong_marker_is_told(tmp_path: Path, marker: str) -> None:
-    """By its name, and with what it takes."""
-    ran = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
-    assert ran.returncode == 1
-    assert WRONG[marker] in ran.stdout, ran.stdout
+@pytest.mark.parametrize("marker", INVALID_MARKERS)
+def test_a_wrong_marker_is_reported(tmp_path: Path, marker: str) -> None:
+    """A wrong marker is reported with its name and the expected arguments."""
+    result = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
+    assert result.returncode == 1
+    assert INVALID_MARKERS[marker] in result.stdout, result.stdout
 
 
 def test_a_method_of_a_test_case_cannot_run_once_per_order(tmp_path: Path) -> None:
-    """So it is refused, and not run once in silence."""
+    """A method of a TestCase with webhook sequences is refused."""
     case = """
 import unittest
 
@@ -62,12 +62,12 @@ class TestCase(unittest.TestCase):
     def test_it(self):
         pass
 """
-    ran = suite(tmp_path, case)
-    assert "payment_webhook_sequences needs a test function" in ran.stdout + ran.stderr
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+    result = suite(tmp_path, case)
+    assert "payment_webhook_sequences needs a test function" in result.stdout + result.stderr
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
 
 
-LEFT = """
+WRONG_MARKER = """
 @pytest.mark.payment_scenario("webhook-lots")
 def test_a(payment_sandbox):
     pass
@@ -79,8 +79,8 @@ def test_b(payment_sandbox):
 
 
 def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
-    """On a server that others use, too."""
-    ran = suite(
-        tmp_path, LEFT.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
+    """A wrong marker does not leave a project on a shared server."""
+    result = suite(
+        tmp_path, WRONG_MARKER.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
     )
-    assert "1 passed, 1 error" in ran.stdout, ran.stdout
+    assert "1 passed, 1 error" in result.stdout, result.stdout

@@ -1,4 +1,4 @@
-"""A test that plays an order leaves it to the scenario what its customer does."""
+"""``play`` lets the scenario decide the actions of an order's customer."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import ORDER
 
 
-def placed(sandbox: PaymentSandbox, **more: object) -> str:
-    """A new order."""
+def place_order(sandbox: PaymentSandbox, **more: object) -> str:
+    """Create an order and return its ID."""
     order_id: str = sandbox.client.call("POST", "/v1/orders/", {**ORDER, **more})["id"]
     return order_id
 
@@ -17,11 +17,11 @@ def placed(sandbox: PaymentSandbox, **more: object) -> str:
     [("pays", "completed"), ("fails", "processing"), ("abandons", "processing"), ("waits", "completed")],
 )
 def test_the_scenario_decides(payment_sandbox: PaymentSandbox, customer: str, status: str) -> None:
-    """Unless its customer waits for somebody to act."""
+    """``play`` runs the customer's action of the scenario, or pays if the customer waits."""
     then = {"customer": customer} if customer == "waits" else {"customer": customer, "after": "PT20S"}
     payment_sandbox.scenario({"name": "own", "rules": [{"then": then}]})
     before = payment_sandbox.clock.now
-    order = payment_sandbox.play(placed(payment_sandbox))
+    order = payment_sandbox.play(place_order(payment_sandbox))
     assert payment_sandbox.client.status(order["id"]) == order["status"]
     if customer != "waits":
         assert (payment_sandbox.clock.now - before).total_seconds() == 20
@@ -30,14 +30,14 @@ def test_the_scenario_decides(payment_sandbox: PaymentSandbox, customer: str, st
 
 
 def test_other_orders_are_left_alone(payment_sandbox: PaymentSandbox) -> None:
-    """Only the action on this order counts."""
+    """``play`` does not run later actions on other orders."""
     payment_sandbox.scenario(
         {
             "name": "own",
             "rules": [{"when": {"amount": 500}, "then": {"customer": "cancels", "after": "PT5M"}}],
         }
     )
-    placed(payment_sandbox, amount=500)
+    place_order(payment_sandbox, amount=500)
     before = payment_sandbox.clock.now
-    assert payment_sandbox.play(placed(payment_sandbox))["status"] == "completed"
+    assert payment_sandbox.play(place_order(payment_sandbox))["status"] == "completed"
     assert payment_sandbox.clock.now == before

@@ -1,4 +1,4 @@
-"""The fixtures, each in a suite of its own, run as a merchant runs it."""
+"""The fixtures in separate suites, run as merchants run them."""
 
 import subprocess
 import sys
@@ -36,17 +36,17 @@ def test_nothing_leaks(payment_sandbox):
 
 
 def test_the_fixtures_of_the_contract(tmp_path: Path) -> None:
-    """In this process; each test has a project of its own."""
+    """The fixtures work in this process, with a new project for each test."""
     passed(suite(tmp_path, USING_ALL), 2)
 
 
 def test_the_same_against_a_running_server(tmp_path: Path, server: Server) -> None:
-    """The one at SANDBOX_URL."""
+    """The fixtures work with a running server at SANDBOX_URL."""
     passed(suite(tmp_path, USING_ALL, SANDBOX_URL=server.url), 2)
 
 
 def test_the_same_in_parallel(tmp_path: Path) -> None:
-    """A server per worker."""
+    """The fixtures work with parallel workers."""
     passed(suite(tmp_path, USING_ALL, "-n", "2"), 2)
 
 
@@ -101,7 +101,7 @@ def test_faults_cut_the_connection_here_too(payment_sandbox):
 
 
 def test_a_shop_in_this_process_needs_no_socket(tmp_path: Path) -> None:
-    """In both directions; what a request causes is done when it returns."""
+    """Calls and webhooks need no sockets, and webhooks are delivered when a call returns."""
     passed(suite(tmp_path, SOCKETLESS), 4)
 
 
@@ -139,18 +139,18 @@ def test_ticking(payment_sandbox, webhook_receiver):
 
 
 def test_a_frozen_host_clock_stays_outside(tmp_path: Path) -> None:
-    """Nothing hangs, and no project's clock moves or shows it."""
+    """A frozen host clock neither blocks the sandbox nor affects a project's clock."""
     passed(suite(tmp_path, FROZEN), 2)
 
 
 def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
-    """It imports nothing heavy."""
+    """The plugin imports few modules."""
     code = (
         "import sys, pytest; before = set(sys.modules); import pytest_payment_sandbox.plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == [
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [
         "payment_sandbox",
         "payment_sandbox.interrupts",
         "payment_sandbox.loading",
@@ -164,14 +164,14 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
 
 
 def test_the_fixtures_are_documented(tmp_path: Path) -> None:
-    """In a sentence that ``pytest --fixtures`` shows."""
-    ran = suite(tmp_path, "", "--fixtures")
+    """``pytest --fixtures`` shows the fixtures."""
+    result = suite(tmp_path, "", "--fixtures")
     for name in ("payment_sandbox_server", "payment_sandbox", "webhook_receiver"):
-        assert f"{name} " in ran.stdout
+        assert f"{name} " in result.stdout
 
 
-def test_an_empty_address_is_none(tmp_path: Path) -> None:
-    """As CI hands on a variable that nobody has set."""
+def test_an_empty_address_counts_as_unset(tmp_path: Path) -> None:
+    """Empty variables count as unset, as CI passes unset variables."""
     passed(suite(tmp_path, USING_ALL, SANDBOX_URL="", SANDBOX_CONTROL_TOKEN=""), 2)
 
 
@@ -194,13 +194,13 @@ def test_the_first(payment_sandbox):
 """
 
 
-def test_time_that_was_frozen_before_the_sandbox_came_stays_outside(tmp_path: Path) -> None:
-    """It is imported by the first test that uses it."""
+def test_time_that_was_frozen_before_the_import_is_ignored(tmp_path: Path) -> None:
+    """The sandbox ignores a host clock that was frozen before its import."""
     passed(suite(tmp_path, FROZEN_FROM_THE_START), 1)
 
 
 def test_a_receiver_keeps_webhooks_only() -> None:
-    """And answers 400 to what is none."""
+    """The receiver answers 400 to other bodies, and does not record them."""
     receiver = WebhookReceiver()
     for body in ("text", "[]", '["x"]', "{}", '{"order_id": 5}'):
         assert requests.post(receiver.url, data=body, timeout=5).status_code == 400

@@ -1,4 +1,4 @@
-"""The receiver of webhooks: answers in sequence, delays, and waiting for the nth."""
+"""The receiver of webhooks: sequences of answers, delays, and waits for the nth webhook."""
 
 import json
 import time
@@ -15,64 +15,64 @@ from tests.support.in_process import place
 
 
 @pytest.fixture
-def receiving(payment_sandbox: PaymentSandbox, webhook_receiver: WebhookReceiver) -> WebhookReceiver:
+def receiver(payment_sandbox: PaymentSandbox, webhook_receiver: WebhookReceiver) -> WebhookReceiver:
     """The receiver of a project's webhooks."""
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
     return webhook_receiver
 
 
-def test_answers_in_sequence(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
-    """The last one stays; after clear it is 200 again."""
-    receiving.answer_with(503, 500, 204)
+def test_answers_in_sequence(payment_sandbox: PaymentSandbox, receiver: WebhookReceiver) -> None:
+    """Answers are used in sequence, and the last one is repeated until ``clear``."""
+    receiver.answer_with(503, 500, 204)
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id, action="visit")
     payment_sandbox.clock.advance(timedelta(minutes=10))
     statuses = [attempt["response"] for attempt in payment_sandbox.webhooks[0]["attempts"]]
     assert [status and status["status"] for status in statuses] == [503, 500, 204]
-    assert receiving.wait_for(order_id, nth=3) is receiving.received[2]
-    receiving.clear()
-    assert receiving.received == []
+    assert receiver.wait_for(order_id, nth=3) is receiver.received[2]
+    receiver.clear()
+    assert receiver.received == []
     payment_sandbox.act(order_id)
-    receiving.wait_for(order_id)
+    receiver.wait_for(order_id)
     payment_sandbox.client.wait(idle=True)
     response = payment_sandbox.webhooks[1]["attempts"][0]["response"]
     assert response is not None
     assert response["status"] == 200
 
 
-def test_a_delay(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
-    """In real time: five seconds are too long."""
-    receiving.answer_with(200, delay=timedelta(seconds=0.3))
-    begun = time.perf_counter()
+def test_a_delay(payment_sandbox: PaymentSandbox, receiver: WebhookReceiver) -> None:
+    """A delay takes real time; an answer after five seconds is too late."""
+    receiver.answer_with(200, delay=timedelta(seconds=0.3))
+    start = time.perf_counter()
     payment_sandbox.act(place(payment_sandbox), action="visit")
     payment_sandbox.client.wait(idle=True, timeout_seconds=timedelta(seconds=5))
-    assert time.perf_counter() - begun > 0.3
-    receiving.answer_with(200, delay=60)
+    assert time.perf_counter() - start > 0.3
+    receiver.answer_with(200, delay=60)
     payment_sandbox.act(place(payment_sandbox), action="visit")
     payment_sandbox.client.wait(idle=True)
     assert payment_sandbox.webhooks[1]["attempts"][0]["error"] == "no answer within 5 seconds"
 
 
-def test_waiting_in_vain(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
-    """It says how many came, and for which orders."""
+def test_a_wait_that_times_out(payment_sandbox: PaymentSandbox, receiver: WebhookReceiver) -> None:
+    """A timeout reports the number of received webhooks."""
     order_id = place(payment_sandbox)
     with pytest.raises(TimeoutError, match=f"no webhook for order {order_id} within 0.1 seconds"):
-        receiving.wait_for(order_id, 0.1)
+        receiver.wait_for(order_id, 0.1)
     payment_sandbox.act(order_id, action="visit")
-    receiving.wait_for(order_id)
+    receiver.wait_for(order_id)
     with pytest.raises(TimeoutError, match=f"1 of 2 webhooks for order {order_id} within 0.1 seconds"):
-        receiving.wait_for(order_id, timedelta(seconds=0.1), nth=2)
+        receiver.wait_for(order_id, timedelta(seconds=0.1), nth=2)
 
 
 @pytest.mark.parametrize("statuses", [(), (99,), (200, 777)])
-def test_statuses_that_are_none(webhook_receiver: WebhookReceiver, statuses: tuple[int, ...]) -> None:
-    """Are refused."""
+def test_invalid_statuses_are_refused(webhook_receiver: WebhookReceiver, statuses: tuple[int, ...]) -> None:
+    """Invalid statuses are refused."""
     with pytest.raises(ValueError, match="answer_with takes statuses from 200 to 599"):
         webhook_receiver.answer_with(*statuses)
 
 
 def test_there_is_no_webhook_before_the_first(webhook_receiver: WebhookReceiver) -> None:
-    """Numbers begin with 1."""
+    """Webhooks are numbered from 1."""
     with pytest.raises(ValueError, match="nth is 0, but the first webhook is number 1"):
         webhook_receiver.wait_for("x", nth=0)
 
@@ -86,20 +86,20 @@ PERIODS = {
 }
 
 
-@pytest.mark.parametrize("given", PERIODS)
-def test_python_s_durations(given: timedelta) -> None:
-    """As ISO 8601."""
-    assert format_duration(given) == PERIODS[given]
+@pytest.mark.parametrize("duration", PERIODS)
+def test_python_s_durations(duration: timedelta) -> None:
+    """A timedelta is formatted as an ISO 8601 duration."""
+    assert format_duration(duration) == PERIODS[duration]
 
 
 def test_negative_durations() -> None:
-    """Are refused before they are sent."""
+    """A negative duration is refused before it is sent."""
     with pytest.raises(ValueError, match="a period cannot be negative: -1 day"):
         json.dumps({"by": [timedelta(days=-1)]}, default=to_json_value)
 
 
-def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
-    """In the clock, in documents, in settings; and a path is a scenario's file."""
+def test_times_and_durations_of_python_are_accepted(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
+    """The clock, scenarios and faults take Python's times and durations, and scenarios take paths."""
     at = datetime(2030, 1, 1, tzinfo=UTC)
     payment_sandbox.clock.set(at - timedelta(days=1))
     payment_sandbox.clock.advance(to=at, timeout_seconds=timedelta(seconds=10))
@@ -114,5 +114,5 @@ def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, 
 
 @pytest.mark.payment_settings(clock=datetime(2031, 2, 3, tzinfo=UTC))
 def test_a_clock_that_starts_at_a_time(payment_sandbox: PaymentSandbox) -> None:
-    """As a marker gives it."""
+    """A marker sets the start of the clock."""
     assert payment_sandbox.clock.now == datetime(2031, 2, 3, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""A shop that is served in the test's process, and calls the sandbox without a socket."""
+"""A shop that a server in the test's process runs, and that calls the sandbox without a socket."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from tests.support.in_process import place, shop_that
 
 
 def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: PaymentSandbox) -> None:
-    """Though its calls need no socket: of a shop that runs on another thread."""
+    """A handler on another thread may call the sandbox without a deadlock."""
     statuses: list[str] = []
 
     def read(order_id: str) -> None:
@@ -18,14 +18,14 @@ def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: Pay
         statuses.append(payment_sandbox.session.get(url).json()["status"])
 
     shop = make_server("127.0.0.1", 0, shop_that(read), threaded=True)
-    serving = threading.Thread(target=shop.serve_forever)
-    serving.start()
+    thread = threading.Thread(target=shop.serve_forever)
+    thread.start()
     payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{shop.server_port}/webhook")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     payment_sandbox.act(place(payment_sandbox))
-    assert time.perf_counter() - begun < 4
+    assert time.perf_counter() - start < 4
     assert statuses[-1] == "completed"
     assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["delivered"] * 2
     shop.shutdown()
-    serving.join()
+    thread.join()
     shop.server_close()

@@ -1,4 +1,4 @@
-"""A test that fails ends with its project's timeline."""
+"""The report of a failing test ends with its project's timeline."""
 
 import re
 from pathlib import Path
@@ -23,14 +23,21 @@ def test_that_fails(payment_sandbox, shop):
 
 
 def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
-    """Requests and answers, refusals with their rule, the nearest scenario rule, statuses, webhooks."""
-    ran = suite(tmp_path, FAILING)
-    assert ran.returncode == 1
-    _, _, report = ran.stdout.partition("payment sandbox")
-    told = ["POST /v1/orders/", " is new", " is processing", " is completed", ", attempt 1: 200", "/refunds/"]
-    places = [report.index(words) for words in told]
-    assert places == sorted(places), "causes come before what they caused"
-    for words in (
+    """The timeline lists requests, refusals with their rules, scenario rules, statuses and webhooks."""
+    result = suite(tmp_path, FAILING)
+    assert result.returncode == 1
+    _, _, report = result.stdout.partition("payment sandbox")
+    lines = [
+        "POST /v1/orders/",
+        " is new",
+        " is processing",
+        " is completed",
+        ", attempt 1: 200",
+        "/refunds/",
+    ]
+    places = [report.index(line) for line in lines]
+    assert places == sorted(places), "causes precede their effects"
+    for line in (
         "scenario mine",
         "POST /v1/orders/ -> 201",
         "no rule matched; nearest is rule 1: amount expected 5, was 1295",
@@ -41,11 +48,11 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         "/refunds/ -> 409, rule SET-49",
         "RefundExceedsCaptured: 9999 cents is too much: 1295 cents are left to refund",
     ):
-        assert words in report, words
+        assert line in report, line
 
 
-def test_the_default_scenario_is_no_news(payment_sandbox: PaymentSandbox) -> None:
-    """Its rules are trigger values, which most orders do not use; one that is used is told."""
+def test_the_timeline_omits_the_default_scenario(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline does not mention rules of the default scenario that do not apply."""
     place(payment_sandbox)
     assert "rule" not in payment_sandbox.timeline()
     answer = payment_sandbox.session.post(
@@ -55,8 +62,8 @@ def test_the_default_scenario_is_no_news(payment_sandbox: PaymentSandbox) -> Non
     assert answer.status_code == 201
 
 
-def test_webhooks_are_told_with_their_address(payment_sandbox: PaymentSandbox) -> None:
-    """And what an HTML page says, without its markup; a redirect with where it leads."""
+def test_webhooks_are_shown_with_their_address(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline shows addresses of webhooks, text of HTML answers and targets of redirects."""
     page = "<!doctype html><html><head><title>x</title></head><body><h1>Forbidden</h1><p>CSRF &amp; more</p>"
     answers = [(page, 403), ("", 302)]
 
@@ -68,14 +75,14 @@ def test_webhooks_are_told_with_their_address(payment_sandbox: PaymentSandbox) -
     payment_sandbox.client.change_settings(webhook_url="http://testserver/webhook")
     payment_sandbox.act(place(payment_sandbox), action="visit")
     payment_sandbox.clock.advance("PT2M")
-    told = payment_sandbox.timeline()
-    assert "403 · Forbidden CSRF & more" in told
-    assert "from http://testserver/webhook" in told
-    assert "redirects are not followed: this one leads to https://shop.example/hook/" in told
+    timeline = payment_sandbox.timeline()
+    assert "403 · Forbidden CSRF & more" in timeline
+    assert "from http://testserver/webhook" in timeline
+    assert "redirects are not followed: this one leads to https://shop.example/hook/" in timeline
 
 
-def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
-    """The commonest mistake of all, with its remedy."""
+def test_a_missing_webhook_url_is_reported(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline reports a missing webhook_url with its remedy."""
     payment_sandbox.act(place(payment_sandbox))
     assert payment_sandbox.timeline().endswith(
         "2 status changes sent no webhook: neither the project nor the order has a webhook_url\n"
@@ -83,10 +90,10 @@ def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
     )
 
 
-def test_a_shop_that_calls_elsewhere_is_told_how_to_call_here(payment_sandbox: PaymentSandbox) -> None:
-    """Its client has another address, or the key of another project; with one call, that is no news."""
-    said = "no call with this project's key has arrived\n    Give the shop's client the address of"
-    assert said in payment_sandbox.timeline()
+def test_missing_calls_are_reported_with_a_hint(payment_sandbox: PaymentSandbox) -> None:
+    """Without any call, the timeline suggests checking the address and the key."""
+    hint = "no call with this project's key has arrived\n    Give the shop's client the address of"
+    assert hint in payment_sandbox.timeline()
     place(payment_sandbox)
     assert "no call with" not in payment_sandbox.timeline()
 
@@ -102,7 +109,7 @@ def test_a_call_with_another_key_is_in_the_timeline(
     status: int,
     reason: str,
 ) -> None:
-    """Such as the key of the quick start, whose project all tests share."""
+    """The timeline shows calls with the key of another project or an unknown key."""
     before = payment_sandbox.timeline()
     address = f"{payment_sandbox.base_url}/v1/orders/"
     answer = payment_sandbox.session.post(address, json=ORDER, auth=(key, ""))
@@ -119,27 +126,27 @@ def test_a_call_with_another_key_is_in_the_timeline(
 
 
 def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -> None:
-    """So that a shop that read it and did nothing about it is plain to see."""
+    """The timeline shows the status that a read returned."""
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
     for path in (f"/v1/orders/{order_id}/", "/v1/orders/nope/"):
         payment_sandbox.session.get(f"{payment_sandbox.base_url}{path}")
-    told = payment_sandbox.timeline()
-    assert f"GET /v1/orders/{order_id}/ -> 200: completed\n" in told
-    assert "GET /v1/orders/nope/ -> 404, rule" in told
+    timeline = payment_sandbox.timeline()
+    assert f"GET /v1/orders/{order_id}/ -> 200: completed\n" in timeline
+    assert "GET /v1/orders/nope/ -> 404, rule" in timeline
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("call", "message"),
     [
         (lambda sandbox: sandbox.act({"id": "x"}), "act takes the id of an order, not a dict: order['id']"),
         (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta, or a period such as PT30M"),
     ],
 )
-def test_other_types_are_refused(payment_sandbox: PaymentSandbox, wrong: Any, told: str) -> None:
-    """With what is taken."""
-    with pytest.raises(TypeError, match=re.escape(told)):
-        wrong(payment_sandbox)
+def test_other_types_are_refused(payment_sandbox: PaymentSandbox, call: Any, message: str) -> None:
+    """Arguments of wrong types are refused with the expected ones."""
+    with pytest.raises(TypeError, match=re.escape(message)):
+        call(payment_sandbox)
 
 
 ODD = """
@@ -156,7 +163,7 @@ def test_whose_fixture_fails(broken):
     pass
 
 
-def test_that_asks_late(request):
+def test_with_a_late_fixture(request):
     place(request.getfixturevalue("payment_sandbox"))
     assert False
 """
@@ -164,10 +171,10 @@ def test_that_asks_late(request):
 
 @pytest.mark.parametrize("options", [(), ("--show-capture=no",), ("-n", "2"), ("--tb=short",)])
 def test_every_failure_has_its_timeline(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """In a fixture, asked for late, without captured output, on another worker."""
-    ran = suite(tmp_path, ODD, *options)
-    assert ran.returncode == 1
-    assert ran.stdout.count("POST /v1/orders/ -> 201") == 2, ran.stdout
+    """A failing fixture, a late fixture, missing captured output and workers do not suppress the timeline."""
+    result = suite(tmp_path, ODD, *options)
+    assert result.returncode == 1
+    assert result.stdout.count("POST /v1/orders/ -> 201") == 2, result.stdout
 
 
 MISUSED = """
@@ -189,27 +196,27 @@ def test_after_a_call(payment_sandbox):
 """
 
 
-def test_a_wrong_call_of_the_test_is_not_explained_by_missing_calls_of_the_shop(tmp_path: Path) -> None:
-    """Except for an unknown order, which the shop may have created elsewhere."""
-    ran = suite(tmp_path, MISUSED)
-    assert "4 failed" in ran.stdout
-    assert ran.stdout.count("--- payment sandbox ---") == 2, ran.stdout
-    assert ran.stdout.count("no call with this project's key") == 1
+def test_a_wrong_call_by_the_test_has_no_hint_about_missing_calls(tmp_path: Path) -> None:
+    """A wrong call by the test has no hint about missing calls, except for an unknown order."""
+    result = suite(tmp_path, MISUSED)
+    assert "4 failed" in result.stdout
+    assert result.stdout.count("--- payment sandbox ---") == 2, result.stdout
+    assert result.stdout.count("no call with this project's key") == 1
 
 
-def test_a_fault_is_in_words(payment_sandbox: PaymentSandbox) -> None:
-    """As in the dashboard."""
+def test_a_fault_is_described_in_words(payment_sandbox: PaymentSandbox) -> None:
+    """The timeline describes faults in words, as the dashboard does."""
     payment_sandbox.client.faults([{"when": {"nth": 1}, "then": {"reset": True, "phase": "after"}}])
     with pytest.raises(ConnectionError):
         payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER)
     assert "-> 201, fault: response lost, connection cut\n" in payment_sandbox.timeline()
-    (response,) = [each for each in payment_sandbox.client.timeline() if each["kind"] == "response"]
+    (response,) = [entry for entry in payment_sandbox.client.timeline() if entry["kind"] == "response"]
     assert response["detail"] == "fault: response lost, connection cut"
 
 
 @pytest.mark.parametrize("shop", ["wsgi", "asgi"])
 def test_an_exception_of_a_handler_needs_no_log(payment_sandbox: PaymentSandbox, shop: str) -> None:
-    """The timeline shows it, and the shop listens."""
+    """The timeline shows an exception of a handler without any log."""
 
     def fail(order_id: str) -> Any:
         raise KeyError("sku-77")

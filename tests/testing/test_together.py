@@ -1,4 +1,4 @@
-"""Copies of a webhook that arrive at the same moment, in the process of the test."""
+"""Concurrent copies of a webhook in the test's process."""
 
 import asyncio
 from threading import Barrier, get_ident
@@ -16,11 +16,11 @@ TWICE: list[dict[str, Any]] = [{"then": {"together": 2}}]
 
 
 def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -> None:
-    """Neither answers before the other has begun, each on a thread of its own."""
-    both, threads = Barrier(2, timeout=4), set()
+    """Concurrent copies run on separate threads."""
+    barrier, threads = Barrier(2, timeout=4), set()
 
     def handle(order_id: str) -> None:
-        both.wait()
+        barrier.wait()
         threads.add(get_ident())
 
     payment_sandbox.client.faults(webhooks=TWICE)
@@ -32,14 +32,14 @@ def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -
 
 
 def test_a_race_between_reading_and_writing_is_found(payment_sandbox: PaymentSandbox) -> None:
-    """Both handlers see that nothing was shipped."""
+    """Concurrent copies reveal a race between reading and writing."""
     shipped: list[str] = []
-    both = Barrier(2, timeout=4)
+    barrier = Barrier(2, timeout=4)
 
     def handle(order_id: str) -> None:
         is_new = order_id not in shipped
         payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
-        both.wait()
+        barrier.wait()
         if is_new:
             shipped.append(order_id)
 
@@ -51,13 +51,13 @@ def test_a_race_between_reading_and_writing_is_found(payment_sandbox: PaymentSan
 
 
 def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
-    """So they meet what belongs to the test's loop."""
+    """Concurrent copies run on the test's event loop."""
 
     async def test() -> None:
-        both, loops = asyncio.Barrier(2), set()
+        barrier, loops = asyncio.Barrier(2), set()
 
         async def webhook(request: Request) -> Response:
-            await both.wait()
+            await barrier.wait()
             loops.add(asyncio.get_running_loop())
             return Response("")
 

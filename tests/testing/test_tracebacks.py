@@ -1,4 +1,4 @@
-"""A refusal is shown at the line that asked for it, and not inside the client."""
+"""The traceback of a refusal ends at the line of the test, not inside the client."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ CALLS = (
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_refusal_ends_at_the_line_of_the_test(call: str, tmp_path: Path) -> None:
-    """Awaited, too; the whole traceback is there for whoever asks."""
+    """A traceback ends at the call in the test; ``--full-trace`` shows all of it."""
     test = f"""
 import asyncio
 
@@ -26,9 +26,9 @@ import asyncio
 def test_it(payment_sandbox):
     {call}
 """
-    told = suite(tmp_path, test, "--tb=short").stdout
-    failure = told.partition("Captured")[0].partition("short test summary")[0]
+    output = suite(tmp_path, test, "--tb=short").stdout
+    failure = output.partition("Captured")[0].partition("short test summary")[0]
     assert "SandboxError" in failure
     assert "payment_sandbox/" not in failure, failure
-    whole = suite(tmp_path, test, "--tb=short", "--full-trace").stdout
-    assert "payment_sandbox/" in whole
+    full_output = suite(tmp_path, test, "--tb=short", "--full-trace").stdout
+    assert "payment_sandbox/" in full_output

@@ -1,4 +1,4 @@
-"""Suites without pytest."""
+"""Suites with unittest."""
 
 import os
 import subprocess
@@ -89,7 +89,7 @@ FAILS = """
 
 
 def run(tmp_path: Path, code: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a suite in a process of its own."""
+    """Run a suite in a separate process."""
     (tmp_path / "test_shop.py").write_text(code)
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     return subprocess.run(
@@ -104,11 +104,11 @@ def run(tmp_path: Path, code: str, *command: str) -> subprocess.CompletedProcess
 
 
 def test_unittest_alone(tmp_path: Path) -> None:
-    """Each test has a project; pytest is not loaded."""
+    """A suite runs with unittest alone, with a project for each test."""
     code = SUITE.replace("FAILS", "") + "\n"
-    ran = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v")
-    assert ran.returncode == 0, ran.stderr
-    assert "OK (skipped=1)" in ran.stderr
+    result = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v")
+    assert result.returncode == 0, result.stderr
+    assert "OK (skipped=1)" in result.stderr
     loads = (
         "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
     )
@@ -116,14 +116,14 @@ def test_unittest_alone(tmp_path: Path) -> None:
 
 
 def test_a_failure_ends_with_the_timeline(tmp_path: Path) -> None:
-    """By unittest, and by pytest."""
+    """A failure shows the timeline with unittest and with pytest."""
     for command in (("-m", "unittest"), ("-m", "pytest", "-p", "no:cacheprovider")):
-        ran = run(tmp_path, SUITE.replace("FAILS", FAILS), *command)
-        assert ran.returncode == 1
-        told = ran.stdout + ran.stderr
-        assert "AssertionError: False is not true" in told
-        assert "payment sandbox:" in told
-        assert "POST /v1/orders/ -> 201" in told
+        result = run(tmp_path, SUITE.replace("FAILS", FAILS), *command)
+        assert result.returncode == 1
+        output = result.stdout + result.stderr
+        assert "AssertionError: False is not true" in output
+        assert "payment sandbox:" in output
+        assert "POST /v1/orders/ -> 201" in output
 
 
 PASSES = """
@@ -175,39 +175,39 @@ class TestFails(PaymentSandboxMixin, unittest.TestCase):
 
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
 def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
-    """Also asynchronous ones; by both runners."""
+    """Synchronous and asynchronous tests pass with both runners."""
     options = ("-p", "no:asyncio") if runner == "pytest" else ()
-    ran = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    result = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
-@pytest.mark.parametrize("place", FAILS_IN)
-def test_failures_in_other_places(tmp_path: Path, place: str, runner: str) -> None:
-    """They fail, and end with the timeline, too."""
-    ran = run(tmp_path, PASSES + FAILS_IN[place], "-m", runner)
-    told = ran.stdout + ran.stderr
-    assert ran.returncode == 1, told
-    assert "POST /v1/orders/ -> 201" in told
+@pytest.mark.parametrize("location", FAILS_IN)
+def test_failures_in_other_places(tmp_path: Path, location: str, runner: str) -> None:
+    """Failures in async tests, subtests and setUp show the timeline."""
+    result = run(tmp_path, PASSES + FAILS_IN[location], "-m", runner)
+    output = result.stdout + result.stderr
+    assert result.returncode == 1, output
+    assert "POST /v1/orders/ -> 201" in output
 
 
 def test_a_review_of_each_test(tmp_path: Path) -> None:
-    """By an attribute of the class, and by the flag of the plugin."""
-    reviewed = PASSES.replace(
+    """An attribute of the class or the flag of the plugin turns the review on."""
+    suite_with_review = PASSES.replace(
         "TestShop(PaymentSandboxMixin, unittest.TestCase):",
         "TestShop(PaymentSandboxMixin, unittest.TestCase):\n    payment_review = 'error'\n",
     )
     for code, command in (
-        (reviewed, ("-m", "unittest")),
-        (reviewed, ("-m", "pytest")),
+        (suite_with_review, ("-m", "unittest")),
+        (suite_with_review, ("-m", "pytest")),
         (PASSES, ("-m", "pytest", "--payment-review=error")),
     ):
-        ran = run(tmp_path, code, *command)
-        assert ran.returncode == 1
-        assert "did you mean 'customer'?" in ran.stdout + ran.stderr
+        result = run(tmp_path, code, *command)
+        assert result.returncode == 1
+        assert "did you mean 'customer'?" in result.stdout + result.stderr
 
 
-def test_the_mixin_comes_first() -> None:
-    """Otherwise failures would lose what they tell."""
+def test_the_mixin_must_precede_test_case() -> None:
+    """The mixin must precede TestCase."""
     with pytest.raises(TypeError, match="list PaymentSandboxMixin before TestCase"):
         type("TestShop", (TestCase, PaymentSandboxMixin), {})

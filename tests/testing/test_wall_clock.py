@@ -14,34 +14,34 @@ from tests.support.in_process import place, shop_that
 
 
 def test_the_wall_clock_moves_with_the_projects_clock(payment_sandbox: PaymentSandbox) -> None:
-    """Also in a handler and in a job, each at its own time."""
+    """The wall clock follows the project's clock, in handlers and jobs, too."""
     seen: list[datetime] = []
     payment_sandbox.deliver_to(shop_that(lambda order_id: seen.append(datetime.now(UTC))))
     payment_sandbox.every("PT20M", lambda: seen.append(datetime.now(UTC)))
-    begun = payment_sandbox.clock.now
+    start = payment_sandbox.clock.now
     with payment_sandbox.wall_clock():
-        assert datetime.now(UTC) == begun
+        assert datetime.now(UTC) == start
         place(payment_sandbox)
         payment_sandbox.clock.advance("PT1H")
-        assert time.time() == (begun + timedelta(hours=1)).timestamp()
+        assert time.time() == (start + timedelta(hours=1)).timestamp()
     # the attempt expires after half an hour, between two runs of the job
-    assert seen == [begun + timedelta(minutes=minutes) for minutes in (20, 30, 40, 60)]
-    assert abs(datetime.now(UTC) - begun) < timedelta(minutes=5)
+    assert seen == [start + timedelta(minutes=minutes) for minutes in (20, 30, 40, 60)]
+    assert abs(datetime.now(UTC) - start) < timedelta(minutes=5)
     payment_sandbox.clock.advance("PT1H")
-    assert abs(datetime.now(UTC) - begun) < timedelta(minutes=5)
+    assert abs(datetime.now(UTC) - start) < timedelta(minutes=5)
 
 
-def test_without_freezegun_it_says_so(
+def test_without_freezegun_the_error_suggests_it(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no dependency of the sandbox."""
-    found = builtins.__import__
+    """Without freezegun, which is optional, the error suggests its installation."""
+    original_import = builtins.__import__
 
-    def missing(name: str, *given: Any, **more: Any) -> Any:
+    def import_without_freezegun(name: str, *arguments: Any, **options: Any) -> Any:
         if name == "freezegun":
             raise ImportError(name)
-        return found(name, *given, **more)
+        return original_import(name, *arguments, **options)
 
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setattr(builtins, "__import__", import_without_freezegun)
     with pytest.raises(RuntimeError, match="pip install freezegun"), payment_sandbox.wall_clock():
         pass

@@ -1,4 +1,4 @@
-"""One connection on which a client says something, whatever it is, and reads the answers meanwhile."""
+"""A client that sends arbitrary bytes on one connection, and reads the answers at the same time."""
 
 import select
 import socket
@@ -10,60 +10,62 @@ from enum import Enum
 from time import perf_counter
 from typing import Final, NamedTuple
 
-from tests.attack.answers import Answer, Asked, Reader
+from tests.attack.answers import Answer, ExpectedResponse, Reader
 
 SENT_AT_ONCE: Final = 1 << 18
 READ_AT_ONCE: Final = 1 << 16
-ANSWER_SECONDS: Final = 60.0  # for everything that is said on one connection
-CLOSED_SECONDS: Final = 5.0  # until a connection ends whose client has nothing more to say
-DOUBTFUL_SECONDS: Final = 0.25  # for an answer that need not come
+ANSWER_SECONDS: Final = 60.0  # for everything on one connection
+CLOSED_SECONDS: Final = 5.0  # until the server must close a connection that its client has closed
+DOUBTFUL_SECONDS: Final = 0.25  # for an optional answer
 
 
 class Ending(Enum):
-    """What a client does after its last byte."""
+    """The behaviour of a client after its last byte."""
 
-    WAITS = "reads the answers, and then ends"
+    WAITS = "reads the answers, and then closes"
     HALF_CLOSES = "closes its sending side, and reads the answers"
-    RESETS = "breaks the connection"
+    RESETS = "resets the connection"
 
 
 class Pause(NamedTuple):
-    """Time for the server to read what was sent, and perhaps to answer."""
+    """Time for the server to read the sent bytes, and perhaps to answer."""
 
     seconds: float = 0.004
     until_answer: bool = False
 
 
-class Below(NamedTuple):
-    """Bytes that are sent below TLS, as if they were its records."""
+class RawBytes(NamedTuple):
+    """Bytes that bypass the encryption of TLS, as if they were TLS records."""
 
     data: bytes
 
 
-Sent = Iterator[bytes | Pause | Below]
+Pieces = Iterator[bytes | Pause | RawBytes]
 
 
 class Case(NamedTuple):
-    """What a client says on one connection, and what it may read."""
+    """The bytes that a client sends on one connection, and the permitted answers."""
 
     name: str
-    sent: Callable[[], Sent]
-    asked: tuple[Asked, ...]
+    pieces: Callable[[], Pieces]
+    expected: tuple[ExpectedResponse, ...]
     ending: Ending = Ending.WAITS
-    is_certain: bool = True  # each request is answered; if not, a refusal or the end may come instead, once
-    is_random: bool = False  # its bytes were changed: nobody knows what it asks for
-    is_http: bool = True  # what comes back; else it is not read
+    is_certain: bool = True  # if False, a refusal or a closed connection may replace an answer
+    is_random: bool = False  # its bytes are corrupted, so the answers are unpredictable
+    is_http: bool = True  # the server answers in HTTP; if False, answers are not parsed
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
-    twin: Callable[[], Sent] | None = None  # the same in another form, which gets the same answers
+    twin: Callable[[], Pieces] | None = (
+        None  # the same requests in another form, which must get the same answers
+    )
 
     @property
     def creations(self) -> int:
-        """How many orders it may make."""
-        return sum(201 in asked.statuses for asked in self.asked)
+        """The number of orders that the case may create."""
+        return sum(201 in response.statuses for response in self.expected)
 
 
-class Talk(NamedTuple):
-    """What a client has read on one connection."""
+class Transcript(NamedTuple):
+    """The answers that a client has read on one connection."""
 
     answers: list[Answer]
     interims: list[int]
@@ -77,7 +79,7 @@ class Talk(NamedTuple):
 
     @property
     def created(self) -> int:
-        """How many orders the client knows of."""
+        """The number of orders whose creation was acknowledged."""
         return sum(answer.status == 201 for answer in self.answers)
 
 
@@ -91,46 +93,46 @@ class Client:
         tls: ssl.SSLContext | None = None,
         closed_seconds: float = CLOSED_SECONDS,
     ) -> None:
-        """``closed_seconds`` is how soon a connection must end once its client has ended."""
+        """``closed_seconds`` limits the time until the server, too, closes the connection."""
         self._case = case
         self._closed_seconds = closed_seconds
-        self._reader = Reader(case.asked)
+        self._reader = Reader(case.expected)
         self._is_reset = self._is_ended = False
         self._deadline = perf_counter() + ANSWER_SECONDS
-        self._socket = self._below = socket.create_connection(address, timeout=CLOSED_SECONDS)
+        self._socket = self._raw_socket = socket.create_connection(address, timeout=CLOSED_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
-            self._below = self._socket.dup()
+            self._raw_socket = self._socket.dup()
             self._socket = tls.wrap_socket(self._socket, server_hostname="localhost")
         self._socket.setblocking(False)
 
-    def talk(self) -> Talk:
-        """Say everything, and read what comes."""
-        with self._socket, self._below:
-            for piece in self._case.sent():
-                self._say(piece)
+    def run(self) -> Transcript:
+        """Send all pieces, and read the answers."""
+        with self._socket, self._raw_socket:
+            for piece in self._case.pieces():
+                self._send_piece(piece)
                 if self._is_ended or self._is_late:
                     break
             self._end()
         if self._is_ended:
             self._reader.end(is_reset=self._is_reset)
         reader = self._reader
-        return Talk(reader.answers, reader.interims, reader.problems, self._is_reset)
+        return Transcript(reader.answers, reader.interims, reader.problems, self._is_reset)
 
     @property
     def _is_late(self) -> bool:
         return perf_counter() > self._deadline
 
-    def _say(self, piece: bytes | Pause | Below) -> None:
+    def _send_piece(self, piece: bytes | Pause | RawBytes) -> None:
         if isinstance(piece, Pause):
             self._pause(piece)
-        elif isinstance(piece, Below):
+        elif isinstance(piece, RawBytes):
             with suppress(OSError):  # the server has closed
-                self._below.sendall(piece.data)
+                self._raw_socket.sendall(piece.data)
         else:
-            self._send(piece)
+            self._send_bytes(piece)
 
-    def _send(self, piece: bytes) -> None:
+    def _send_bytes(self, piece: bytes) -> None:
         unsent = memoryview(piece)
         while unsent and not self._is_ended and not self._is_late:
             readable, writable, _ = select.select([self._socket], [self._socket], [], 0.5)
@@ -141,12 +143,11 @@ class Client:
                     unsent = unsent[self._socket.send(unsent[:SENT_AT_ONCE]) :]
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError):
                     continue
-                except OSError:  # the server has closed: what it said before is still to be read
+                except OSError:  # the server has closed: earlier answers are still unread
                     self._read_until(lambda: False, 1.0)
                     self._is_ended = self._is_reset = True
 
     def _read(self) -> None:
-        """Read what there is."""
         try:
             data = self._socket.recv(READ_AT_ONCE)
         except (ssl.SSLWantReadError, BlockingIOError):
@@ -158,10 +159,10 @@ class Client:
             self._reader.feed(data)
         self._is_ended = not data
 
-    def _read_until(self, is_enough: Callable[[], bool], seconds: float) -> None:
-        until = min(self._deadline, perf_counter() + seconds)
-        while not self._is_ended and not is_enough():
-            remaining = until - perf_counter()
+    def _read_until(self, is_done: Callable[[], bool], seconds: float) -> None:
+        deadline = min(self._deadline, perf_counter() + seconds)
+        while not self._is_ended and not is_done():
+            remaining = deadline - perf_counter()
             if remaining <= 0:
                 return
             if self._pending or select.select([self._socket], [], [], remaining)[0]:
@@ -169,7 +170,7 @@ class Client:
 
     @property
     def _pending(self) -> bool:
-        """Whether TLS has decrypted something that was not read."""
+        """Whether TLS has decrypted bytes that are still unread."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
     def _pause(self, pause: Pause) -> None:
@@ -180,12 +181,12 @@ class Client:
         )
 
     def _end(self) -> None:
-        """End as the case says; no more than the answers may come."""
+        """End the connection as the case requires, and read the remaining answers."""
         ending = self._case.ending
         if ending is Ending.RESETS:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
-        is_tls = isinstance(self._socket, ssl.SSLSocket)  # has no half-closed connections
+        is_tls = isinstance(self._socket, ssl.SSLSocket)  # TLS has no half-closed connections
         if ending is Ending.WAITS or is_tls:
             seconds = self._case.answer_seconds
             if not self._case.is_certain:
@@ -195,7 +196,7 @@ class Client:
             return
         try:
             self._socket.shutdown(socket.SHUT_WR)
-        except OSError:  # the server has broken the connection: what it said before is still to be read
+        except OSError:  # the server has reset the connection: earlier answers are still unread
             self._is_reset = True
         seconds = self._closed_seconds
         if not self._reader.is_complete:

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and what it uses."""
+"""A server in a separate process, and its resource usage."""
 
 import json
 import subprocess
@@ -16,8 +16,8 @@ import requests
 from payment_sandbox.projects.registry import FIRST_API_KEY
 
 
-class Use(NamedTuple):
-    """What a process uses."""
+class Usage(NamedTuple):
+    """The resource usage of a process."""
 
     memory_mib: float
     threads: int
@@ -26,7 +26,7 @@ class Use(NamedTuple):
 
 
 class Project:
-    """Calls with the key of one project, on a connection of their own."""
+    """Makes calls with the key of one project on its own connection."""
 
     def __init__(self, url: str, key: str = FIRST_API_KEY) -> None:
         self.url = url
@@ -40,13 +40,13 @@ class Project:
         return self.http.request(method, f"{self.url}{path}", json=json, **options)
 
     def expect(self, method: str, path: str, json: Any = None, **options: Any) -> Any:
-        """Send one request that succeeds; returns its JSON."""
+        """Send one request, assert its success and return the JSON."""
         answer = self.call(method, path, json, **options)
         assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
         return answer.json()
 
     def order(self, *transactions: Any, **fields: Any) -> Any:
-        """A new order."""
+        """Create an order."""
         body = {"currency": "EUR", "amount": 1000, "transactions": list(transactions), **fields}
         return self.expect("POST", "/v1/orders/", body)
 
@@ -57,26 +57,26 @@ class Project:
         self.http.close()
 
 
-class Served(NamedTuple):
+class ServerProcess(NamedTuple):
     """A running server."""
 
     url: str
     pid: int
-    keys: list[str]  # that may not stand in its log
+    keys: list[str]  # must not appear in the log
 
     def project(self, **settings: Any) -> "Project":
-        """A new project."""
-        made = requests.post(f"{self.url}/control/projects/", json=settings, timeout=30)
-        assert made.status_code == 201, made.text
-        self.keys.append(made.json()["api_key"])
+        """Create a project."""
+        response = requests.post(f"{self.url}/control/projects/", json=settings, timeout=30)
+        assert response.status_code == 201, response.text
+        self.keys.append(response.json()["api_key"])
         return Project(self.url, self.keys[-1])
 
-    def use(self) -> Use:
-        """What the server uses now."""
+    def usage(self) -> Usage:
+        """Return the current resource usage of the server."""
         process = Path("/proc") / str(self.pid)
         status = dict(line.split(":\t") for line in (process / "status").read_text().splitlines())
         times = (process / "stat").read_text().rpartition(")")[2].split()
-        return Use(
+        return Usage(
             int(status["VmRSS"].split()[0]) / 1024,
             int(status["Threads"]),
             len(list((process / "fd").iterdir())),
@@ -85,26 +85,26 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
-    """Serve until the end of the block."""
+def run_server(*options: str, program: tuple[str, ...] = ()) -> Iterator[ServerProcess]:
+    """Run a server during the block."""
     with tempfile.TemporaryDirectory() as folder:
         keys: list[str] = []
         ready, errors = Path(folder) / "ready.json", Path(folder) / "errors"
         listening = ("--port", "0", "--ready-file", str(ready))
-        with errors.open("w") as written:
+        with errors.open("w") as error_file:
             process = subprocess.Popen(
                 [*program, sys.executable, "-m", "payment_sandbox", "serve", *listening, *options],
                 stdout=subprocess.PIPE,
-                stderr=written,
+                stderr=error_file,
             )
         assert process.stdout is not None
-        first = process.stdout.readline()
-        reading = Thread(target=_read_on, args=(process.stdout,))
-        reading.start()
+        first_line = process.stdout.readline()
+        reader = Thread(target=_drain, args=(process.stdout,))
+        reader.start()
         try:
-            assert first, "the server has ended"
-            told = json.loads(ready.read_text())
-            yield Served(told["url"], told["pid"], keys)
+            assert first_line, "the server has ended"
+            ready_info = json.loads(ready.read_text())
+            yield ServerProcess(ready_info["url"], ready_info["pid"], keys)
         finally:
             process.terminate()
             try:
@@ -113,7 +113,7 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
                 process.kill()
                 process.wait()
                 raise
-            reading.join()
+            reader.join()
             logged = errors.read_text()
             sys.stderr.write(logged[-5000:])
         assert "Traceback" not in logged, "the server has logged a traceback"
@@ -121,12 +121,12 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
 
 
 def shows(text: str, keys: Iterable[str]) -> bool:
-    """Whether a text has one of the keys, plain or as clients send it."""
+    """Return whether a text contains one of the keys, plain or encoded in Base64."""
     return any(form in text for key in keys for form in (key, b64encode(f"{key}:".encode()).decode()))
 
 
-def _read_on(printed: IO[bytes]) -> None:
-    """Read the lines of a server, or its pipe would be full."""
-    with printed:
-        for _ in printed:
+def _drain(output: IO[bytes]) -> None:
+    """Read the output of a server, which would block on a full pipe."""
+    with output:
+        for _ in output:
             pass

@@ -1,4 +1,4 @@
-"""One of several servers on a database; ``--without-lock`` breaks it, to see that an attack notices."""
+"""One of several servers on a database; ``--without-lock`` breaks its locks to test the attack."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from tests.support.servers import make_server
 
 
 def break_lock() -> None:
-    """Let servers change a project at the same time, and write over what others have written."""
+    """Let servers change a project concurrently, and overwrite each other's changes."""
     unlocked = postgresql.LOCK_PROJECT.replace(" FOR UPDATE", "")
     careless = postgresql.WRITE_CHANGES.replace("AND version = %(version)s", "")
     assert (unlocked, careless) != (postgresql.LOCK_PROJECT, postgresql.WRITE_CHANGES)
