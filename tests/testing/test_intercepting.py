@@ -232,7 +232,7 @@ def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -
 )
 def test_an_invalid_address_is_refused(payment_sandbox: PaymentSandbox, url: object) -> None:
     """An invalid address is refused with an example."""
-    with pytest.raises(ValueError, match=re.escape(f"such as {PROVIDER}, with its scheme")):
+    with pytest.raises(ValueError, match=re.escape(f"with its scheme, such as {PROVIDER}")):
         payment_sandbox.intercept(url)  # type: ignore[arg-type]
 
 
