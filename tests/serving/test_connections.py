@@ -92,7 +92,7 @@ def test_a_full_server_keeps_no_connection_open() -> None:
 
 def test_waiting_calls_and_watchers_leave_connections_free() -> None:
     """Two projects use all waits and event streams that they may have; other calls are still answered."""
-    with make_server(limits=Limits(connections=4 * LIMIT)) as server, ExitStack() as open_connections:
+    with make_server(limits=Limits(connections=2 * LIMIT)) as server, ExitStack() as open_connections:
         client = SandboxClient(server.url, FIRST_API_KEY)
         for project in (client, client.create_project()):
             order = project.call(
@@ -100,7 +100,7 @@ def test_waiting_calls_and_watchers_leave_connections_free() -> None:
             )
             wait = f"/control/wait/?order_id={order['id']}&status=expired&timeout=60"
             for path in ("/control/events/", wait):
-                for _ in range(2 * LIMIT):
+                for _ in range(LIMIT):
                     connect(server, open_connections).sendall(request_with_key(path, project.api_key))
         connect(server, open_connections)
         client.close()
