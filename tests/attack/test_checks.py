@@ -103,7 +103,7 @@ def test_a_bystander_without_delays_passes() -> None:
         (QuotaResult(1000, 40, {507: 1}), "orders of a project"),
     ],
 )
-def test_projects_that_keep_too_much_are_noticed(result: QuotaResult, problem: str) -> None:
+def test_exceeded_quotas_fail_the_attack(result: QuotaResult, problem: str) -> None:
     """A project that exceeds its quotas, or that the server fails, fails the attack."""
     report = Report("quotas", Size())
     report_result(report, result)

@@ -105,7 +105,7 @@ def test_a_bad_option_is_one_clear_line(arguments: list[str], expected: str) -> 
 
 
 def test_without_a_command_there_is_help() -> None:
-    """Without a command, the whole help is printed, and the exit code is 2."""
+    """Without a command, the full help is printed, and the exit code is 2."""
     result = run()
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == run("--help").stdout

@@ -112,7 +112,7 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
     [
         ("ordrs", "did you mean 'orders'?"),
         ("clock frezze", "did you mean 'freeze'?"),
-        ("zzz", "there are: "),
+        ("zzz", "the commands are: "),
         ("trigger piad", "did you mean 'paid'?"),
         ("trigger zzz", "see trigger --list"),
         ("trigger transfer", "payment-sandbox settings mode=live"),

@@ -116,7 +116,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("rehearse", {}, "there is no rehearsal yet", "rehearse(command='pytest tests')"),
         ("rehearse", {"command": "pytest", "folder": "/nowhere"}, "/nowhere", "rehearse(command="),
         ("search", {"words": "zebra"}, "no section contains all of: 'zebra'", "search(words='webhook retry')"),
-        ("search", {"page": "zebra"}, "there is no page 'zebra'; there are: quick-start", "search("),
+        ("search", {"page": "zebra"}, "there is no page 'zebra'; the pages are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),
         ("snapshot", {"file": "x", "action": "load"}, "action must be save or restore", "snapshot(file="),

@@ -107,7 +107,7 @@ def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
 
 
 def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> None:
-    """A token is generated and printed at the start."""
+    """A token is generated and printed at startup."""
     process, first_line = serve("--host", "0.0.0.0")
     assert process.stdout is not None
     lines: list[str] = []
@@ -131,7 +131,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
 
 
 def test_starting_imports_only_needed_modules() -> None:
-    """Modules that are needed only later are not imported at the start."""
+    """Modules that are needed only later are not imported at startup."""
     late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
     script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
     environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}

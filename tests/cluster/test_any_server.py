@@ -180,7 +180,7 @@ def test_each_server_has_its_own_metrics(first: Sandbox, second: Sandbox) -> Non
 
 
 def test_a_call_is_resent_to_another_server(first: Sandbox, second: Sandbox) -> None:
-    """A call resent to another server with its idempotency key has an effect once, and the same response."""
+    """A call resent to another server with its idempotency key takes effect once, with the same response."""
     body, key = {"currency": "EUR", "amount": 1295}, {"Idempotency-Key": "order 17"}
     answers = [each.post("/v1/orders/", body, headers=key) for each in (first, second, first)]
     assert [answer.status_code for answer in answers] == [201] * 3

@@ -105,7 +105,7 @@ def test_all_recipes_wait_for_the_server_in_the_same_manner() -> None:
 
 @pytest.mark.parametrize("number", range(2))
 def test_a_recipe_with_a_wrong_option_ends_at_once(number: int, tmp_path: Path) -> None:
-    """The step prints the command's message, and none about the end of its process."""
+    """The step prints the command's error message, but does not report that its process ended."""
     text = START_SCRIPTS[number]
     if "jobs:" in text:
         job = YAML(typ="safe", pure=True).load(text)["jobs"]["test"]

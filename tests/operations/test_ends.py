@@ -12,7 +12,7 @@ from tests.support.driver import Sandbox
 
 @pytest.mark.parametrize("mode", ["test", "live"])
 @pytest.mark.parametrize("method", METHOD_NAMES)
-def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -> None:
+def test_one_click_covers_each_case(server: Server, method: str, mode: str) -> None:
     """One click covers each case, with every method, in both modes."""
     sandbox = Sandbox(server, mode=mode, payment_methods=[method])
     project = server.registry.find(sandbox.key)

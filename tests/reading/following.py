@@ -89,7 +89,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    """Count the calls of a creation and of a payment, and print them."""
+    """Count the function calls in a creation and in a payment, and print the counts."""
     recorder = CallRecorder()
     threading.setprofile(recorder.record)
     import requests

@@ -32,7 +32,7 @@ def findings() -> dict[str, list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.variation)
 def test_a_variation_finds_its_mistake_only(case: Case, findings: dict[str, list[dict[str, Any]]]) -> None:
-    """A variation has a finding with its mistake, and none without."""
+    """A variation has a finding with its mistake, and no finding without it."""
     wrong, right = (findings[f"{case.variation}-{kind}"] for kind in ("wrong", "right"))
     assert case.variation in [finding["variation"] for finding in wrong], wrong
     assert right == []

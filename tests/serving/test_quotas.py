@@ -18,7 +18,7 @@ FULL: Final = 507
 
 @pytest.fixture
 def small_server() -> Iterator[Server]:
-    """A server on which a project may store little."""
+    """A server with a low storage quota per project."""
     with make_server(quotas=Quotas(orders=60, bytes=LIMIT)) as server:
         yield server
 

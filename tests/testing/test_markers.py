@@ -27,7 +27,7 @@ def test_a_shop_that_counts(payment_sandbox, shop):
 """
 
 
-def test_markers_set_a_project_up_and_webhooks_in_every_sequence(tmp_path: Path) -> None:
+def test_markers_configure_the_project_and_the_webhook_sequences(tmp_path: Path) -> None:
     """The report names the simplest failing webhook sequence."""
     result = suite(tmp_path, MARKED)
     assert result.returncode == 1

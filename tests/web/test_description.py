@@ -70,7 +70,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_every_json_answer_has_a_real_shape() -> None:
-    """Each JSON response refers to a schema of its own."""
+    """Each JSON response refers to a named schema."""
     for method, path, operation in operations():
         for status, answer in operation["responses"].items():
             if "application/json" in answer.get("content", {}):

@@ -81,7 +81,7 @@ def test_a_new_field_is_one_row(package: ChangedPackage) -> None:
 def test_a_field_without_a_rule_of_its_own_does_not_start(
     package: ChangedPackage, rule: str, problem: str
 ) -> None:
-    """A shared or unknown rule prevents the start, as refusals would name the wrong rule."""
+    """A shared or unknown rule prevents startup, because refusals would name the wrong rule."""
     package.insert("forms/orders.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
     with pytest.raises(AssertionError, match=problem):
         package.run("import payment_sandbox.web.app")

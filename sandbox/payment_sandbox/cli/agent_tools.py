@@ -161,13 +161,13 @@ class SandboxTools:
         if method and method not in METHODS:  # an invalid call would count as the shop's mistake
             raise ValueError(f"{method!r} is not a payment method; the methods are: {', '.join(METHODS)}")
         if order_id:
-            overview = trigger(self._client, what, self._with_method(self._order_id(order_id), method))
+            overview = trigger(self._client, what, self._ensure_method(self._order_id(order_id), method))
         else:
             fields: dict[str, Any] = {"transactions": [{"payment_method": method}]} if method else {}
             overview = trigger(self._client, what, amount=amount, **fields)
         return f"{_describe_state(overview)}\nNext: explain_order(order_id='{overview['order']['id']}')"
 
-    def _with_method(self, order_id: str, method: str) -> str:
+    def _ensure_method(self, order_id: str, method: str) -> str:
         """Choose a payment method as the customer of a hosted page, unless one is chosen."""
         possible = self._client.overview(order_id)["actions"]["customer"]
         if "choose" in possible and ("pay" not in possible or method):
@@ -254,7 +254,7 @@ class SandboxTools:
         """
         if page:
             if page not in PAGE_NAMES:
-                raise ValueError(f"there is no page {page!r}; there are: {', '.join(PAGE_NAMES)}")
+                raise ValueError(f"there is no page {page!r}; the pages are: {', '.join(PAGE_NAMES)}")
             return select_part(
                 contents_of(page, openapi_description).text, part, f"search(page='{page}', part={{}})"
             )

@@ -162,7 +162,7 @@ class Group(click.Group):
 
             known = self.list_commands(context)
             nearest = nearest_word(arguments[0], known)
-            advice = did_you_mean(nearest) or f"; there are: {', '.join(known)}"
+            advice = did_you_mean(nearest) or f"; the commands are: {', '.join(known)}"
             raise click.UsageError(f"there is no command {arguments[0]!r}{advice}", context) from error
 
 

@@ -13,7 +13,7 @@ DIGITS_MAX: Final = 9  # per number: more than any period that fits the calendar
 
 _whole = rf"(?:(\d{{1,{DIGITS_MAX}}})%s)?"
 _number = rf"(?:(\d{{1,{DIGITS_MAX}}}(?:[.,]\d{{1,6}})?)%s)?"
-_SPELLING: Final = Pattern(
+_DURATION_PATTERN: Final = Pattern(
     "P"
     + "".join(_whole % unit for unit in "YM")
     + "".join(_number % unit for unit in "WD")
@@ -46,7 +46,7 @@ class Period(NamedTuple):
         Raises:
             PeriodError: the text is not a duration, or is negative.
         """
-        match = _SPELLING.fullmatch(spelling)
+        match = _DURATION_PATTERN.fullmatch(spelling)
         if match is None or spelling.endswith(("P", "T")) or _FRACTION.search(spelling):
             raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D")
         years, months = (int(part or 0) for part in match.groups()[:2])

@@ -132,7 +132,7 @@ class Events:
         self._add(kind, _shorten(data))
 
     def publish_lazily(self, kind: str, build: BuildData) -> None:
-        """Add an event that no thread waits for, and whose data is expensive and rarely read."""
+        """Add an event that no thread waits for, and whose data is expensive to build and rarely read."""
         self._add(kind, {}, build)
 
     def add_remote(self, kind: str, data: Mapping[str, Any]) -> None:

@@ -285,7 +285,7 @@ class Project:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Load the project's newest state, and block changes by this server and others in the context."""
+        """Load the project's newest state; within the context, block changes by this server and others."""
         with self._state_lock, self.storage.transaction(self):
             yield
 

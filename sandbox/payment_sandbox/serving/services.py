@@ -140,7 +140,7 @@ class Housekeeper:
             except NotStored as failed:
                 log.warning("project %s: %s", project.project_id, failed)
             except Exception:
-                log.exception("housekeeping of project %s failed", project.project_id)
+                log.exception("housekeeping for project %s failed", project.project_id)
 
 
 class Observer(Protocol):

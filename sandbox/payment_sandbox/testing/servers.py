@@ -69,7 +69,7 @@ class PaymentSandboxServer(SandboxAccess):
             return None
         if self.in_process is None:
             raise ValueError(
-                f"api_key={key!r}: for a server in another process, set the key in a file of serve --project"
+                f"api_key={key!r}: for a server in another process, set the key in the serve --project file"
             )
         if not key or self.in_process.registry.find(key) is not None:
             raise ValueError(f"api_key={key!r}: another project uses this key")

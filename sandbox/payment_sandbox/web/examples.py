@@ -154,7 +154,7 @@ class PaidOrder(NamedTuple):
 def record_examples(make_app: MakeApp) -> Shop:
     """Record examples of all JSON routes."""
     moment = ClockStart.parse(START_TIME).at
-    assert moment is not None, "START must be a frozen time"
+    assert moment is not None, "the start time must be frozen"
     services = NoServices(RealTime(lambda: moment, lambda: 0.0))
     catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START_TIME)

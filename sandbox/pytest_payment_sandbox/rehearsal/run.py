@@ -75,7 +75,7 @@ SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox
 SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
 MERCHANT_API: Final = "/v1/"
 CHECK_SECONDS: Final = 0.002
-IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread moved
+IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
 IDLE_CHECKS_EARLY: Final = 200  # idle checks until the handler of an early webhook counts as blocked
 CHECKS_MAX: Final = 75  # after this many checks, another thread is assumed to be busy forever
 

@@ -69,7 +69,7 @@ class Payments:
         self._auth = (api_key, "")
         self._session = session or requests.Session()
 
-    def page_of(self, payment: Payment) -> str:
+    def payment_page_url(self, payment: Payment) -> str:
         """Return the payment page's URL; payment_url has no scheme, so the service's scheme is added."""
         return f"{urlsplit(self._base_url).scheme}://{payment.attempt['payment_url']}"
 

@@ -127,7 +127,7 @@ class Shop:
             abort(503, "We could not reach our payment service. Nothing was charged; please try again.")
         sale.payments.append(payment.order_id)
         sale.status = "open"
-        return redirect(self._payments.page_of(payment), 303)
+        return redirect(self._payments.payment_page_url(payment), 303)
 
     def webhook(self) -> tuple[str, int]:
         """The payment service reports that an order has changed."""

@@ -42,7 +42,7 @@ class ShopRequest:
         self._deliver: Deliver | None = None
 
     def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
-        """Defer the webhooks of a call by the shop; ``deliver`` delivers them at the end."""
+        """Defer the webhooks of a call by the shop; ``deliver`` delivers them when the request ends."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
 
@@ -62,7 +62,7 @@ _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_reque
 
 
 def current_request() -> ShopRequest | None:
-    """Return the test's request to its shop during which this code runs; None outside such a request."""
+    """Return the test's request that its shop is handling; None if it is handling none."""
     return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 

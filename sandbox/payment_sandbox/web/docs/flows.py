@@ -63,7 +63,7 @@ class Flow:
 
     def __init__(self, make_app: MakeApp, **settings: Any) -> None:
         start = ClockStart.parse(START_TIME).at
-        assert start is not None, "START must be a frozen time"
+        assert start is not None, "the start time must be frozen"
         ticks = count()
         real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)
         catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())

@@ -12,6 +12,6 @@ def call(method, path, body=None):
     return answer.json()
 
 
-def page_of(order):
+def payment_page_url(order):
     """Return the address of the payment page: payment_url has no scheme, so use the API's scheme."""
     return f"{urlsplit(settings.PAYMENTS_URL).scheme}://{order['transactions'][0]['payment_url']}"

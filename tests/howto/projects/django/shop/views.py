@@ -25,7 +25,7 @@ def checkout(request):
         },
     )
     Sale.objects.get_or_create(order_id=order["id"])  # the webhook may have arrived before the response
-    return redirect(payments.page_of(order))
+    return redirect(payments.payment_page_url(order))
 
 
 @csrf_exempt
