@@ -57,7 +57,7 @@ def test_eight_threads_can_run_the_same_late_import_first(rooms: str) -> None:
     ["web", "serving", LOWER_ROOMS, "testing", "pytest_payment_sandbox", "payment_sandbox_verify", "cli"],
 )
 def test_eight_threads_can_run_any_late_import_first(rooms: str) -> None:
-    """Eight threads can run any late import first, also if only its own module is loaded."""
+    """Eight threads can run any late import first, even if only its own module is loaded."""
     names, problems = run_late_imports("alone", rooms)
     assert problems == {}
     expected = {late.name for late in late_imports() if late.room in rooms.split(",") and late.is_installed}

@@ -191,7 +191,7 @@ def parse_chunks(data: bytearray, at: int) -> tuple[bytes, int] | None:
 
 
 def error_problem(answer: Answer, expected: ExpectedResponse) -> str | None:
-    """Return what is wrong with the shape of an error answer; None if it is fine or no error."""
+    """Return the problem with the shape of an error answer; None if it is correct or not an error."""
     if answer.status < 400 or expected.is_head:
         return None
     if not answer.headers.get(b"content-type", b"").startswith(b"application/json"):

@@ -65,7 +65,7 @@ class Window(NamedTuple):
 
 
 def problems_of(case: Case, transcript: Transcript) -> Iterator[str]:
-    """Yield what is wrong with the answers that a client has read."""
+    """Yield the problems of the answers that a client has read."""
     yield from transcript.problems
     expected = case.expected
     if case.ending is Ending.RESETS:
@@ -87,7 +87,7 @@ def problems_of(case: Case, transcript: Transcript) -> Iterator[str]:
 
 
 def _missing_answer_problems(case: Case, transcript: Transcript) -> Iterator[str]:
-    """Yield what is wrong with a connection that ended before all requests were answered."""
+    """Yield the problems of a connection that ended before all requests were answered."""
     number = len(transcript.answers)
     if transcript.interims[number] > case.expected[number].interims[1]:
         yield f"100 Continue before {sorted(case.expected[number].statuses)}"

@@ -160,7 +160,7 @@ def _in_turn(kinds: Sequence[str]) -> Iterator[str]:
 
 
 def problem_of(address: str, call: Call, headers: Mapping[str, str]) -> str | None:
-    """Make a call on a new connection, and return what is wrong with the answer; None if it is fine."""
+    """Make a call on a new connection, and return the problem with the answer, if any."""
     connection = HTTPConnection(address, timeout=TIMEOUT_SECONDS)
     try:
         body = None if call.body is None else json.dumps(call.body)

@@ -60,7 +60,7 @@ def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:
 
 
 def test_colours_without_contrast_are_found(sandbox: Sandbox, new_context: NewContext) -> None:
-    """A colour without contrast is found also if only colours are checked."""
+    """A low-contrast colour is found even if only colours are checked."""
     page = new_context(bypass_csp=True).new_page()
     page.goto(f"{sandbox.url}/docs/quick-start/")
     page.evaluate("document.querySelector('p').style.color = '#fafafa'")

@@ -70,7 +70,7 @@ def printed() -> PrintedLines:
 
 @pytest.fixture
 def printing_server(printed: PrintedLines) -> Iterator[Server]:
-    """A server of its own that prints its activity."""
+    """A separate server that prints its activity."""
     activity = Activity(text_formatter(is_coloured=False), write=printed.write)
     activity.start()
     with make_server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:

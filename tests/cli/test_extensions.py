@@ -17,7 +17,7 @@ from payment_sandbox.extensions import NotInstalled
 def test_a_missing_distribution_is_installed_where_the_sandbox_is(
     prefix: str, install: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an environment of pipx, plain pip would install the distribution elsewhere."""
+    """In a pipx environment, plain pip would install the distribution elsewhere."""
     monkeypatch.setattr(sys, "prefix", prefix)
     message = str(NotInstalled("payment-sandbox rehearse", "pytest-payment-sandbox"))
     assert (

@@ -197,7 +197,7 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
 
 
 def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -> None:
-    """The JSON log has the generated control token and the address on which the server listens."""
+    """The JSON log contains the generated control token and the address on which the server listens."""
     ready = tmp_path / "ready.json"
     public = ("--public-url", "http://pay.test:8080", "--ready-file", str(ready))
     process, first_line = serve("--host", "0.0.0.0", "--log-format", "json", *public)

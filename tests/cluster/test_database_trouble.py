@@ -84,7 +84,7 @@ def test_a_commit_with_an_unknown_outcome(postgresql: Postgres) -> None:
 
 
 def test_a_database_that_never_answers(postgresql: Postgres) -> None:
-    """Each statement has a time limit, also if packets are dropped; later statements succeed again."""
+    """Each statement has a time limit, even if packets are dropped; later statements succeed again."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)

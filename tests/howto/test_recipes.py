@@ -166,7 +166,7 @@ def service(job: Any, port: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """uv, pipx and testcontainers, in an environment of their own."""
+    """uv, pipx and testcontainers, in a separate environment."""
     folder = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
     pip = [

@@ -21,7 +21,7 @@ def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) 
 
 @pytest.mark.rule("LINE-01", "LINE-02", "LINE-03", "LINE-04", "LINE-05", "LINE-06", "LINE-07", "SET-30")
 def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
-    """Each violation names the field by the index of its line."""
+    """The path of each violation contains the index of the line."""
     wrong = {
         "type": "magic",
         "amount": 9.5,

@@ -30,7 +30,7 @@ def copy_of(value: Any) -> Any:
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
 def test_a_shared_value_has_the_same_json(value: Any) -> None:
-    """A shared value has the same JSON, also if it equals a value with different JSON, such as 1 and True."""
+    """A shared value has the same JSON, even if it equals a value with different JSON, such as 1 and True."""
     shared = SharedValues()
     for other in VALUES:
         shared.share(copy_of(other))

@@ -49,7 +49,7 @@ def test_obsolete_entries_are_neither_due_nor_run(sandbox: Sandbox) -> None:
 
 @pytest.mark.rule("CTL-16")
 def test_max_events_stops_an_advance(sandbox: Sandbox) -> None:
-    """The response has the time reached, and the next advance continues from there."""
+    """The response contains the time reached, and the next advance continues from there."""
     for minutes in range(10, 15):
         sandbox.place(card(expiration_period=f"PT{minutes}M"))
     stopped = sandbox.post("/control/clock/advance/", {"by": "PT1H", "max_events": 2}).json()

@@ -377,7 +377,7 @@ CASES = (
 
 
 def cases() -> list[Any]:
-    """Return each case with its mistake and without."""
+    """Return each case with and without its mistake."""
     return [
         pytest.param(
             case.flow,

@@ -26,7 +26,7 @@ def cause_of(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual:
 
 
 def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
-    """An early action is the cause, even if the shop acts early in the unchanged test, too."""
+    """An early action is the cause, even if the shop also acts early in the unchanged test."""
     failing = [run_signs("action:1:short", EARLY), run_signs("create:1:answer-lost", EARLY)]
     passing = [run_signs("webhook:1:twice", EARLY)]
     assert cause_of("paid-for-nothing", failing, passing, frozenset([EARLY])) == EARLY

@@ -65,7 +65,7 @@ def test_a_second_cause_of_the_same_problem_is_reported() -> None:
 
 
 def test_a_problem_of_several_webhooks_is_one_finding() -> None:
-    """A problem is one finding, whichever webhook or call shows it."""
+    """A problem is reported as one finding, whichever webhook or call reveals it."""
     assert findings({f"webhook:{n}:{how}": "shipped-twice" for n in (1, 2) for how in ("twice", "late")}) == [
         "webhook:1:twice"
     ]

@@ -245,7 +245,7 @@ def test_single_tests_can_be_marked(tmp_path: Path) -> None:
 
 @pytest.mark.prove
 def test_workers_share_the_tests(tmp_path: Path) -> None:
-    """One report has the findings of all workers."""
+    """One report contains the findings of all workers."""
     tests = BOOKS + A_SALE + A_SALE.replace("test_a_sale", "test_another")
     result = suite(tmp_path, tests, "-n2", "--payment-rehearse-budget=3s", *WITH_REPORT)
     assert "2 tests rehearsed" in result.stdout, result.stdout[-2000:]

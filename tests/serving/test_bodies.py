@@ -66,7 +66,7 @@ def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
         assert http.get(f"{sandbox.url}/v1/orders/nothing/", timeout=10).status_code == 404
 
 
-def test_a_large_snapshot_is_restored_with_and_without_the_last_slash(sandbox: Sandbox) -> None:
+def test_a_large_snapshot_is_restored_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
     """Snapshots may be larger than other bodies."""
     for _ in range(3):
         sandbox.create(extra={"note": "x" * 900_000})

@@ -13,7 +13,7 @@ from tests.support.servers import make_server
 
 @pytest.fixture
 def own_server() -> Iterator[Server]:
-    """A server of its own, over HTTP."""
+    """A separate server for the test, called over HTTP."""
     with make_server() as server:
         yield server
 

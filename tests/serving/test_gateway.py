@@ -147,7 +147,7 @@ def test_a_connection_is_reusable_after_a_stream(url: str) -> None:
 def test_an_application_that_fails_is_a_500_in_the_usual_shape(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The response has the usual error body, and the log has the reason."""
+    """The response has the usual error body, and the reason is logged."""
     answer = requests.get(f"{url}/crash", timeout=5)
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
     assert "an unexpected error" in caplog.text

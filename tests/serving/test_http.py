@@ -182,7 +182,7 @@ def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> Non
 
 
 def test_every_answer_is_dated(server: Server) -> None:
-    """The Date header has the real time in the format of HTTP."""
+    """The Date header contains the real time in HTTP format."""
     answer = requests.get(f"{server.url}/health/", timeout=5)
     assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", answer.headers["Date"])
     assert answer.headers["Server"] == "payment-sandbox"

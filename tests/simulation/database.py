@@ -334,7 +334,7 @@ class SimulatedDatabase:
         row.attend_at = min(times, default=None)
 
     def happened(self, written: SharedChanges) -> int:
-        """Return the version of a commit with a lost response."""
+        """Return the version of a commit whose response was lost."""
         row, part = self.shared.rows[written.identity.project_id], written.part
         for _ in range(3):
             try:

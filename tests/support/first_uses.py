@@ -53,7 +53,7 @@ class LateImport(NamedTuple):
 
     @property
     def library(self) -> str:
-        """The library that it imports."""
+        """The imported library."""
         return self.imported[0].partition(".")[0]
 
     @property

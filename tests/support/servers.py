@@ -7,5 +7,5 @@ from payment_sandbox.serving.server import Server, build
 
 
 def make_server(**options: Any) -> Server:
-    """Create a server with these options of ``ServerConfig``; it serves after its start."""
+    """Create a server with these options of ``ServerConfig``; start it to serve requests."""
     return build(ServerConfig(**options))

@@ -177,8 +177,8 @@ def test_headers_are_taken_as_servers_take_them(payment_sandbox: PaymentSandbox,
     assert bad_request.status_code == 415
 
 
-def test_a_stream_without_its_final_slash(payment_sandbox: PaymentSandbox) -> None:
-    """A stream to a path without its final slash works."""
+def test_a_stream_without_its_trailing_slash(payment_sandbox: PaymentSandbox) -> None:
+    """A stream from a path without its trailing slash works."""
     url = f"{payment_sandbox.base_url}/control/events"
     with payment_sandbox.session.get(url, stream=True, timeout=5) as answer:
         assert next(answer.iter_lines()) == b": watching"

@@ -140,7 +140,7 @@ def test_a_read_shows_the_status_that_it_gave(payment_sandbox: PaymentSandbox) -
     ("call", "message"),
     [
         (lambda sandbox: sandbox.act({"id": "x"}), "act takes the id of an order, not a dict: order['id']"),
-        (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta, or a period such as PT30M"),
+        (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta or a period such as PT30M"),
     ],
 )
 def test_other_types_are_refused(payment_sandbox: PaymentSandbox, call: Any, message: str) -> None:

@@ -271,7 +271,7 @@ def is_repeated(where: str) -> bool:
 
 @pytest.fixture
 def canary_client(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[CanaryClient]:
-    """A server of its own, with one project that has a record of every kind."""
+    """A separate server, with one project that has a record of every kind."""
     state = tmp_path / "state" / "state.db"
     state.parent.mkdir()
     with caplog.at_level(logging.INFO), make_server(state=state) as server:

@@ -259,7 +259,7 @@ def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:
-    """The ledger has the rules of all refusals, paths and statuses."""
+    """The ledger contains the rules of all refusals, paths and statuses."""
     named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_BY_STATUS.values(), explained.FAULT_RULE, explained.UNKNOWN_KEY_RULE}

@@ -49,7 +49,7 @@ def test_the_password_is_ignored(sandbox: Sandbox, password: str) -> None:
 
 
 @pytest.mark.rule("SET-01", "A01")
-def test_paths_work_with_and_without_final_slash(sandbox: Sandbox) -> None:
+def test_paths_work_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
     """Both forms are answered directly, without a redirect."""
     order = sandbox.post("/v1/orders", {"currency": "EUR", "amount": 1}).json()
     for path in (

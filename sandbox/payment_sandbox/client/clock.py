@@ -83,7 +83,7 @@ class SandboxClock:
         stops early after ``max_events`` events or ``timeout_seconds`` real seconds.
         """
         if by is not None and not isinstance(by, str | timedelta):
-            raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
+            raise TypeError(f"advance takes a timedelta or a period such as PT30M, not {by!r}")
         timeout = None if timeout_seconds is None else to_seconds(timeout_seconds)
         body = without_none(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
         answer = self._call("POST", "/control/clock/advance/", body)

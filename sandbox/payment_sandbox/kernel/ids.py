@@ -39,13 +39,13 @@ class Ids:
         return blake2b(f"{self._prefix}:{kind}:{count}".encode(), digest_size=16).digest()
 
     def uuid(self, kind: str) -> str:
-        """Return the next identifier of its kind, a version 4 UUID as a string."""
+        """Return the next identifier of a kind: a version 4 UUID as a string."""
         text = self._draw(kind).hex()
         variant = "89ab"[int(text[16], 16) & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def token(self, kind: str) -> str:
-        """Return the next token of its kind: 32 hexadecimal digits."""
+        """Return the next token of a kind: 32 hexadecimal digits."""
         return self._draw(kind).hex()
 
     def digits(self, kind: str, length: int) -> str:

@@ -143,7 +143,7 @@ class ScenarioRule(NamedTuple):
 
 
 class WebhookRule(NamedTuple):
-    """An effect on delivery attempts, selected by order, order status and number of the attempt."""
+    """An effect on delivery attempts, selected by order, order status and attempt number."""
 
     effect: WebhookEffect
     status: str | None = None

@@ -405,7 +405,7 @@ def parse_interval(period: str | timedelta) -> Period:
     try:
         parsed = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
     except (PeriodError, TypeError, AttributeError) as error:
-        raise ValueError(f"every takes a timedelta, or a period such as PT10M; not {period!r}") from error
+        raise ValueError(f"every takes a timedelta or a period such as PT10M, not {period!r}") from error
     if parsed.is_zero or parsed.extra < timedelta():
         raise ValueError(f"every takes a positive period; not {period!r}")
     return parsed

@@ -19,7 +19,7 @@ class PaymentReviewWarning(UserWarning):
 
 
 NOT_FOUND: Final = 404
-OWN_MODULES: Final = "payment_sandbox."
+OWN_MODULES_PREFIX: Final = "payment_sandbox."
 
 
 def timeline_text(project: "PaymentSandbox", failure: BaseException | None = None) -> str:
@@ -42,7 +42,7 @@ def _is_misuse(failure: BaseException) -> bool:
     An unknown order is not misuse: the shop may have created the order elsewhere.
     """
     frames = list(walk_tb(failure.__traceback__))
-    is_own = bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith(OWN_MODULES)
+    is_own = bool(frames) and frames[-1][0].f_globals.get("__name__", "").startswith(OWN_MODULES_PREFIX)
     return is_own and not (isinstance(failure, SandboxError) and failure.status == NOT_FOUND)
 
 

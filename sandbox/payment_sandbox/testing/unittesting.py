@@ -59,7 +59,7 @@ class PaymentSandboxMixin(Base):
     """Addresses to intercept; see ``PaymentSandbox.intercept``."""
 
     payment_review: ClassVar[str] = "off"
-    """The reaction to mistakes in a passed test: ``off``, ``warn`` or ``error``."""
+    """The reaction to mistakes in a passing test: ``off``, ``warn`` or ``error``."""
 
     payment_review_expect: ClassVar[Collection[str]] = ()
     """Rules broken on purpose, such as ``("CAP-04",)``."""

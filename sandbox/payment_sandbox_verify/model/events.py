@@ -47,7 +47,8 @@ def payable_attempt(order: Order) -> int | None:
 def visit_page(shop: Shop, call: Act) -> Outcomes:
     """Open the payment page as the customer (STA-04 to STA-07, SET-36).
 
-    Unspecified: whether a visit to the hosted page changes the status, or a needless visit is refused.
+    Unspecified: whether a visit to the hosted page changes the status, and whether an unnecessary visit
+    is refused.
     """
     order = shop.orders[call.order]
     if order.is_hosted and order.is_active and not order.attempts:

@@ -112,7 +112,7 @@ class Explorer:
         """Create an explorer.
 
         ``first`` has the variations that failed in the last rehearsal; ``threads`` returns whether handlers
-        can run on other threads; ``fruitful`` has the names of changes with findings in other tests.
+        can run on other threads; ``fruitful`` contains the names of changes with findings in other tests.
         """
         self._run = run
         self._has_time = has_time

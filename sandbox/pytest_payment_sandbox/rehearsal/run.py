@@ -135,9 +135,9 @@ class RepeatedCalls:
         self._since: datetime | None = None
         self._limit = SAME_CALLS_BASELINE_MAX
 
-    def set_limit(self, most: int) -> None:
+    def set_limit(self, baseline_calls: int) -> None:
         """Allow twice as many calls as the unchanged test made, but at least ``SAME_CALLS_MAX``."""
-        self._limit = max(SAME_CALLS_MAX, 2 * most)
+        self._limit = max(SAME_CALLS_MAX, 2 * baseline_calls)
 
     def is_over(self, call: str, now: datetime) -> bool:
         """Count a call; return whether there were too many such calls."""
@@ -368,7 +368,7 @@ class RehearsedRun:
             has_earlier_attempts=bool(before),
             has_authorization=attempt is not None and attempt.capture_mode is not None,
         )
-        label = ACTION_LABELS.get(action.name, f"the action of the {action.actor} ({action.action})")
+        label = ACTION_LABELS.get(action.name, f"the {action.actor}'s action ({action.action})")
         effect = self._next_effect(ACTION, label, about)
         if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
             return do(action)

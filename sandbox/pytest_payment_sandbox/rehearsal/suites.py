@@ -122,7 +122,7 @@ class SharedRuns:
 
 
 class SuiteFailed(Exception):
-    """The suite cannot be rehearsed; the message has the reason, and the last lines of the suite's output."""
+    """The suite cannot be rehearsed; the message gives the reason and the suite's last lines of output."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class Shop:
             self._retry_refunds(sale)
 
     def _retry_refunds(self, sale: Sale) -> None:
-        """Repeat refunds without a response, unless the order has changed since the first attempt."""
+        """Retry refunds that got no response, unless the order has changed since the first attempt."""
         for slip, (payment, cents) in list(sale.unconfirmed.items()):
             if slip in sale.refunds:
                 continue

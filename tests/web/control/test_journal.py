@@ -37,7 +37,7 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
 
 
 def test_the_journal_names_the_rule_of_a_refusal(sandbox: Sandbox) -> None:
-    """The entry of a refused call has the rule's ID in the ledger."""
+    """The entry of a refused call contains the rule's ID in the ledger."""
     order = sandbox.place(card(capture_mode="manual"))
     sandbox.take(order, "captures")
     assert sandbox.get("/control/journal/?status=409").json()["items"][0]["rule"] == "CAP-02"

@@ -122,7 +122,7 @@ def test_retries_are_listed_with_their_responses(watched: Sandbox, shop: Shop) -
 
 
 def test_a_refusal_names_its_rule(sandbox: Sandbox) -> None:
-    """The entry of the response has the rule."""
+    """The response's entry names the rule."""
     order = sandbox.place(card())
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
     response = read_timeline(sandbox, order)[-1]

@@ -181,7 +181,7 @@ def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
 
 
 def test_an_order_shows_its_history(watched: Sandbox, shop: Shop) -> None:
-    """The page has the diagram, its text and the webhooks, with links to headers and bodies."""
+    """The page shows the diagram, its text and the webhooks, with links to headers and bodies."""
     shop.answer = lambda received: 503
     shop.says = b"database is locked"
     order = watched.acted(watched.place(card(), merchant_order_id="shop-7"), "customer visit")

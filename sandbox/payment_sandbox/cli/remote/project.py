@@ -232,5 +232,5 @@ def _format_clock(clock: "Clock") -> str:
 
 def _format_advance(answer: Mapping[str, Any]) -> str:
     lines = [f"{event['at']}  {event['label']}" for event in answer["events"]]
-    stopped = " (stopped early, advance again)" if answer.get("stopped") else ""
+    stopped = " (stopped early; advance again)" if answer.get("stopped") else ""
     return "\n".join([*lines, f"It is now {answer['to']}{stopped}."])

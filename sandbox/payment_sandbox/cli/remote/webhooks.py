@@ -112,7 +112,7 @@ def _run_listener(listener: "Listener") -> None:
     """Forward webhooks until a signal, then return delivery to the server."""
     from payment_sandbox.client.listening import ListenerReplaced
 
-    for number in STOP_SIGNALS:  # a shell ignores SIGINT in background jobs
+    for number in STOP_SIGNALS:  # shells start background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
         listener.run()

@@ -183,11 +183,11 @@ def _report_ignored_part(history: ReviewedHistory, entry: JournalEntry, name: st
     verb, past = CALL_VERBS[other.partition("/")[0]]
     meant = euros(amount) if amount is not None else f"a part of its {name}"
     is_whole = WHOLE_CALL.search(entry.path) is not None
-    did = f"and {past} everything" if is_whole else "but this call ignored the key"
+    did = f"and {past} everything" if is_whole else "but the key was ignored"
     surplus = history.amount(order_in(entry)) - amount if amount is not None and is_whole else 0
     return Finding(
         "SET-12",
-        f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",
+        f"Your shop asked to {verb} {meant} {did}: this call takes no {name!r}",
         f"Send {name!r} to {other}.",
         order_in(entry),
         (format_request(entry),),

@@ -415,7 +415,7 @@ def post_card(call: Call, project_id: str) -> Response:
 
 
 @route(dashboard, "POST", f"{PROJECT_PATH}/vault/codes/", **FORM_FACTS)
-def post_code(call: Call, project_id: str) -> Response:
+def post_qr_request(call: Call, project_id: str) -> Response:
     """Create a bank QR request."""
     project = enter(call, project_id)
     form, cents = call.request.form, parse_cents(call, "amount")
