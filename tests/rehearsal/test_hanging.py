@@ -86,6 +86,7 @@ def test_a_loop_without_calls_is_abandoned(tmp_path: Path, loop: str) -> None:
     assert "did not finish" in (tmp_path / "junit.xml").read_text()
 
 
+@pytest.mark.prove
 def test_a_job_that_hangs_is_abandoned(tmp_path: Path) -> None:
     """A hanging job is also a finding after the end of the unchanged test."""
     suite_text = (
