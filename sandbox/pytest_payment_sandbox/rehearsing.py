@@ -152,9 +152,7 @@ class ItemRun:
         self._emails = Mailbox()
         self._visits: list[ShownPage] = []
         self._hang_location = ""  # where the code was when the run was abandoned
-        self.watch: Callable[[], AbstractContextManager[object]] = (
-            nullcontext  # the context in which the run is judged
-        )
+        self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # entered for judging
 
     def stop_soon(self, location: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import GeneratorType
 from typing import Any, Final, NamedTuple
@@ -321,11 +320,11 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    values = vars(replace(snapshot, settings=settings))
     decisions = _attempt_decisions(journal, snapshot.orders)
+    values = {**vars(snapshot), "settings": settings, "decisions": decisions}
     return {
         name: map(encode, value) if type(value) in (tuple, GeneratorType) else encode(value)
-        for name, value in {**values, "decisions": decisions}.items()
+        for name, value in values.items()
     }
 
 
