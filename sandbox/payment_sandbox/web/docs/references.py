@@ -20,7 +20,6 @@ from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.scenarios.space import excluded_cells
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
@@ -161,12 +160,6 @@ def variations_table() -> str:
         sentence = each.sentence.format(step=STEP_NAMES.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
-
-
-def excluded_outcomes_table() -> str:
-    """Return the table of outcomes that have no variation, with the reasons."""
-    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in excluded_cells()]
-    return table(("Interaction", "Possible outcomes", "Why there is no variation"), rows)
 
 
 def offers_table() -> str:
