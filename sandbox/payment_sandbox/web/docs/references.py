@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
-from importlib.resources import files
 from inspect import cleandoc, getdoc
 from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
+from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
@@ -377,7 +377,7 @@ def python_reference() -> str:
 
 @cache
 def _parse_module(file: str) -> ast.Module:
-    text = files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8")
+    text = read_packaged(file).decode()
     with LOADING:
         return ast.parse(text)
 

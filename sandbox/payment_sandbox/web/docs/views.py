@@ -1,13 +1,13 @@
 """The documentation pages, which work without a network."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flask import Blueprint, Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
+from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.slots import Slot
@@ -183,7 +183,7 @@ MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
-docs = Blueprint("docs", __name__, template_folder="templates")
+docs = Blueprint("docs", __name__)
 
 
 SEARCH_INDEX: Final[Slot[list[Section]]] = Slot(list)
@@ -244,7 +244,7 @@ def get_asset(call: Call, name: str) -> Response:
     """Get the stylesheet or the script of the documentation."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
-    text = files("payment_sandbox.web.docs").joinpath("assets", name).read_bytes()
+    text = read_packaged(f"web/docs/assets/{name}")
     return Response(text, mimetype=ASSETS[name], headers=CACHE_HEADERS)
 
 
