@@ -6,8 +6,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Annotated, Any, Final, Literal, TypedDict
 
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
+from payment_sandbox.packaged import read_packaged
 
 PROOFS_FILE: Final = "proofs.tsv"  # in the wheel only
 MUTANTS_FILE: Final = "mutants.tsv"

@@ -146,11 +146,11 @@ class SandboxAccess:
 def _read_ahead() -> None:
     """Read the files that scenarios and pages need on first use."""
     with LOADING:
-        from payment_sandbox.web.pages.language import LOCALES, Language
+        from payment_sandbox.web.pages.language import TAGS_BY_LOWERCASE, Language
 
     ready_texts()
     with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
-        for tag in LOCALES:
+        for tag in TAGS_BY_LOWERCASE.values():
             Language(tag).amount(0)
 
 

@@ -9,7 +9,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.clock import SandboxClock
@@ -349,7 +349,7 @@ class PaymentSandbox(ShopInProcess):
         if self._intercepted:
             entries += self.server.interceptions.rejections.since(self._rejected_before)
         host = urlsplit(self.base_url).hostname or ""
-        if getproxies_environment().keys() - {"no"} and not proxy_bypass_environment(host):
+        if getproxies_environment().keys() - {"no"} and not proxy_bypass(host):
             entries.append(
                 f"clients send calls to {host} to the proxy of the environment: add it to NO_PROXY"
             )

@@ -7,8 +7,8 @@ from flask import Blueprint, Flask, Response
 from jinja2 import FunctionLoader
 from werkzeug.routing import Map, Rule
 
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.calling import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import control, merchant
@@ -69,7 +69,7 @@ class SandboxFlask(Flask):
         self._routes: dict[str, ResolvedRoute] = {}
         self._load_deferred_faces: LoadFaces | None = None
 
-    def create_global_jinja_loader(self) -> Any:
+    def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
         """Return a loader that finds the templates of all faces in this package."""
         return FunctionLoader(_read_template)
 

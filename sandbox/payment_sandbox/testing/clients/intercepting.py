@@ -6,7 +6,7 @@ round these methods is refused by the guard (``guard.py``), and never reaches th
 """
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -349,9 +349,11 @@ class _Origins:
 
 
 _ORIGINS: Final = _Origins()
+Hook = Callable[[Any], Any]
+"""Wraps a method of a library."""
 
 
-def _replace_method(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[], None]:
+def _replace_method(owner: type, name: str, hook: Hook) -> Callable[[], None]:
     """Wrap a method, which may be inherited, with a hook; return a function that removes the hook.
 
     If another library has wrapped the hook in the meantime, the hook remains, and passes all calls on.
@@ -372,7 +374,7 @@ def _replace_method(owner: type, name: str, hook: Callable[[Any], Any]) -> Calla
     return remove
 
 
-def _methods_to_hook() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
+def _methods_to_hook() -> Iterator[tuple[type, str, Hook]]:
     """Yield the methods to hook in ``http.client``, and in all loaded classes that are built on it.
 
     The modules may name other classes, because a cassette replaces them there.
@@ -393,7 +395,7 @@ def _methods_to_hook() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
 
 
 def _request_hook(putrequest: Callable[..., None]) -> Callable[..., None]:
-    def replacement(self: Any, method: str, url: str, *arguments: Any, **options: Any) -> None:
+    def replacement(self: Any, method: str, url: str, *arguments: object, **options: object) -> None:
         """Replace the socket of a connection from before the interception, or to a proxy."""
         at = _find_for_connection(self, url)
         if at is not None and not isinstance(self.sock, MemorySocket):
@@ -429,24 +431,24 @@ def _find_for_connection(connection: Any, url: str = "") -> _OriginRoutes | None
     return _ORIGINS.find(scheme, connection.host, connection.port)
 
 
-def _cassette_hook(enter: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def replacement(self: Any) -> Any:
+def _cassette_hook(enter: Callable[[object], object]) -> Callable[[object], object]:
+    def replacement(self: object) -> object:
         _ORIGINS.report(PATCHING_LIBRARIES["vcr"])
         return enter(self)
 
     return replacement
 
 
-def _httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def replacement(self: Any, request: Any) -> Any:
+def _httpx_hook(handle: Callable[..., object]) -> Callable[..., object]:
+    def replacement(self: object, request: Any) -> object:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         return handle(self, request) if at is None else answer_request(at, request, request.read())
 
     return replacement
 
 
-def _async_httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    async def replacement(self: Any, request: Any) -> Any:
+def _async_httpx_hook(handle: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    async def replacement(self: object, request: Any) -> object:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         if at is None:
             return await handle(self, request)

@@ -10,11 +10,11 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response
 
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
-from payment_sandbox.kernel.packaged import read_packaged
+from payment_sandbox.packaged import read_packaged
 
 FIRST_PAGE: Final = "quick-start"
 SAMPLE_URL: Final = "http://127.0.0.1:8080"

@@ -10,12 +10,12 @@ from inspect import cleandoc, getdoc
 from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios

@@ -7,14 +7,14 @@ from flask import Blueprint, Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, title
-from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.site import Site
@@ -218,7 +218,7 @@ def get_search(call: Call) -> Response:
         "docs/search.html",
         title="Search",
         name="",
-        words=mask(words),
+        words=mask(without_keys(call.site.registry, words)),
         results=results,
         answers=direct_answers(words),
     )

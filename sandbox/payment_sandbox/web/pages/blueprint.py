@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from flask import Blueprint, Response
 
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser

@@ -7,11 +7,11 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
-from payment_sandbox.kernel.packaged import read_packaged
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.packaged import read_packaged
 
 DEFAULT_TAG: Final = "en-GB"
 FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
