@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
-from importlib.resources import files
 from inspect import cleandoc, getdoc
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
@@ -370,7 +370,7 @@ def python_reference() -> str:
 
 @cache
 def _parse_module(file: str) -> ast.Module:
-    text = files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8")
+    text = read_packaged(file).decode()
     with LOADING:
         return ast.parse(text)
 
