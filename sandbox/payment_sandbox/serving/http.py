@@ -198,7 +198,7 @@ class _Acceptor:
 
     @contextmanager
     def _handshake(self) -> Iterator[None]:
-        """Count a TLS handshake; if there are too many, abort the oldest, because honest clients are quick."""
+        """Count a TLS handshake; if there are too many, abort the oldest: honest clients are quick."""
         task = cast("Task[object]", asyncio.current_task())
         self._handshakes[task] = None
         if len(self._handshakes) > HANDSHAKES_MAX:
