@@ -8,6 +8,7 @@ from time import thread_time
 from typing import Any
 
 import pytest
+from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder
 
 from payment_sandbox.forms.addresses import url_problem
@@ -87,7 +88,7 @@ def read_header(name: str, read: Callable[[Any], object]) -> Callable[[str], obj
 
     def read_one(text: str) -> object:
         value = text.encode("latin-1", "replace").decode("latin-1").replace("\n", " ").replace("\r", " ")
-        return read(EnvironBuilder(headers={name: value}).get_request())
+        return read(EnvironBuilder(headers=Headers({name: value})).get_request())
 
     return read_one
 
