@@ -109,10 +109,15 @@ def is_live(service: Service) -> bool | None:
 
 
 @cache
-def verify_default_sandbox() -> VerificationResult:
-    """Verify the sandbox with default settings; cache the result."""
-    with reference_sandbox() as own:
-        return verify(own.service, live=False)
+def verify_default_sandbox(*, live: bool = False) -> VerificationResult:
+    """Verify the sandbox with default settings in test or live mode; cache the result."""
+    with reference_sandbox(mode_settings(live=live)) as own:
+        return verify(own.service, live=live)
+
+
+def mode_settings(*, live: bool) -> dict[str, str]:
+    """Return the settings of a sandbox in test or live mode."""
+    return {"mode": "live"} if live else {}
 
 
 def verify(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import requests
 
 from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.samples import CARD, INVOICE, line_quantity, transaction_with
@@ -90,3 +91,21 @@ def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str
         assert reference.service.call(method, path, {}).is_success
         assert reference.service.clean_up() == {}
         assert reference.service.read(order).at("status") == "cancelled"
+
+
+class KeepingSession(AlteringSession):
+    """A server that answers a DELETE with success, and keeps the order."""
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+        return super().request("GET" if method == "DELETE" else method, url, **options)
+
+
+def test_an_order_that_survives_its_deletion_remains() -> None:
+    """After a DELETE the order is read; only a final status counts as cleaned up."""
+    with reference_sandbox() as reference:
+        order_id = reference.service.new_order().at("id")
+        reference.service._session = KeepingSession(None, None)
+        assert reference.service.clean_up() == {
+            order_id: "the status is 'new' after a DELETE that returned 200"
+        }
+        assert list(reference.service.created_orders.orders) == [order_id]

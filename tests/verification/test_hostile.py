@@ -14,8 +14,9 @@ import requests
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify import fetching
 from payment_sandbox_verify import service as service_module
-from payment_sandbox_verify.checks import NotVerified
+from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
+from payment_sandbox_verify.payers import FormPayer
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify
@@ -271,3 +272,20 @@ def test_a_server_that_dies_is_reported_with_its_remaining_orders() -> None:
             NotVerified, match=r"has stopped responding: .*; these orders remain on the server: [0-9a-f-]{36}"
         ):
             verify(reference.service, live=False)
+
+
+ENDLESS_FORM = (
+    b'<form method="post"><input type="radio" name="card" value="visa">'
+    b'<button name="action" value="pay">Pay</button></form>'
+)
+
+
+def test_a_page_that_always_shows_its_form_again_is_given_up() -> None:
+    """A payment ends after a number of pages, whatever the server shows."""
+    with serve(respond_with(200, ENDLESS_FORM, "text/html")) as url, requests.Session() as session:
+        session.trust_env = False
+        payer = FormPayer(session, lambda: None)
+        pages = payer.pay_in_steps(f"{url}/pay/", "card", "visa")
+        with pytest.raises(CannotTell, match="still has a 'pay' button after 8 pages"):
+            list(pages)
+        assert payer.pay(f"{url}/pay/", "an order") is None

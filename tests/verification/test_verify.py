@@ -306,3 +306,11 @@ def test_each_probe_can_read_the_responses_of_the_sandbox() -> None:
     assert [
         each for each in reports if isinstance(each, RuleReport) and "could not be read" in each.reason
     ] == []
+
+
+def test_live_mode_is_compared_with_a_sandbox_in_live_mode() -> None:
+    """A sandbox in live mode has no difference from itself."""
+    with reference_sandbox({"mode": "live"}) as reference:
+        comparison = compare(reference.service, live=True)
+    assert [(each.rule, each.reason) for each in comparison.differing] == []
+    assert comparison.theirs.remaining == {}
