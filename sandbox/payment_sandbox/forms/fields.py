@@ -14,6 +14,7 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
+SHARED_SHOWN_MAX: Final = 3  # the other places that a message names
 KEYS_MAX: Final = 1000  # the maximum of an object whose values are validated
 COMMON_MESSAGES: Final = {"required": "is required", "null": "must not be null"}
 
@@ -82,10 +83,14 @@ class Choice(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
         if word not in self.choices:
-            nearest = nearest_word(word, self.choices)
+            nearest = self.suggest(word)
             message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
             raise ValidationError(Problem(message, self.choices, nearest))
         return word
+
+    def suggest(self, word: str) -> str | None:
+        """Return the closest choice; None if no choice is close."""
+        return nearest_word(word, self.choices)
 
 
 class Whole(DescribedField, fields.Integer):
@@ -131,7 +136,7 @@ class Seconds(Number):
 class Cents(Whole):
     """An amount: whole cents, 1 to 2^53-1 (SET-11)."""
 
-    default_error_messages = {"invalid": "must be a whole number of cents"}
+    default_error_messages = {"invalid": "must be a whole number of cents, such as 1295"}
 
     def __init__(self, low: int = 1, high: int = AMOUNT_CENTS_MAX, **options: Any) -> None:
         super().__init__(low, high, **options)
@@ -238,6 +243,43 @@ class OneOrMany(Items):
         return super()._deserialize(items, attr, data, **options)
 
 
+class UniqueItems(Items):
+    """A list of objects of which no two have the same text in the field ``unique``."""
+
+    def __init__(self, inner: Any, *, unique: str, **options: Any) -> None:
+        super().__init__(inner, **options)
+        self.unique = unique
+
+    def repeated(self, value: list[Any]) -> dict[str, list[int]]:
+        """Return the indexes of the objects that share a text, by the text."""
+        indexes: dict[str, list[int]] = {}
+        for index, item in enumerate(value):
+            text = item.get(self.unique) if isinstance(item, Mapping) else None
+            if isinstance(text, str):
+                indexes.setdefault(text, []).append(index)
+        return {text: places for text, places in indexes.items() if len(places) > 1}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
+        repeated = self.repeated(self._items_to_parse(value)) if isinstance(value, list) else {}
+        try:
+            items, errors = super()._deserialize(value, attr, data, **options), {}
+        except ValidationError as error:
+            items, errors = error.valid_data, error.messages
+        for places in repeated.values():
+            names = [f"{attr}[{index}].{self.unique}" for index in places[:SHARED_SHOWN_MAX]]
+            for index in places:
+                others = " and ".join(
+                    name for name, place in zip(names, places, strict=False) if place != index
+                )
+                of_item = errors.setdefault(index, {})
+                of_item.setdefault(self.unique, []).append(
+                    f"must be unique in the order, as {others} has the same"
+                )
+        if errors:
+            raise ValidationError(errors, valid_data=items)
+        return items
+
+
 class FormPart(DescribedField, fields.Nested):
     """An object that a separate form parses."""
 
@@ -316,5 +358,5 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
-        return [without_nulls(inner) for inner in value]
+        return [without_nulls(inner) for inner in value if inner is not None]
     return value

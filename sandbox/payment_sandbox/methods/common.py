@@ -57,6 +57,7 @@ class DetailField(NamedTuple):
     choices: tuple[str, ...] = ()
     pattern: str | None = None
     expected: str = ""
+    label: Labels | None = None  # on the hosted page, if the method needs the field
 
 
 class TriggerValue(NamedTuple):

@@ -25,7 +25,7 @@ LINE_TYPES: Final = (
     "surcharge",
 )
 LINES_MAX: Final = 1000  # in an order, a capture, a void or a refund (A49)
-NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "store_credit"})
+NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "physical", "store_credit"})
 
 Quantities = tuple[tuple[int, int], ...]
 """Pairs of a line index and a quantity."""
@@ -99,7 +99,7 @@ def allocate(
 ) -> tuple[Quantities, list[str]]:
     """Allocate the requested quantities to the remainder of each line.
 
-    Lines with the same id are used in their order (A19).
+    Lines with the same id, in orders from older versions, are used in their order.
 
     Returns:
         The quantities by line index, and a message for each line with an insufficient remainder.

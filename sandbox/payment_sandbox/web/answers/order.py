@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from marshmallow import ValidationError, fields
 
 from payment_sandbox.forms import Cents, Choice, FormPart, Items, Text, Whole, checks
-from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.fields import Anything, UniqueItems
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
@@ -47,7 +47,7 @@ LINE: Final[Table[OrderLine]] = Table(
                 -AMOUNT_CENTS_MAX,
                 AMOUNT_CENTS_MAX,
                 required=True,
-                about="Cents per item, including VAT; negative only for types that lower the total.",
+                about="Cents per item, including VAT; negative for some types only.",
             ),
             on=ON_CREATE,
             always=True,
@@ -64,7 +64,9 @@ LINE: Final[Table[OrderLine]] = Table(
         RecordField(
             "merchant_order_line_id",
             attrgetter("merchant_order_line_id"),
-            reads=Text(about="The id that captures, voids and refunds use for this line."),
+            reads=Text(
+                about="The id that captures, voids and refunds use for this line; unique in its order."
+            ),
             on=ON_CREATE,
             rule="LINE-04",
         ),
@@ -96,7 +98,7 @@ LINE: Final[Table[OrderLine]] = Table(
 
 @checks(although_invalid=True)
 def check_sign(self: Any, data: Mapping[str, Any], **options: Any) -> None:
-    """Allow negative amounts only for types that lower the total."""
+    """Allow negative amounts only for some types (A18)."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
         types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
         raise ValidationError(f"may be negative for {types} only", "amount")
@@ -265,8 +267,9 @@ ORDER: Final[Table[ShownOrder]] = Table(
             "order_lines",
             lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
             fields.List(fields.Nested(LINE.shape)),
-            Items(
+            UniqueItems(
                 FormPart(OrderLineForm),
+                unique="merchant_order_line_id",
                 most=LINES_MAX,
                 about="The items bought; they can change until the customer has acted.",
             ),

@@ -8,6 +8,7 @@ from flask import Response
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations.act import act as act_on_order
+from payment_sandbox.operations.act import detail_violations
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import change_clock
@@ -75,6 +76,46 @@ def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
     return next((choice for choice in method_choices(page) if choice.name == name and choice.issuers), None)
 
 
+class DetailQuestion(NamedTuple):
+    """A detail that a method needs from the customer: its label, its choices if any, and the answer."""
+
+    name: str
+    label: str
+    choices: tuple[str, ...]
+    answer: str
+    is_wrong: bool
+
+
+def detail_questions(page: PayerPage, name: str, *, is_answered: bool = False) -> list[DetailQuestion]:
+    """Return the questions of an offered method, with the answers of the form; empty for other names."""
+    settings = page.project.settings
+    if name not in offered_methods(settings, page.order):
+        return []
+    terms = page.project.epoch.terms(page.project.now())
+    missing = {problem.path for problem in detail_violations(settings, terms, page.order, name, {})}
+    answers = _detail_answers(page, name)
+    wrong = {problem.path for problem in detail_violations(settings, terms, page.order, name, answers)}
+    return [
+        DetailQuestion(
+            field.name,
+            page.language.label(field.label) if field.label is not None else field.name.replace("_", " "),
+            field.choices,
+            answers.get(field.name, ""),
+            is_answered and field.name in wrong,
+        )
+        for field in METHODS_BY_NAME[settings.method(name) or ""].capabilities.details
+        if field.name in missing | wrong
+    ]
+
+
+def _detail_answers(page: PayerPage, name: str) -> dict[str, str]:
+    """Return the declared details in the form that were answered."""
+    method = METHODS_BY_NAME.get(page.project.settings.method(name) or "")
+    fields = method.capabilities.details if method is not None else ()
+    sent = {field.name: page.call.request.form.get(field.name, "").strip() for field in fields}
+    return {field: answer for field, answer in sent.items() if answer}
+
+
 def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
     """Whether a form was sent twice: the form is older than the newest attempt with the same method."""
     newest = page.order.last_transaction
@@ -133,6 +174,10 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
         _enter_order(page)
     page = page.reload()
     bank = bank_choice(page, call.request.args.get("bank", ""))
+    chosen = call.request.args.get("details", "")
+    questions = detail_questions(page, chosen)
+    if questions and bank is None:
+        return show(page, "details", chosen=chosen, questions=questions, panel=panel(page))
     return show(page, "choose", choices=method_choices(page), bank=bank, panel=panel(page))
 
 
@@ -219,10 +264,23 @@ def _choose_method(page: PayerPage, chosen: str) -> Response:
     page.call.hold_webhooks()
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
-        order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
-    except (ActionNotPossible, Invalid):
+        order = act_on_order(page.project, page.order.id, action, VIA_PAGE, _detail_answers(page, chosen))
+    except Invalid:
+        return _ask_for_details(page, chosen)
+    except ActionNotPossible:
         return redirect(page.url("get_order_page", notice="stale"))
     return redirect_to_next(page.reload()._replace(attempt=order.last_transaction))
+
+
+def _ask_for_details(page: PayerPage, chosen: str) -> Response:
+    """Ask for the details that a method needs, again with the answers if one is missing or wrong."""
+    is_answered = "details" in page.call.request.form
+    questions = detail_questions(page, chosen, is_answered=is_answered)
+    if not questions or bank_choice(page, chosen) is not None:
+        return redirect(page.url("get_order_page", notice="stale"))
+    if not is_answered:
+        return redirect(page.url("get_order_page", details=chosen))
+    return show(page, "details", 400, chosen=chosen, questions=questions, panel=panel(page))
 
 
 @route(pages, "GET", f"{ATTEMPT_PATH}/", **PAGE_METADATA)
