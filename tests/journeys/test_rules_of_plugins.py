@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import requests
@@ -143,8 +144,8 @@ def test_a_refusal_shows_no_secret(sandbox: Sandbox) -> None:
 )
 def test_an_empty_list_for_an_object_names_the_case_of_php(sandbox: Sandbox, field: str) -> None:
     """PHP encodes an empty array as a list."""
-    details = {"transactions": [{"payment_method": "credit-card", "payment_method_details": []}]}
-    body = {
+    details: Any = {"transactions": [{"payment_method": "credit-card", "payment_method_details": []}]}
+    body: Any = {
         "transactions[0].payment_method_details": details,
         "transactions[0]": {"transactions": [[]]},
     }.get(field, {field: []})

@@ -261,8 +261,10 @@ class UniqueItems(Items):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
         repeated = self.repeated(self._items_to_parse(value)) if isinstance(value, list) else {}
+        items: Any
+        errors: Any = {}
         try:
-            items, errors = super()._deserialize(value, attr, data, **options), {}
+            items = super()._deserialize(value, attr, data, **options)
         except ValidationError as error:
             items, errors = error.valid_data, error.messages
         for places in repeated.values():
@@ -277,7 +279,7 @@ class UniqueItems(Items):
                 )
         if errors:
             raise ValidationError(errors, valid_data=items)
-        return items
+        return list(items)
 
 
 class FormPart(DescribedField, fields.Nested):
