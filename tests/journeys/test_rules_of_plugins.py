@@ -104,8 +104,11 @@ def test_a_vat_percentage_in_percent_gets_a_warning(
         sandbox.put(f"/v1/orders/{order['id']}/", {"amount": 1500, "order_lines": [line]}),
     ):
         assert answer.ok
-        warning = answer.headers.get("Sandbox-Warnings", "")
-        assert (f"for {percentage}% send {percentage * 100}" in warning) == is_warned
+        warning = f"for {percentage}% send {percentage * 100}"
+        assert (warning in answer.headers.get("Sandbox-Warnings", "")) == is_warned
+        journal = sandbox.get(f"/control/journal/?order_id={answer.json()['id']}").json()["items"]
+        explained = sandbox.get(f"/control/orders/{answer.json()['id']}/explanation/").text
+        assert [warning in str(journal[-1]["headers"]["response"]), warning in explained] == [is_warned] * 2
 
 
 @pytest.mark.parametrize(
@@ -117,26 +120,30 @@ def test_a_vat_percentage_in_percent_gets_a_warning(
         ("amount", 0, "must be at least 1 and at most 9007199254740991; got 0"),
         ("currency", "USD", "must be one of: EUR; got 'USD'"),
         ("description", {"a": 1}, "must be a string; got an object"),
-        ("expiration_period", "x" * 1000, "..."),
+        ("expiration_period", "x" * 1000, "such as PT30M or P7D; got 1,000 characters"),
+        ("expiration_period", "in half an hour " * 10, "; got 'in half an hour in half an hour in half...'"),
     ],
 )
 def test_a_refusal_shows_the_value_that_it_got(
     sandbox: Sandbox, field: str, value: object, shown: str
 ) -> None:
-    """The value is shown once, cut after 40 characters."""
+    """The value is shown once, and cut after at most 40 characters, between two words."""
     message = violations(sandbox.create(**{field: value}))[field]
     assert shown in message
     assert message.count("got ") <= 1
     assert len(message) < 200
 
 
-def test_a_refusal_shows_no_secret(sandbox: Sandbox) -> None:
-    """A card number, a card code and the API key are masked."""
-    details = {"cvc": "98765", "one_click_type": f"4111111111111111 {sandbox.key}"}
+@pytest.mark.parametrize("code", ["98765", 98765, 98765.5, ["98765"], {"a": "98765"}])
+@pytest.mark.parametrize("space", range(0, 48, 3))
+def test_a_refusal_shows_no_secret(sandbox: Sandbox, code: object, space: int) -> None:
+    """A card number, a card code and the API key are masked, wherever the value is cut."""
+    shown = f"{'- ' * (space // 2)}4111111111111111 {sandbox.key}"
+    details = {"cvc": code, "one_click_type": shown}
     transaction = {"payment_method": "credit-card", "payment_method_details": details}
     text = sandbox.create(transaction).text
     assert "got" in text
-    assert not [secret for secret in ("98765", "4111111111111111", sandbox.key) if secret in text]
+    assert not [secret for secret in ("98765", "41111111", sandbox.key[:8]) if secret in text]
 
 
 @pytest.mark.parametrize(

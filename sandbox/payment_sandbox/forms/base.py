@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
-from payment_sandbox.kernel.masking import Masking, mask
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
 REPAIR_HOOK: Final = "repairs"
@@ -149,7 +149,7 @@ def _form_of(field: fields.Nested) -> Form:
     return form
 
 
-def _violations(messages: Any, path: str, value: Any) -> Iterator[Violation]:
+def _violations(messages: object, path: str, value: object) -> Iterator[Violation]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             below = value if key == OWN_PROBLEMS else _value_below(value, key)
@@ -163,33 +163,37 @@ def _violations(messages: Any, path: str, value: Any) -> Iterator[Violation]:
         yield Violation(path, message, getattr(messages, "allowed", None), nearest)
 
 
-def _value_below(value: Any, key: Any) -> Any:
+def _value_below(value: object, key: object) -> object:
     if isinstance(value, Mapping):
         return value.get(key, NO_VALUE)
     return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else NO_VALUE
 
 
-def _with_value(message: str, name: str, value: Any, nearest: str | None) -> str:
-    """Add the refused value to a message, masked and cut; the name reveals a card code.
-
-    A message about the content of an object or a list has no value.
-    """
-    if value is NO_VALUE or value is None:  # "is required", "must not be null"
+def _with_value(message: str, name: str, value: object, nearest: str | None) -> str:
+    """Add the refused value; a message about the content of an object or a list has none."""
+    is_container = isinstance(value, Mapping | list)
+    if value is NO_VALUE or value is None or (is_container and WRONG_TYPE not in message):
         return message
-    if isinstance(value, Mapping | list):
-        if WRONG_TYPE not in message:
-            return message
-        shown = "an object" if isinstance(value, Mapping) else "a list" if value else "[]"
-        hint = PHP_HINT if value == [] and message == NO_OBJECT else ""
-        return f"{message}; got {shown}{hint}"
-    if isinstance(value, str) and (not value or repr(value) in message):
-        return message if value else f"{message}; got an empty text"
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    masked = mask(str(Masking().mask_field(name, text)))
-    cut = masked if len(masked) <= SHOWN_LENGTH_MAX else f"{masked[:SHOWN_LENGTH_MAX]}..."
+    if isinstance(value, str) and repr(value) in message:
+        return message
     suggestion = did_you_mean(nearest)
-    shown = repr(cut) if isinstance(value, str) else cut
-    return f"{message.removesuffix(suggestion)}; got {shown}{suggestion}"
+    hint = PHP_HINT if value == [] and message == NO_OBJECT else suggestion
+    return f"{message.removesuffix(suggestion)}; got {_describe(name, value)}{hint}"
+
+
+def _describe(name: str, value: object) -> str:
+    """Describe a value, masked and then cut between words, so that no part of a secret remains."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list" if value else "[]"
+    masked = str(
+        Masking().mask_field(name, value if isinstance(value, str) else json.dumps(value, default=str))
+    )
+    if len(masked) > SHOWN_LENGTH_MAX:
+        words = masked[: SHOWN_LENGTH_MAX + 1].rpartition(" ")[0]
+        return repr(f"{words}...") if words else f"{len(masked):,} characters"
+    return repr(masked) if isinstance(value, str) else masked
 
 
 class NothingForm(Form):

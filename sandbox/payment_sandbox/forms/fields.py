@@ -14,7 +14,6 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
-SHARED_SHOWN_MAX: Final = 3  # the other places that a message names
 KEYS_MAX: Final = 1000  # the maximum of an object whose values are validated
 COMMON_MESSAGES: Final = {"required": "is required", "null": "must not be null"}
 
@@ -243,45 +242,6 @@ class OneOrMany(Items):
         return super()._deserialize(items, attr, data, **options)
 
 
-class UniqueItems(Items):
-    """A list of objects of which no two have the same text in the field ``unique``."""
-
-    def __init__(self, inner: Any, *, unique: str, **options: Any) -> None:
-        super().__init__(inner, **options)
-        self.unique = unique
-
-    def repeated(self, value: list[Any]) -> dict[str, list[int]]:
-        """Return the indexes of the objects that share a text, by the text."""
-        indexes: dict[str, list[int]] = {}
-        for index, item in enumerate(value):
-            text = item.get(self.unique) if isinstance(item, Mapping) else None
-            if isinstance(text, str):
-                indexes.setdefault(text, []).append(index)
-        return {text: places for text, places in indexes.items() if len(places) > 1}
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
-        repeated = self.repeated(self._items_to_parse(value)) if isinstance(value, list) else {}
-        items: Any
-        errors: Any = {}
-        try:
-            items = super()._deserialize(value, attr, data, **options)
-        except ValidationError as error:
-            items, errors = error.valid_data, error.messages
-        for places in repeated.values():
-            names = [f"{attr}[{index}].{self.unique}" for index in places[:SHARED_SHOWN_MAX]]
-            for index in places:
-                others = " and ".join(
-                    name for name, place in zip(names, places, strict=False) if place != index
-                )
-                of_item = errors.setdefault(index, {})
-                of_item.setdefault(self.unique, []).append(
-                    f"must be unique in the order, as {others} has the same"
-                )
-        if errors:
-            raise ValidationError(errors, valid_data=items)
-        return list(items)
-
-
 class FormPart(DescribedField, fields.Nested):
     """An object that a separate form parses."""
 
@@ -302,8 +262,8 @@ class PeriodText(Text):
         text: str = super()._deserialize(value, attr, data, **options)
         try:
             period = Period.parse(text)
-        except PeriodError as error:
-            raise ValidationError(str(error)) from None
+        except PeriodError:
+            raise ValidationError("must be an ISO 8601 duration such as PT30M or P7D") from None
         if period.is_zero and not self.zero:
             raise ValidationError(ZERO_PERIOD)
         return text

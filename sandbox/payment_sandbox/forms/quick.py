@@ -12,17 +12,7 @@ from typing import Any, Final
 from marshmallow import ValidationError, missing, validate
 
 from payment_sandbox.forms.base import CHECK_HOOK, REPAIR_HOOK, Form, hook_kinds, load, unknown_keys
-from payment_sandbox.forms.fields import (
-    Anything,
-    Cents,
-    Choice,
-    Flag,
-    FormPart,
-    Items,
-    Text,
-    UniqueItems,
-    Whole,
-)
+from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, FormPart, Items, Text, Whole
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
 
 FORMS_MAX: Final = 256
@@ -163,18 +153,6 @@ def _items_reader(field: Any) -> Reader:
     return read
 
 
-def _unique_items_reader(field: Any) -> Reader:
-    read_items = _items_reader(field)
-
-    def read(value: Any) -> Any:
-        items = read_items(value)
-        if field.repeated(value):
-            raise NeedsMarshmallow
-        return items
-
-    return read
-
-
 def _part_reader(field: Any) -> Reader:
     return _reader(field.schema) if not field.many else _fall_back
 
@@ -200,7 +178,6 @@ BUILDERS: Final[dict[type, Callable[[Any], Reader]]] = {
     Flag: _type_reader_builder(bool),
     Anything: _free_object_reader,
     Items: _items_reader,
-    UniqueItems: _unique_items_reader,
     FormPart: _part_reader,
 }
 """The builders of readers, by exact class, because a subclass may parse differently."""
