@@ -96,7 +96,7 @@ def test_an_unknown_locale_can_be_ignored(project: Callable[..., Sandbox]) -> No
 def test_a_vat_percentage_in_percent_gets_a_warning(
     sandbox: Sandbox, percentage: int, is_warned: bool
 ) -> None:
-    """The header and the journal name the line and the likely value; 0 is a rate."""
+    """The header, the journal and the explanation name the likely value; 0 is a rate."""
     line = {**LINES[0], "vat_percentage": percentage}
     order = sandbox.place(amount=2000, order_lines=LINES)
     for answer in (
@@ -107,7 +107,7 @@ def test_a_vat_percentage_in_percent_gets_a_warning(
         warning = f"for {percentage}% send {percentage * 100}"
         assert (warning in answer.headers.get("Sandbox-Warnings", "")) == is_warned
         journal = sandbox.get(f"/control/journal/?order_id={answer.json()['id']}").json()["items"]
-        explained = sandbox.get(f"/control/orders/{answer.json()['id']}/explanation/").text
+        explained = sandbox.get(f"/control/report/?order_id={answer.json()['id']}").json()["text"]
         assert [warning in str(journal[-1]["headers"]["response"]), warning in explained] == [is_warned] * 2
 
 

@@ -111,7 +111,11 @@ def _detail_problems(page: PayerPage, name: str, details: Mapping[str, str]) -> 
 def _show_questions(
     page: PayerPage, chosen: str, questions: list[DetailQuestion], *, is_answered: bool
 ) -> Response:
-    icon = next(choice.icon for choice in method_choices(page) if choice.name == chosen)
+    """Ask for the details of a method, or for the method if there is nothing to ask."""
+    choices = method_choices(page)
+    if not questions:
+        return show(page, "choose", choices=choices, panel=panel(page))
+    icon = next(choice.icon for choice in choices if choice.name == chosen)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     facts = {"chosen": chosen, "questions": questions, "icon": icon, "names": names, "panel": panel(page)}
     return show(page, "details", 400 if is_answered else 200, is_answered=is_answered, **facts)
@@ -175,10 +179,7 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
         _enter_order(page)
     page = page.reload()
     chosen = call.request.args.get("details", "")
-    questions = detail_questions(page, chosen)
-    if questions:
-        return _show_questions(page, chosen, questions, is_answered=False)
-    return show(page, "choose", choices=method_choices(page), panel=panel(page))
+    return _show_questions(page, chosen, detail_questions(page, chosen), is_answered=False)
 
 
 def _enter_order(page: PayerPage) -> None:
