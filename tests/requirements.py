@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-OMITTED_EXTRAS = ("mcp", "explore")
+OMITTED_EXTRAS = ("mcp",)
 """Extras that the image and the single file leave out: they are large, and few users need them."""
 
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))

@@ -19,7 +19,6 @@ TLS_EXTRA: Final = "payment-sandbox[tls]"
 COMPANY_DISTRIBUTION: Final = "payment-sandbox-company"
 COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
-    "explore": "pytest-payment-sandbox",
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
 }

@@ -234,7 +234,7 @@ class Cluster:
         self.registry = registry
         self.is_draining = False
         self._database = registry.database
-        self.secret = self._database.shared_value("secret", token_hex(32))
+        self.salt = self._database.shared_value("salt", token_hex(32))
         self._url = url
         self._changed = Condition()
         self._is_stopped = False

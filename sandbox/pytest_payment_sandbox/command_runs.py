@@ -1,30 +1,17 @@
 """Runs the commands: rehearses, reports progress, prints and saves the findings, and exits."""
 
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
-from urllib.parse import urljoin, urlsplit
-
-import requests
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from payment_sandbox.cli.annotations import JSON, TEXT, Annotation, format_findings
-from payment_sandbox.cli.options import fail, is_server_url, say
-from payment_sandbox.extensions import NotInstalled
-from payment_sandbox.serving.binding import PortInUse
-from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import Server, build
-from pytest_payment_sandbox.command_options import ShopOptions, SuiteOptions
+from payment_sandbox.cli.options import fail, say
 from pytest_payment_sandbox.rehearsal.announced import Sources
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, parse_variation
+from pytest_payment_sandbox.rehearsal.exploring import Exploration, parse_variation
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
 from pytest_payment_sandbox.rehearsal.progress import Progress
 from pytest_payment_sandbox.rehearsal.remembering import read_state, write_state
@@ -39,17 +26,38 @@ from pytest_payment_sandbox.rehearsal.suites import (
     SuiteResult,
 )
 
-if TYPE_CHECKING:
-    from pytest_payment_sandbox.rehearsal.shops import ShopResult
-
 OptionValue = TypeVar("OptionValue")
 
 EXIT_INTERRUPTED: Final = 130  # the exit code that shells report for Ctrl-C
 RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
-DEFAULT_API_KEY: Final = "sandbox-key"
-EXPLORE_EXTRA: Final = "pytest-payment-sandbox[explore]"
-START_SECONDS: Final = 60.0
-CHECK_SECONDS: Final = 0.1
+
+
+class SuiteOptions(NamedTuple):
+    """The options of ``payment-sandbox rehearse``."""
+
+    budget: str
+    only: tuple[str, ...]
+    test: str
+    one: str | None
+    books: str | None
+    pages: tuple[str, ...]
+    resumes: bool
+    report: Path | None
+    as_json: bool
+    form: str
+    command: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The suite's command, as users type it."""
+        return shlex.join(self.command)
+
+    def rerun_command(self, test: str, variation: str) -> str:
+        """Return the command that reruns a variation of a test."""
+        named = {"--test": test, "--one": self.one, "--books": self.books}
+        words = [part for option, text in named.items() if text for part in (option, text)]
+        words += [part for page in self.pages for part in ("--pages", page)]
+        return f'payment-sandbox rehearse --only "{variation}" {shlex.join([*words, "--"])} {self.name}'
 
 
 def rehearse_suite(options: SuiteOptions) -> NoReturn:
@@ -97,140 +105,13 @@ def _rehearse(options: SuiteOptions) -> SuiteResult:
     return Suite(options.command, Sources(books, options.pages), _create_progress()).explore(plan)
 
 
-def explore_shop(options: ShopOptions) -> NoReturn:
-    """Explore a shop without tests, and exit."""
-    try:
-        result = _explore(options, [parse_variation(name) for name in options.only])
-    except ValueError as wrong:
-        fail(str(wrong))
-    _refuse_unplayed(options.only, [result.explored])
-    test = report_of(options.name, result.explored, options.rerun_command)
-    is_partial = result.is_stopped or bool(test["left"])
-    if not options.only:
-        write_state(options.name, {options.name: result.stored} if is_partial else {})
-    output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, "shop")
-    output.finish([test], is_partial=is_partial, is_stopped=result.is_stopped)
-
-
-def _explore(options: ShopOptions, only: Sequence[ChangedSteps]) -> "ShopResult":
-    with _playwright_hint():
-        from pytest_payment_sandbox.rehearsal.buying import PurchaseFailed, launch_chromium, read_buy_script
-        from pytest_payment_sandbox.rehearsal.shops import ShopInBrowser
-
-    for option, url in (("--shop", options.shop), ("--sandbox", options.sandbox)):
-        if not is_server_url(url):
-            fail(f"{option} takes an address such as http://localhost:3000, not {url!r}")
-    seconds = _parse_option("--budget", parse_seconds, options.budget)
-    _parse_option("--report", check_report, str(options.report))
-    source = (
-        urljoin(f"{options.shop}/", options.books) if (options.books or "").startswith("/") else options.books
-    )
-    books = _parse_option("--books", ExternalBooks, source) if source else None
-    buy = read_buy_script(options.buy)
-    stored = read_state(options.name).get(options.name) if options.resumes else None
-    with _serve_sandbox(options.sandbox) as server, _running_shop(options):
-        (project,) = server.registry.loaded_projects()
-        shop = ShopInBrowser(
-            options.shop.rstrip("/"), buy, project, server.url, Sources(books, options.pages)
-        )
-        try:
-            with launch_chromium() as browser:
-                return shop.explore(browser, seconds, only, _create_progress(), stored)
-        except PurchaseFailed as failed:
-            fail(str(failed))
-
-
-@contextmanager
-def _playwright_hint() -> Iterator[None]:
-    """Exit with an installation hint if Playwright is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not missing.name.startswith("playwright"):
-            raise
-        fail(str(NotInstalled("payment-sandbox explore", EXPLORE_EXTRA)))
-
-
-@contextmanager
-def _serve_sandbox(url: str) -> Iterator[Server]:
-    """Serve a sandbox at the address that is configured in the shop."""
-    parts = urlsplit(url)
-    config = ServerConfig(
-        host=parts.hostname or "127.0.0.1", port=parts.port or 80, public_url=url, clock="frozen", seed=1
-    )
-    try:
-        server = build(config)
-    except PortInUse:
-        fail(f"--sandbox {url}: the port is in use; stop the program that uses it")
-    with server:
-        yield server
-
-
-@contextmanager
-def _running_shop(options: ShopOptions) -> Iterator[None]:
-    """Check that the shop is running, or start it with the command."""
-    if not options.command:
-        if not _is_responding(options.shop):
-            fail(
-                f"--shop {options.shop}: no response; start the shop with SANDBOX_URL={options.sandbox} "
-                f"and the key {DEFAULT_API_KEY}, or add the command that starts the shop: -- npm start"
-            )
-        yield
-        return
-    environment = {**os.environ, "SANDBOX_URL": options.sandbox, "SANDBOX_API_KEY": DEFAULT_API_KEY}
-    try:
-        process = subprocess.Popen(
-            options.command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    except OSError as error:
-        fail(f"cannot run {options.command[0]!r}: {error.strerror}")
-    with process:
-        try:
-            _wait_for_shop(options, process)
-            yield
-        finally:
-            _kill_shop(process)
-
-
-def _wait_for_shop(options: ShopOptions, process: "subprocess.Popen[bytes]") -> None:
-    pause, name = Event(), shlex.join(options.command)
-    for _ in range(int(START_SECONDS / CHECK_SECONDS)):
-        if process.poll() is not None:
-            fail(f"{name}: the shop exited with code {process.returncode} before it responded")
-        if _is_responding(options.shop):
-            return
-        pause.wait(CHECK_SECONDS)
-    fail(f"{name}: no response from {options.shop} within {START_SECONDS:.0f} s")
-
-
-def _kill_shop(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the shop and its child processes."""
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-
-
-def _is_responding(url: str) -> bool:
-    with suppress(requests.RequestException):
-        requests.get(url, timeout=5, allow_redirects=False).close()
-        return True
-    return False
-
-
 class CommandOutput(NamedTuple):
     """The output of a command: the file and the format of its report."""
 
     name: str
     report: Path | None
     form: str
-    unit: str  # the rehearsed unit: a test, a suite or a shop
+    unit: str  # the rehearsed unit: a test or a suite
 
     def finish(self, tests: Reports, *, is_partial: bool, is_stopped: bool) -> NoReturn:
         """Print and write the reports on the tests, and exit with 1 if there are findings."""

@@ -12,6 +12,8 @@ from threading import Event, Semaphore, Thread
 from time import perf_counter
 from urllib.parse import urlsplit
 
+import requests
+
 from tests.attack import Report
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, ServerProcess, run_server
@@ -25,6 +27,7 @@ PARTIAL_REQUESTS = (
 LARGE = b'{"a": [' + b"[1, 2, 3], " * 90_000 + b"1]}"  # just under the limit
 SPARE_THREADS = 40
 RELEASE_SECONDS = 30
+HANDSHAKE_CROWD_MIB = 100
 
 
 def attack(report: Report) -> None:
@@ -38,6 +41,9 @@ def attack(report: Report) -> None:
     with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:
         _watch(server, report, report.size.count(1000, 60), "with a state file, ")
         _upload(server, report, "with a state file, ")
+        _send_nonsense(server, report)
+    _crowd_handshakes(report)
+    _guess_tokens(report)
     with run_server(program=("prlimit", "--nofile=256:256")) as server:
         _watch(server, report, 300, "with 256 files, ", room=40)
 
@@ -181,3 +187,36 @@ def _continuous_uploads(project: Project, clients: int) -> Iterator[tuple[Counte
         is_over.set()
         for thread in threads:
             thread.join()
+
+
+def _send_nonsense(server: ServerProcess, report: Report) -> None:
+    """Send what is not HTTP and disconnect; ``run_server`` checks that the log has no traceback."""
+    for _ in range(report.size.count(500, 20)):
+        with ExitStack() as stack:
+            _connect(server, stack, 1, (b"\0\0",))
+    _read_health(server, 10)
+
+
+def _crowd_handshakes(report: Report) -> None:
+    """Begin many TLS handshakes with one byte each."""
+    count = report.size.count(2000, 400)
+    with run_server("--tls") as server, ExitStack() as stack:
+        before_mib = server.usage().memory_mib
+        _connect(server, stack, count, (b"\x16",))
+        used_mib = server.usage().memory_mib - before_mib
+    report.limit(f"memory of {count} unfinished handshakes", used_mib, HANDSHAKE_CROWD_MIB, "MiB")
+
+
+def _guess_tokens(report: Report) -> None:
+    """Guess control tokens at the sign-in of the dashboard."""
+    statuses: Counter[int] = Counter()
+    start = perf_counter()
+    with run_server("--control-token", "the-token-of-this-attack") as server:
+        for number in range(report.size.count(1000, 40)):
+            answer = requests.post(
+                f"{server.url}/dashboard/sign-in/", data={"secret": f"guess-{number}"}, timeout=5
+            )
+            statuses[answer.status_code] += 1
+    allowed = 11 + (perf_counter() - start) / 6
+    report.limit("answered guesses", statuses[401], allowed)
+    report.expect("the other guesses get 429", set(statuses) == {401, 429}, statuses)

@@ -1,6 +1,7 @@
 """Ctrl-C ends a command at any moment without a traceback, even while it is loading."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,3 +102,51 @@ def test_the_package_itself_can_be_interrupted(program: tuple[str, ...], tmp_pat
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
     )
     assert (result.returncode, result.stderr) == (KILLED_BY_SIGINT, "")
+
+
+MANY_SIGNALS = """
+import signal
+from payment_sandbox.cli.serve import StopRequest
+
+requests = [StopRequest()]
+signal.signal(signal.SIGALRM, lambda *_: requests[0].set())
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+for _ in range(100_000):
+    requests[0].wait(0)
+    requests[0] = StopRequest()
+signal.setitimer(signal.ITIMER_REAL, 0)
+requests[0].set()
+assert requests[0].wait() and requests[0].wait(0)
+"""
+
+
+def test_a_signal_may_request_the_stop_while_the_server_waits_for_it() -> None:
+    """The handler interrupts the wait at every point without a deadlock."""
+    subprocess.run([sys.executable, "-c", MANY_SIGNALS], timeout=60, check=True)
+
+
+def _can_make_processes_of_number_one() -> bool:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return False
+    command = [unshare, "--pid", "--fork", "--kill-child", "true"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not _can_make_processes_of_number_one(), reason="needs the right to make PID namespaces")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", [1, 60, 500])
+def test_the_first_process_of_a_container_ends_on_a_signal_while_it_loads(number: int, moment: int) -> None:
+    """The system drops signals that process 1 does not handle, so the command handles them at once."""
+    program = INTERRUPTED_AT_AN_IMPORT.replace("os.getpid(), signal.SIGINT", f"os.getpid(), {int(number)}")
+    command = [sys.executable, "-c", program, str(moment), "serve", "--port", "0"]
+    result = subprocess.run(
+        ["unshare", "--pid", "--fork", "--kill-child", *command],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert result.returncode in (0, 128 + number)
+    assert result.stderr == ""
+    assert moment > 100 or result.returncode != 0, "it ends before it serves"

@@ -1,21 +1,16 @@
 """Data from outside a rehearsal: helpers of a suite, external books, and remembered variations."""
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from textwrap import dedent
 
 import pytest
 import requests
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
-from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.buying import read_buy_script
 from pytest_payment_sandbox.rehearsal.exploring import (
     ChangedSteps,
     Exploration,
@@ -228,40 +223,6 @@ def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
     """A test name is escaped for runners that read regular expressions."""
     assert pattern_of("sales > a sale (in part) #2") == r"a sale \(in part\)"
     assert pattern_of(r"Shop\SaleTest::testAll") == r"Shop\\SaleTest::testAll"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("steps:\n- click: a\n", ":1: expected open, steps"),
-        ("open: /\nsteps: []\n", ":2: expected a list of steps"),
-        (
-            "open: /\nsteps:\n- click: a\n- press: b\n",
-            ":4: step 2: expected one of click, fill (requires with)",
-        ),
-        ("open: /\nsteps:\n- fill: a\n", ":3: step 1: expected one of click"),
-        ("open: [\n", "is not valid YAML"),
-    ],
-)
-def test_an_invalid_step_is_located(tmp_path: Path, text: str, words: str) -> None:
-    """An invalid script is refused with the line and the expected keys."""
-    (tmp_path / "buy.yaml").write_text(text)
-    with pytest.raises(ValueError, match=r"buy\.yaml") as error:
-        read_buy_script(tmp_path / "buy.yaml")
-    assert words in str(error.value)
-
-
-def test_the_documented_steps_are_valid(tmp_path: Path) -> None:
-    """The documented script is valid."""
-    example = re.search(r"(?m)^    # buy\.yaml\n(?:    .*\n)+", read_source("rehearsal"))
-    assert example is not None
-    (tmp_path / "buy.yaml").write_text(dedent(example[0]))
-    buy = read_buy_script(tmp_path / "buy.yaml")
-    assert [(step.action, step.selector, step.value) for step in buy.steps] == [
-        ("fill", "#email", "jane@shop.example"),
-        ("click", "text=Buy now", ""),
-    ]
-    assert (buy.first_page, buy.expected_return) == ("/socks", "text=Thank you")
 
 
 class MemoryCache:

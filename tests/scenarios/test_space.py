@@ -5,17 +5,15 @@ import pytest
 from payment_sandbox.orders.refusals import Refusal, refusal_classes
 from payment_sandbox.scenarios import variations
 from payment_sandbox.scenarios.effects import Fault, Truncate
-from payment_sandbox.scenarios.space import (
+from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
+from tests.scenarios.space import (
     ANY_OUTCOME,
     EXCLUSION_REASONS,
     Cell,
     all_cells,
-    excluded_cells,
     exclusion_reason,
     variations_by_cell,
 )
-from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
-from payment_sandbox.web.docs.contents import page
 
 
 def test_every_cell_has_a_variation_or_a_reason() -> None:
@@ -62,9 +60,3 @@ def test_a_variation_fills_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Cell(READ, "truncate") not in variations_by_cell()
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, cut))
     assert variations_by_cell()[Cell(READ, "truncate")] == ["read:cut"]
-
-
-def test_the_documentation_lists_excluded_cells() -> None:
-    """The documentation shows the reason of every excluded cell."""
-    documentation = page("rehearsal", lambda: "").text
-    assert [reason for _, _, reason in excluded_cells() if reason not in documentation] == []

@@ -15,6 +15,7 @@ import trustme
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.connection import Limits, log_once
+from payment_sandbox.serving.http import HANDSHAKES_MAX, TLS_HANDSHAKE_BYTE
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import (
@@ -240,6 +241,24 @@ def test_silent_clients_make_room_for_others(state: Path) -> None:
         for _ in range(60):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
         assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200
+
+
+def test_the_oldest_unfinished_handshakes_make_room_for_others(secure_server: Server) -> None:
+    """The number of unfinished handshakes is limited, because each takes much memory."""
+    with ExitStack() as stack:
+        crowd = []
+        for _ in range(HANDSHAKES_MAX + 20):
+            client = stack.enter_context(
+                socket.create_connection(("127.0.0.1", secure_server.port), timeout=3)
+            )
+            client.sendall(TLS_HANDSHAKE_BYTE)
+            crowd.append(client)
+        assert all(client.recv(1) == b"" for client in crowd[:20]), "the server closed the oldest"
+        crowd[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            crowd[-1].recv(1)
+        with trusting_session() as session:
+            assert session.get(f"{secure_server.url}/health/", timeout=5).status_code == 200
 
 
 def test_the_log_explains_failed_handshakes(secure_server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -38,7 +38,17 @@ def shop(payment_sandbox):
 
 
 WITHOUT: Final = [
-    f"-pno:{plugin}" for plugin in ("cacheprovider", "randomly", "hypothesispytest", "pytest_httpserver")
+    f"-pno:{plugin}"
+    for plugin in (
+        "cacheprovider",
+        "hypothesispytest",
+        "pook",
+        "pytest_httpserver",
+        "randomly",
+        "recording",
+        "requests_mock",
+        "respx",
+    )
 ]
 """Plugins that a merchant's suite does not need and that are slow to load."""
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import aiohttp
 import httpx
 import httpx2
 import pytest
@@ -94,28 +93,6 @@ CLIENTS: list[Callable[[str], int]] = [
     create_by_http_client,
     create_by_urllib_request,
 ]
-
-
-def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbox) -> None:
-    """aiohttp is refused for an intercepted address only, and restored afterwards."""
-
-    async def get(url: str) -> int:
-        async with aiohttp.ClientSession() as session, session.get(url) as answer:
-            return answer.status
-
-    def fetch(url: str) -> int:
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, get(url)).result()
-
-    before = aiohttp.BaseConnector.connect
-    payment_sandbox.intercept(PROVIDER)
-    with pytest.raises(
-        RuntimeError, match="aiohttp's client cannot be intercepted, so the request to https://api"
-    ):
-        fetch(CREATE)
-    assert fetch(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
-    payment_sandbox.close()
-    assert aiohttp.BaseConnector.connect is before
 
 
 @pytest.mark.parametrize("create", CLIENTS)

@@ -20,6 +20,7 @@ from payment_sandbox.extensions import (
     load,
     missing_library,
 )
+from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -54,7 +55,7 @@ class Program(Group):
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
-    if context.invoked_subcommand != serve.name and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    if context.invoked_subcommand != serve.name and is_silent_on_interrupt():
         signal.signal(signal.SIGINT, signal.default_int_handler)  # for cleanup; serve has its own handler
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)
@@ -146,5 +147,5 @@ def _run_command() -> NoReturn:
         fail(str(missing_library(error)))
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # cleanup is complete
+            exit_silently_on_interrupt()  # cleanup is complete
     sys.exit(code if isinstance(code, int) else 0)

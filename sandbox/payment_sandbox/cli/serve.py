@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from threading import Event
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -348,7 +348,7 @@ def serve(
     is_child = PARENT_VARIABLE in os.environ
     with_stdin = options.pop("stop_with_stdin") or is_child
     options["control_token"] = _control_token(host, options["control_token"])
-    stopped = Event()
+    stopped = StopRequest()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
@@ -372,12 +372,32 @@ def serve(
         others.join()
 
 
+class StopRequest:
+    """A request to stop, which signal handlers may set: an ``Event`` would deadlock in its own lock."""
+
+    def __init__(self) -> None:
+        self._requests: SimpleQueue[None] = SimpleQueue()  # its put may interrupt any other call
+        self._is_set = False
+
+    def set(self) -> None:
+        """Request the stop."""
+        self._requests.put(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the request on one thread, and return whether it was made."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._requests.get(timeout=timeout)
+                self._is_set = True
+        return self._is_set
+
+
 def _control_token(host: str, token: str | None) -> str | None:
     """Return the token from the option, or a new token if other machines can reach the server."""
     return token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
 
 
-def _warm_up(server: "Server", stopped: Event) -> None:
+def _warm_up(server: "Server", stopped: StopRequest) -> None:
     """Preload the modules for pages and threads shortly after startup."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
         server.app.register_deferred_faces()

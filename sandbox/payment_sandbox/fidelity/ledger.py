@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from runpy import run_path
 from typing import Annotated, Any, Final, Literal, TypedDict
 
 from payment_sandbox.loading import LOADING
+from payment_sandbox.packaged import read_packaged
 
 PROOFS_FILE: Final = "proofs.tsv"  # in the wheel only
 MUTANTS_FILE: Final = "mutants.tsv"
@@ -37,16 +37,16 @@ class Assumption(TypedDict):
 
 
 def _read_rows(name: str) -> Iterator[list[Any]]:
-    text = files("payment_sandbox.fidelity").joinpath(name).read_text(encoding="utf-8")
+    text = read_packaged(f"fidelity/{name}").decode()
     return (line.split("\t") for line in text.splitlines()[1:] if line)
 
 
 @cache
 def _tests_by_rule() -> dict[str, list[str]]:
     """Return the tests by rule and assumption, from the table in a wheel or the tests of a checkout."""
-    if files("payment_sandbox.fidelity").joinpath(PROOFS_FILE).is_file():
-        pairs: Iterable[Sequence[str]] = _read_rows(PROOFS_FILE)
-    else:
+    try:
+        pairs: Iterable[Sequence[str]] = list(_read_rows(PROOFS_FILE))
+    except FileNotFoundError:
         with LOADING:  # run_path temporarily changes ``sys.argv``
             read_proofs = run_path(str(TESTS_FOLDER / "proofs.py"))["read_proofs"]
         pairs = read_proofs(TESTS_FOLDER)

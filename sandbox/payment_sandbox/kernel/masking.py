@@ -1,12 +1,15 @@
-"""Masking of secrets in text: card numbers, CVCs and the API key (CTL-29)."""
+"""Masking of secrets in text: the API key, card numbers and card codes (CTL-29).
+
+Each pattern is bounded, so the time is proportional to the length of the text. The key is masked exactly as
+the project has it, also in a Basic header; a card number as digits, alone or in the usual groups; a card code
+as the value of a field with its name. Secrets in any other spelling are not recognized.
+"""
 
 import re
-import unicodedata
 from base64 import b64decode
 from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
@@ -14,91 +17,65 @@ MASK: Final = "***"
 SECRET_KINDS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
 PAIR_LENGTH: Final = 2
-DIGITS_MIN: Final = 12
-DIGITS_MAX: Final = 19
+SHORT_NUMBER_LENGTH: Final = 12
 KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
-CHECKS_MAX: Final = 1000  # per run of digits; the rest is masked unchecked
 
-_INVISIBLE: Final = (
-    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters except whitespace
-    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
-    "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"  # format characters
-    "\u0300-\u036f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u20d0-\u20ff\u3164\ufe00-\ufe0f\uffa0"
-    "\U000e0100-\U000e01ef"  # combining marks and blank characters
-)
-_INVISIBLE_RUN: Final = Pattern(f"[{_INVISIBLE}]+")
-_DIGITS: Final = Pattern(rf"(?<!\d)\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
-_ASCII_BETWEEN: Final = bytes(range(33)) + b"\x7f.,_/+-"  # the ASCII separators that _DIGITS allows
-_TWELVE_DIGITS: Final = Pattern(rb"\d{12}")
-_GROUP: Final = Pattern(r"\d+")
-_TWELVE_DIGIT_PREFIX: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
-_PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-UUID_LENGTH: Final = 36
 _HARMLESS_TEXT: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
 )
 """Words, identifiers and timestamps: most strings in a record match and skip the other checks."""
 
-_PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
-_SECRET_WORD: Final = re.compile("cv|csc|code|verif")
-
+_GAP: Final = r"(?:[ \u00a0+-]|%20|%C2%A0|\\u00a0)"  # a form encodes a space as + or %20
+_GROUPS: Final = (
+    "[0-9]{12,19}",
+    f"[0-9]{{4}}{_GAP}[0-9]{{6}}{_GAP}[0-9]{{4,6}}",
+    f"(?:[0-9]{{4}}{_GAP}){{2}}[0-9]{{4}}(?:{_GAP}[0-9]{{4}}(?:{_GAP}?[0-9]{{1,3}})?)?",
+)
+_ESCAPE: Final = "%[0-9A-Fa-f]{2}"
+_NUMBER: Final = Pattern(
+    f"{_UUID.pattern}|{_ESCAPE}|(?:(?<![0-9])|(?<={_ESCAPE}))({'|'.join(_GROUPS)})(?![0-9])"
+)
+"""A card number, in its only group; identifiers and escapes match, too, so that no number begins in one."""
+_GAPS: Final = Pattern(_GAP)
+_TWELVE_DIGIT_PREFIX: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only brands with twelve-digit numbers
+_PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _CODE_HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (
-    r"(?:(?:cvc|cvv|card.?code|security.?code|verification.?(?:code|value|number))[a-z0-9_-]{0,20}"
-    r"|(?:cvn|csc)2?(?![a-z0-9]))"
+    r"(?:cvc|cvv|card.?code|security.?code|verification.?(?:code|value|number)|(?:cvn|csc)2?(?![a-z0-9]))"
+)
+_CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
+_QUOTES: Final = r"(?:[\"'\\]|%2[27]){0,4}"
+_SPACES: Final = r"(?:[\s+]|%20){0,4}"
+_VALUES: Final = (
+    r'(?<=")[^"\\]{1,100}(?=\\{0,3}")',
+    r"\[[^\[\]{}]{0,200}\]",
+    r"\{[^\[\]{}]{0,200}\}",
+    f"(?!{_NAME})[a-z0-9._-]{{1,100}}",
 )
 _CODE: Final = Pattern(
-    rf"({_NAME})([^a-z0-9]{{1,40}})(?=[a-z._-]{{0,100}}\d)([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})",
+    rf"({_NAME}[\w-]{{0,20}}(?:\]|%5d)?{_QUOTES}{_SPACES}(?:[\s:=]|%3[ad]){_SPACES})"
+    rf"({_QUOTES})({'|'.join(_VALUES)})",
     re.IGNORECASE,
 )
-_CODE_PARTS: Final = Pattern(rf"{_NAME}[\"'\\]{{0,4}}\s{{0,8}}:\s{{0,8}}(?=[\[{{])", re.IGNORECASE)
-_BRACKET: Final = Pattern(r"[\[\]{}]")
-_CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
 _BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
-_CODE_TAG: Final = Pattern(rf"(<[^<>]{{0,60}}{_NAME}[^<>]{{0,200}}>)([^<>]{{1,100}})", re.IGNORECASE)
-_ESCAPE: Final = Pattern(
-    r"\\+u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|\\+u([0-9a-f]{4})|&#(?:x([0-9a-f]{1,5})|(\d{1,6}));",
-    re.IGNORECASE,
-)
-_ESCAPED_SPACE: Final = Pattern(r"\\+[bfnrtv]")
 
 Record = TypeVar("Record")
 
 
 def mask(text: str, api_key: str | None = None) -> str:
-    """Return the text with its secrets masked.
-
-    Escaped secrets are masked, too, as in JSON, XML, or a URL.
-    """
-    is_harmless = (
-        text.isalpha() or _HARMLESS_TEXT.compiled.fullmatch(text) is not None
-    )  # a word has no digits
-    if not is_harmless and _PATH.compiled.fullmatch(text) is not None:
-        is_harmless = _SECRET_WORD.search(text) is None
-    if is_harmless and (api_key is None or api_key not in text):
+    """Return the text with its secrets masked, in time proportional to its length."""
+    if api_key is not None and api_key in text:  # first, because its digits may look like a card number
+        text = text.replace(api_key, MASK)
+    if text.isalpha() or _HARMLESS_TEXT.fullmatch(text) is not None:
         return text
-    plain = _decode_escapes(text)
-    masked = _mask_number(plain, api_key)
-    if masked == plain:
-        return text
-    as_written = _mask_number(text, api_key)
-    remainder = _decode_escapes(as_written)
-    return as_written if _mask_number(remainder, api_key) == remainder else masked
-
-
-def _decode_escapes(text: str) -> str:
-    """Decode escapes and drop invisible characters, which could hide a secret."""
-    plain = text
-    if "%" in plain:
-        plain = unquote(plain, errors="replace")
-    if "\\" in plain or "&#" in plain:
-        plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescape, plain))
-    if plain.isascii() and plain.rstrip().isprintable():  # the usual case, and a cheap check
-        return plain
-    return _INVISIBLE_RUN.sub("", plain)
+    lower = text.lower()
+    if api_key is not None and "basic" in lower:
+        text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
+    if any(map(lower.__contains__, _CODE_HINTS)):
+        text = _CODE.sub(_mask_code, text)
+    return _NUMBER.sub(_mask_number, text)
 
 
 class Masking:
@@ -117,14 +94,12 @@ class Masking:
         return masked  # type: ignore[no-any-return]
 
     def mask_field(self, name: str, value: Any) -> Any:
-        """Return the value of a field with its secrets masked; the field's name reveals a CVC."""
+        """Return the value of a field with its secrets masked; the field's name reveals a card code."""
         return MASK if _is_code(name, value) else self._mask_value(value)
 
     def _mask_value(self, value: Any) -> Any:
         if type(value) is str:  # enumeration members are not free text
             return mask(value, self.api_key)
-        if value is None:
-            return None
         if isinstance(value, bytes):
             return self.mask_text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
@@ -139,12 +114,11 @@ class Masking:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._mask_value, value))
         if len(value) == PAIR_LENGTH and isinstance(value[1], str):  # a name and its text, such as a header
-            name, text = value
-            return (self._mask_value(name), MASK if _is_code(name, text) else self._mask_value(text))
+            return (self._mask_value(value[0]), self.mask_field(value[0], value[1]))
         return tuple(map(self._mask_value, value))
 
     def masked_items(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield the items of a record with CVCs masked; booleans, such as results of checks, remain."""
+        """Yield the items of a record with card codes masked; booleans, such as results of checks, remain."""
         for name, value in record.items():
             yield name, MASK if _is_code(name, value) else value
 
@@ -168,8 +142,8 @@ def _is_code(name: Any, value: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_code_name(name: str) -> bool:
-    """Whether a field or a header is named like a CVC; cached, because names repeat."""
-    return _CODE_NAME.search(_decode_escapes(name)) is not None
+    """Whether a field or a header is named like a card code; cached, because names repeat."""
+    return _CODE_NAME.search(name) is not None
 
 
 def _secret_paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
@@ -188,27 +162,6 @@ def _secret_paths(masking: Masking, value: Any, path: str, ignored: Container[st
         yield masking.mask_text(path)
 
 
-def _mask_number(text: str, api_key: str | None) -> str:
-    lower = text.lower()
-    # The key first: its digits may look like a card number, and masking only those would expose the rest.
-    if api_key:
-        if "basic" in lower:
-            text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
-        text = text.replace(api_key, MASK)
-    if any(map(lower.__contains__, _CODE_HINTS)):
-        text = _mask_nested_codes(text)
-        text = _CODE_TAG.sub(rf"\1{MASK}", text)
-        text = _CODE.sub(_mask_code, text)
-    return _DIGITS.sub(_mask_digits, text) if _may_contain_number(text) else text
-
-
-def _may_contain_number(text: str) -> bool:
-    """Whether the text may contain a card number; a cheap check before the slow search."""
-    return (
-        not text.isascii() or _TWELVE_DIGITS.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
-    )
-
-
 def _mask_basic(match: re.Match[str], api_key: str) -> str:
     """Mask a Basic authorization header that contains the key, even inside a longer text."""
     encoded = match[2]
@@ -216,100 +169,16 @@ def _mask_basic(match: re.Match[str], api_key: str) -> str:
     return f"{match[1]}{MASK}" if api_key.encode() in sent else match[0]
 
 
-def _mask_nested_codes(text: str) -> str:
-    """Mask each object or list that is the value of a CVC field."""
-    parts: list[str] = []
-    at = 0
-    for name in _CODE_PARTS.compiled.finditer(text):
-        if name.start() >= at:
-            parts += [text[at : name.end()], f'"{MASK}"']
-            at = _end_of_value(text, name.end())
-    return "".join([*parts, text[at:]])
-
-
-def _end_of_value(text: str, begin: int) -> int:
-    """Return the end of the object or list at ``begin``, or the end of the text if it is unclosed."""
-    depth = 0
-    for bracket in _BRACKET.compiled.finditer(text, begin):
-        depth += 1 if bracket.group() in "[{" else -1
-        if not depth:
-            return bracket.end()
-    return len(text)
-
-
 def _mask_code(match: re.Match[str]) -> str:
-    """Mask the value of a CVC field; the pattern skips values without digits, such as error messages."""
-    name, between, _ = match.groups()
-    is_bare = between.rstrip().endswith(":")  # a JSON number
-    return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
+    """Mask the value of a card code's field; a value without digits, such as an error message, remains."""
+    name, quote, value = match.groups()
+    if not any(map(str.isdigit, value)):
+        return match[0]
+    is_json = name.rstrip().endswith(":") and not quote
+    return f'{name}"{MASK}"' if is_json else f"{name}{quote}{MASK}"
 
 
-def _unescape(match: re.Match[str]) -> str:
-    high, low, in_json, in_hexadecimal, in_decimal = match.groups()
-    if high:
-        code = 0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00
-    else:
-        code = int(in_decimal) if in_decimal else int(in_json or in_hexadecimal, 16)
-    letter = chr(code)
-    category = unicodedata.category(letter)
-    if category == "Cs":  # a lone surrogate is not text, so it cannot be part of a secret
-        return match.group()
-    return " " if category == "Cc" else letter  # a raw line feed would break a JSON string
-
-
-def _mask_digits(match: re.Match[str]) -> str:
-    """Mask the card numbers in a run of groups of digits, except inside identifiers."""
-    text, begin, end = match.string, match.start(), match.end()
-    around = _UUID.compiled.finditer(text, max(0, begin - UUID_LENGTH + 1), end + UUID_LENGTH)
-    masked: list[str] = []
-    at = begin
-    for digits in around:
-        if digits.end() <= begin or digits.start() >= end:
-            continue
-        masked += [
-            _mask_run(text[at : max(at, digits.start())]),
-            text[max(at, digits.start()) : min(end, digits.end())],
-        ]
-        at = min(end, digits.end())
-    return "".join([*masked, _mask_run(text[at:end])])
-
-
-def _mask_run(text: str) -> str:
-    """Mask the card numbers in a run; a card number begins and ends at the edge of a group."""
-    groups = list(_GROUP.compiled.finditer(text))
-    masked: list[str] = []
-    at = first = checks = 0
-    while first < len(groups):
-        if checks > CHECKS_MAX:
-            return "".join([*masked, text[at : groups[first].start()], NUMBER_MASK])
-        last, checked = _last_group(groups, first)
-        checks += checked
-        if last is None:
-            first += 1
-            continue
-        masked += [text[at : groups[first].start()], NUMBER_MASK]
-        at, first = groups[last].end(), last + 1
-    return "".join([*masked, text[at:]])
-
-
-def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, int]:
-    """Return the last group of the longest card number that begins at ``first``, and the number of checks.
-
-    A shorter match may be only the beginning of a longer card number.
-    """
-    digits, checked = "", 0
-    last: int | None = None
-    for index in range(first, len(groups)):
-        digits += groups[index].group()
-        if len(digits) > DIGITS_MAX:
-            break
-        if len(digits) >= DIGITS_MIN:
-            checked += 1
-            last = index if _is_card_number(digits) else last
-    return last, checked
-
-
-def _is_card_number(digits: str) -> bool:
-    begin = "".join(str(int(digit)) for digit in digits[:4])  # int() also reads the digits of other scripts
-    prefix = _TWELVE_DIGIT_PREFIX if len(digits) == DIGITS_MIN else _PREFIX
-    return prefix.fullmatch(begin) is not None and is_luhn(digits)
+def _mask_number(match: re.Match[str]) -> str:
+    digits = _GAPS.sub("", match[1] or "")
+    prefix = _TWELVE_DIGIT_PREFIX if len(digits) == SHORT_NUMBER_LENGTH else _PREFIX
+    return NUMBER_MASK if prefix.fullmatch(digits) is not None and is_luhn(digits) else match[0]

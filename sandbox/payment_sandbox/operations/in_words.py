@@ -29,7 +29,7 @@ CALL_DESCRIPTIONS: Final = {
     ("POST", "refunds"): "refunds",
 }
 QR_CODES: Final = "bankqr"
-CENTS_PATTERN: Final = re.compile(r"(-?\d+) cents\b")
+CENTS_PATTERN: Final = re.compile(r"(?<!\d)(-?\d{1,16}) cents\b")
 UNREAD_RULE: Final = "HOOK-08"
 MISSING_KIND: Final = "missing"  # an expected step that did not occur
 

@@ -1,7 +1,7 @@
 """The available scenarios: default, ready-made, and from the user's folders."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +24,20 @@ def ready_folder() -> Path:
 
 def ready_names() -> list[str]:
     """Return the names of the ready-made scenarios: from files, and from the catalogue of variations."""
-    return sorted([*offers_in(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
+    return sorted([*offers_in(OfferedIn.SCENARIO), *(path.stem for path in ready_texts())])
+
+
+@cache
+def ready_texts() -> Mapping[Path, str]:
+    """Read the files of the ready-made scenarios once, because a test may hide them later."""
+    return {path: read_text(path) for path in scenario_files(ready_folder())}
 
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """Load the ready-made scenarios, by name."""
     offers = offers_in(OfferedIn.SCENARIO).items()
     variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
-    known = {**variations, **load_folder(ready_folder(), methods, check_settings)}
+    known = {**variations, **_load_texts(ready_texts(), methods, check_settings)}
     return {name: known[name] for name in sorted(known)}
 
 
@@ -43,11 +49,27 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
     """
     if not folder.is_dir():
         raise Invalid([Violation("", "is not a folder", file=str(folder))])
-    scenarios: dict[str, Scenario] = {}
     violations: list[Violation] = []
+    texts: dict[Path, str] = {}
     for path in scenario_files(folder):
         try:
-            scenario = load_file(path, methods, check_settings)
+            texts[path] = read_text(path)
+        except Invalid as invalid:
+            violations += invalid.violations
+    return _load_texts(texts, methods, check_settings, violations)
+
+
+def _load_texts(
+    texts: Mapping[Path, str],
+    methods: Sequence[str],
+    check_settings: CheckSettings,
+    problems: Sequence[Violation] = (),
+) -> dict[str, Scenario]:
+    scenarios: dict[str, Scenario] = {}
+    violations = list(problems)
+    for path, text in texts.items():
+        try:
+            scenario = load_text(text, methods, check_settings, str(path))
             scenarios[scenario.name] = scenario
         except Invalid as invalid:
             violations += invalid.violations

@@ -337,7 +337,8 @@ class Connection(web.RequestHandler, BufferedProtocol):
         """Stop sending, drop all input, and return once the client has disconnected or had time to read."""
         self._drops_input, transport = True, self.transport
         if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
-            transport.write_eof()
+            with suppress(OSError):  # the client has disconnected
+                transport.write_eof()
         disconnected: Future[None] = self.loop.create_future()
         self.on_lost = lambda: None if disconnected.done() else disconnected.set_result(None)
         with suppress(TimeoutError):

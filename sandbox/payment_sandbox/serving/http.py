@@ -3,7 +3,8 @@
 import asyncio
 import socket
 from asyncio import AbstractEventLoop, Future, Task, TimerHandle
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -31,6 +32,7 @@ STALE_CHECK_SECONDS: Final = 5.0  # the time between checks for stale connection
 SILENT_SECONDS_MAX: Final = 10.0  # browsers preconnect, and may never use the connection
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0
+HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
 UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/https/"
 
 
@@ -120,6 +122,8 @@ class _Acceptor:
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = ConnectionFactory(self.gateway, loop)
         self._accepted: dict[Task[object], _AcceptedConnection] = {}  # accepted, but not yet connections
+        self._handshakes: dict[Task[object], None] = {}  # unfinished TLS handshakes, oldest first
+        self._handshake_slots = asyncio.Semaphore(HANDSHAKES_MAX)
         self._pause: TimerHandle | None = None  # set while the server is full
 
     def open(self) -> None:
@@ -186,9 +190,25 @@ class _Acceptor:
         if self._tls is None or not await _begins_with_tls(accepted, self._loop):
             await self._loop.connect_accepted_socket(self._connections, accepted)
             return
-        await self._loop.connect_accepted_socket(
-            self._connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
-        )
+        with self._handshake():
+            async with self._handshake_slots:  # an aborted handshake frees its memory in the next iteration
+                await self._loop.connect_accepted_socket(
+                    self._connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                )
+
+    @contextmanager
+    def _handshake(self) -> Iterator[None]:
+        """Count a TLS handshake; if there are too many, abort the oldest: honest clients are quick."""
+        task = cast("Task[object]", asyncio.current_task())
+        self._handshakes[task] = None
+        if len(self._handshakes) > HANDSHAKES_MAX:
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        try:
+            yield
+        finally:
+            self._handshakes.pop(task, None)
 
     def _begin(self, task: "Task[object]") -> None:
         accepted = self._accepted.pop(task).socket

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class HostClocks(NamedTuple):
-    """The host's clocks, out of reach of time-freezing libraries, which patch module attributes."""
+    """The host's clocks, out of reach of freezegun, which patches module attributes."""
 
     monotonic: Callable[[], float]
     wall: Callable[[], float]
@@ -29,6 +29,15 @@ def _host_clocks() -> HostClocks:
 HOST: Final = _host_clocks()
 
 
+def _read(name: str, clock: Callable[[], float]) -> float:
+    """Read a clock, past time-machine, which patches the functions themselves."""
+    machine = sys.modules.get("time_machine")
+    if machine is None or not machine.escape_hatch.is_travelling():
+        return clock()
+    unpatched: float = getattr(machine.escape_hatch.time, name, clock)()
+    return unpatched
+
+
 SET_BACK_MIN: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
@@ -37,12 +46,12 @@ _newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
 
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
-    return HOST.monotonic()
+    return _read("monotonic", HOST.monotonic)
 
 
 def wall_second() -> int:
     """Return the host's time in whole seconds since 1970."""
-    return int(HOST.wall())
+    return int(_read("time", HOST.wall))
 
 
 def wall_now() -> datetime:
@@ -51,7 +60,7 @@ def wall_now() -> datetime:
     If the host's clock is set back, the returned times go back as well.
     """
     with _LOCK:
-        now = HOST.moment.fromtimestamp(HOST.wall(), UTC)
+        now = HOST.moment.fromtimestamp(_read("time", HOST.wall), UTC)
         if now <= _newest[0] < now + SET_BACK_MIN:
             now = _newest[0] + MICROSECOND
         _newest[0] = now

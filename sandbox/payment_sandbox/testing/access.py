@@ -1,6 +1,7 @@
 """Access to a sandbox in this process, or to the sandbox at ``SANDBOX_URL``."""
 
 import gc
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
 from payment_sandbox.loading import LOADING
+from payment_sandbox.scenarios.catalogue import ready_texts
 from payment_sandbox.serving.sessions import describe_failure, direct_session
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
     from payment_sandbox.testing.clients.intercepting import Interceptions
 
+FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0
 
 
@@ -72,6 +75,8 @@ class SandboxAccess:
             listener.stop()
             raise
         server.start()
+        if FAKE_FILE_SYSTEM in sys.modules:  # later, a test may hide the files
+            _read_ahead()
         return server
 
     def retry_listening(self) -> None:
@@ -136,6 +141,17 @@ class SandboxAccess:
         self._transport.close()
         if self.in_process is not None:
             self.in_process.stop()
+
+
+def _read_ahead() -> None:
+    """Read the files that scenarios and pages need on first use."""
+    with LOADING:
+        from payment_sandbox.web.pages.language import TAGS_BY_LOWERCASE, Language
+
+    ready_texts()
+    with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
+        for tag in TAGS_BY_LOWERCASE.values():
+            Language(tag).amount(0)
 
 
 @contextmanager

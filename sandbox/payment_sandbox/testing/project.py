@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.clock import SandboxClock
@@ -255,15 +257,21 @@ class PaymentSandbox(ShopInProcess):
         provider, without sockets or TLS; the API key in the request selects the project. ``key`` is the
         shop's hard-coded API key, if any, which then selects this project.
 
+        Meanwhile, all other clients fail when they resolve an address or connect to it.
+
         Raises:
-            ValueError: an address is not an HTTP address.
+            ValueError: an address is not an HTTP address; then none of the addresses is intercepted.
             RuntimeError: the server runs in another process.
         """
-        for url in provider_urls:
-            interceptions = self.server.interceptions
-            if not self._intercepted:
-                self._rejected_before = interceptions.rejections.count
-            self._intercepted.append(interceptions.add(url, {key: self.api_key} if key else None))
+        interceptions = self.server.interceptions
+        if not self._intercepted:
+            self._rejected_before = interceptions.rejections.count
+        with ExitStack() as undo:
+            for url in provider_urls:
+                route = interceptions.add(url, {key: self.api_key} if key else None)
+                undo.callback(interceptions.remove, route)
+                self._intercepted.append(route)
+            undo.pop_all()
 
     # Scenarios and actions
 
@@ -340,6 +348,11 @@ class PaymentSandbox(ShopInProcess):
         entries = [self.client.report()]
         if self._intercepted:
             entries += self.server.interceptions.rejections.since(self._rejected_before)
+        host = urlsplit(self.base_url).hostname or ""
+        if getproxies_environment().keys() - {"no"} and not proxy_bypass(host):
+            entries.append(
+                f"clients send calls to {host} to the proxy of the environment: add it to NO_PROXY"
+            )
         return "\n".join(entries)
 
     def close(self) -> None:

@@ -2,5 +2,5 @@
 
 Other packages may import ``addresses``, ``answers.records``, ``app``, ``bodies``, ``call``,
 ``docs.contents``, ``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``,
-``pictures``, ``site`` and ``statistics``.
+``pages.language``, ``pictures``, ``site`` and ``statistics``.
 """

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 from flask import Blueprint, Flask, Response
+from jinja2 import FunctionLoader
 from werkzeug.routing import Map, Rule
 
 from payment_sandbox.loading import LOADING
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.calling import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import control, merchant
@@ -19,6 +21,15 @@ from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import ResolvedRoute, required_facts, route
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
+
+
+def _read_template(name: str) -> str | None:
+    room = name.partition("/")[0]
+    folder = room if room in ("dashboard", "docs") else "pages"
+    try:
+        return read_packaged(f"web/{folder}/templates/{name}").decode()
+    except OSError:
+        return None
 
 
 class LazyRoute(Rule):
@@ -57,6 +68,10 @@ class SandboxFlask(Flask):
         self._faces: list[Face] = []
         self._routes: dict[str, ResolvedRoute] = {}
         self._load_deferred_faces: LoadFaces | None = None
+
+    def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
+        """Return a loader that finds the templates of all faces in this package."""
+        return FunctionLoader(_read_template)
 
     def add_url_rule(
         self,

@@ -68,13 +68,13 @@ def report_refused(call: Call, status: int, value: str) -> None:
     """Report a refused request, which no journal records, to the server's observer."""
     on_refused, registry = call.site.server_context.on_refused, call.site.registry
     if on_refused is not None:
-        path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
+        path, value = without_keys(registry, call.request.path), without_keys(registry, value)
         on_refused(call.request.method, path, status, value)
 
 
 def _list_refused(call: Call, value: str) -> None:
     """List a call with a missing or unknown key in the reports of the current projects."""
-    path = mask(_without_keys(call.site.registry, call.request.path))
+    path = mask(without_keys(call.site.registry, call.request.path))
     call.site.refused.add(f"{call.request.method} {path} -> {UNAUTHORIZED}: {value}")
 
 
@@ -89,7 +89,7 @@ def find_known_keys(registry: Registry, text: str) -> list[str]:
         return generated
 
 
-def _without_keys(registry: Registry, text: str) -> str:
+def without_keys(registry: Registry, text: str) -> str:
     """Remove API keys from a text, for calls whose project, and therefore its masking, is unknown."""
     for key in find_known_keys(registry, text):
         text = text.replace(key, MASK)
@@ -99,7 +99,7 @@ def _without_keys(registry: Registry, text: str) -> str:
 def _respond(call: Call, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     body = call.masking.mask_record(body)
     if call.owner is None:
-        body = json.loads(_without_keys(call.site.registry, json.dumps(body)))
+        body = json.loads(without_keys(call.site.registry, json.dumps(body)))
     return Response(
         f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from flask import Flask
+from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import METHOD_NAMES
@@ -78,7 +79,7 @@ class Shop:
 
     def __init__(self, app: Flask, api_key: str) -> None:
         self._app = app
-        self._client = app.test_client()
+        self._client = Client(app, TestResponse)  # Flask's client reads the metadata of packages
         self._headers = {"Authorization": f"Basic {b64encode(f'{api_key}:'.encode()).decode()}"}
         self.answers: dict[str, Example] = {}
         self.refusals: dict[str, dict[int, Example]] = {}

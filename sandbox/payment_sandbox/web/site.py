@@ -1,9 +1,15 @@
 """The context of all calls: projects, URLs, access rules, and the server around the application."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
+from hashlib import scrypt
+from ipaddress import IPv6Address, ip_address
+from math import ceil
 from secrets import token_bytes
+from threading import Lock
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +25,10 @@ OnRefused = Callable[[str, str, int, str], None]
 
 OK: Final = "ok"
 DRAINING: Final = "draining"
+SCRYPT_COST: Final = 1 << 14  # 50 ms and 16 MiB
+SIGN_IN_FAILURES_MAX: Final = 10  # from one address without a pause
+SIGN_IN_PAUSE_SECONDS: Final = 6.0  # for each further failure
+SIGN_IN_ADDRESSES_MAX: Final = 1000
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -49,7 +59,8 @@ class ClusterMember(Protocol):
 class SharedCluster(Protocol):
     """The cluster that a server belongs to."""
 
-    secret: str
+    salt: str
+    """A value that all servers of the cluster share; it is in the database, so it is no secret."""
     is_draining: bool
     """Whether this server is draining, before it stops."""
 
@@ -94,6 +105,48 @@ class RefusedCalls:
         return [sentence for at, sentence in list(self._calls) if at >= moment]
 
 
+class SignInFailures:
+    """Limits failed sign-ins by client address: some at once, then one in each pause.
+
+    A success neither counts nor resets the count, so a valid API key does not help to guess others.
+    """
+
+    def __init__(self, real: RealTime) -> None:
+        self._real = real
+        self._free_at: OrderedDict[str, float] = OrderedDict()  # when all failures are forgotten, by network
+        self._lock = Lock()
+
+    def admit(self, address: str) -> int:
+        """Count an attempt as a failure, unless there were too many; return the seconds to wait, or 0."""
+        network, now = _network_of(address), self._real.monotonic_seconds()
+        with self._lock:
+            free_at = max(self._free_at.get(network, now), now) + SIGN_IN_PAUSE_SECONDS
+            excess_seconds = free_at - now - SIGN_IN_FAILURES_MAX * SIGN_IN_PAUSE_SECONDS
+            if excess_seconds > 0:
+                return ceil(excess_seconds)
+            self._free_at[network] = free_at
+            self._free_at.move_to_end(network)
+            if len(self._free_at) > SIGN_IN_ADDRESSES_MAX:
+                self._free_at.popitem(last=False)
+            return 0
+
+    def forgive(self, address: str) -> None:
+        """Remove the failure that ``admit`` counted before the sign-in succeeded."""
+        network = _network_of(address)
+        with self._lock:
+            if network in self._free_at:
+                self._free_at[network] -= SIGN_IN_PAUSE_SECONDS
+
+
+def _network_of(address: str) -> str:
+    """Return an address, or the network of an IPv6 address, because one client may have all its addresses."""
+    with suppress(ValueError):
+        parsed = ip_address(address)
+        if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
+            return parsed.exploded[:19]
+    return address
+
+
 class MakeApp(Protocol):
     """A function that builds an application for a registry."""
 
@@ -123,15 +176,25 @@ class Site:
         self.control_token = control_token
         self.server_context = server_context
         self.make_app = make_app
-        # A form from one server may be submitted to another.
-        self.forgery_secret = (
-            token_bytes(32) if server_context.shared is None else server_context.shared.secret.encode()
-        )
+        shared = server_context.shared  # a form from one server of a company may be submitted to another
+        self._salt = token_bytes(32) if shared is None else shared.salt.encode()
+        self.sign_in_failures = SignInFailures(registry.services.real)
         self.adapter = app.url_map.bind("sandbox")
         self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
         self.change_public_url(self.public_url)
+
+    @cached_property
+    def forgery_secret(self) -> bytes:
+        """The key that signs forms and cookies.
+
+        The database of a company shows only the salt. With a control token, the key is slow to derive, so
+        that the owner of a signed form or cookie cannot guess a token in bulk.
+        """
+        if self.control_token is None:
+            return self._salt
+        return scrypt(self.control_token.encode(), salt=self._salt, n=SCRYPT_COST, r=8, p=1, dklen=32)
 
     @property
     def public_url(self) -> str:

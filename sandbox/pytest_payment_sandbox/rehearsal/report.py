@@ -16,9 +16,7 @@ PAGE_STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
 pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
-code { background: #f2f5f4; } .test { color: #4d5c5a; } svg, img { max-width: 100%; height: auto; }
-figure { margin: 1rem 0; } img { border: 1px solid #4d5c5a; }
-figcaption { color: #4d5c5a; font-size: 0.8rem; overflow-wrap: anywhere; }
+code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
 """
 
 TestReport = dict[str, Any]
@@ -101,7 +99,7 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
 
 
 def write(path: Path, tests: Reports, unit: str = "test") -> None:
-    """Write the report on a rehearsal; ``unit`` is the rehearsed unit: test, suite or shop."""
+    """Write the report on a rehearsal; ``unit`` is the rehearsed unit: test or suite."""
     save(
         path,
         json.dumps({"tests": list(tests)}, indent=1)

@@ -1,11 +1,25 @@
 """The dashboard requires sign-in if configured, and refuses forms of other sites."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import requests
 
+from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.serving.server import Server
+from payment_sandbox.web.app import make_app
+from payment_sandbox.web.site import (
+    SIGN_IN_ADDRESSES_MAX,
+    SIGN_IN_FAILURES_MAX,
+    SIGN_IN_PAUSE_SECONDS,
+    ServerContext,
+    SharedCluster,
+    SignInFailures,
+    Site,
+)
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import HTML, Page
@@ -63,6 +77,86 @@ def test_every_page_requires_a_key(guarded: Server, two_projects: list[tuple[str
         f"{guarded.url}/dashboard/{two_projects[0][0]}/reset/", headers={"Origin": guarded.url}, timeout=5
     )
     assert "sign-in" in Page(answer).ids
+
+
+class WallClock:
+    """A wall clock that a test sets, without real waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def real(self) -> RealTime:
+        """The host's clocks of a server."""
+        start = datetime(2026, 1, 1, tzinfo=UTC)
+        return RealTime(lambda: start + timedelta(seconds=self.seconds), lambda: self.seconds)
+
+
+def test_failed_sign_ins_from_one_address_slow_down() -> None:
+    """Each address has its own limit, a success does not count, and the memory is bounded."""
+    clock = WallClock()
+    failures = SignInFailures(clock.real())
+    for _ in range(SIGN_IN_FAILURES_MAX):
+        assert failures.admit("192.0.2.1") == 0
+    assert failures.admit("192.0.2.1") == SIGN_IN_PAUSE_SECONDS
+    assert failures.admit("192.0.2.2") == 0, "other clients are not locked out"
+    clock.seconds += SIGN_IN_PAUSE_SECONDS
+    assert failures.admit("192.0.2.1") == 0
+    assert failures.admit("192.0.2.1") > 0
+    for _ in range(3 * SIGN_IN_FAILURES_MAX):
+        assert failures.admit("192.0.2.3") == 0
+        failures.forgive("192.0.2.3")
+    for number in range(SIGN_IN_FAILURES_MAX):
+        assert failures.admit(f"2001:db8::{number + 1}") == 0
+    assert failures.admit("2001:db8::ffff") > 0, "one client may have all addresses of a network"
+    for number in range(SIGN_IN_ADDRESSES_MAX + 9):
+        failures.admit(f"10.0.{number // 250}.{number % 250}")
+    assert failures.admit("192.0.2.1") == 0, "the oldest addresses are forgotten"
+
+
+def test_the_sign_in_refuses_further_guesses_with_the_time_to_wait() -> None:
+    """Even the right token is refused then, so that the answer says nothing about it."""
+    with make_server(control_token=TOKEN) as server:
+        statuses = [sign_in(server, f"guess-{number}")[1].status_code for number in range(12)]
+        _, answer = sign_in(server, TOKEN)
+    assert statuses == [401] * SIGN_IN_FAILURES_MAX + [429] * 2
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= SIGN_IN_PAUSE_SECONDS
+    assert "too-early" in Page(answer).ids
+
+
+def test_a_cookie_ends_after_twelve_hours(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
+    """The server checks the time itself; a later sign-in to another project does not extend the first."""
+    (first, key), (second, other_key) = two_projects
+    services, clock = guarded.registry.services, WallClock()
+    before, services.real = services.real, clock.real()
+    try:
+        session, _ = sign_in(guarded, key)
+        for cookie in session.cookies:
+            cookie.expires = None  # as a stolen cookie, which no browser deletes
+        clock.seconds += 6 * 60 * 60
+        session.post(
+            f"{guarded.url}/dashboard/sign-in/",
+            data={"secret": other_key},
+            headers={"Origin": guarded.url},
+            timeout=5,
+        )
+        clock.seconds += 6 * 60 * 60 + 1
+        pages = [session.get(f"{guarded.url}/dashboard/{one}/orders/", timeout=5) for one in (first, second)]
+        assert ["sign-in" in Page(page).ids for page in pages] == [True, False]
+    finally:
+        services.real = before
+
+
+def test_the_signing_key_needs_the_control_token(guarded: Server) -> None:
+    """Servers with one salt, as in a company's database, share the key only with one control token."""
+
+    def key(salt: str, token: str | None) -> bytes:
+        shared = cast(SharedCluster, SimpleNamespace(salt=salt))
+        context = ServerContext(shared=shared)
+        return Site(guarded.app, guarded.registry, token, (), context, make_app).forgery_secret
+
+    assert key("salt", TOKEN) == key("salt", TOKEN)
+    assert len({key("salt", TOKEN), key("salt", "another"), key("other", TOKEN), b"salt"}) == 4
 
 
 def test_a_key_opens_its_own_project(guarded: Server, two_projects: list[tuple[str, str]]) -> None:

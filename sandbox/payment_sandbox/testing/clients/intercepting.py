@@ -1,14 +1,13 @@
 """Intercepts requests to a provider's address in several HTTP libraries.
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
-socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. Connections from
-aiohttp's client are refused, so that they never reach the provider.
+socket in memory before each request. The transports of httpx are hooked at ``handle_request``. Whatever goes
+round these methods is refused by the guard (``guard.py``), and never reaches the provider.
 """
 
-import http.client
-import os
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from functools import wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -16,11 +15,11 @@ from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment
 
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import DEFAULT_PORTS
+from payment_sandbox.testing.clients.guard import GUARD, PATCHING_LIBRARIES, canonical_host, obstacles
 from payment_sandbox.testing.clients.in_process import (
     InProcess,
     SandboxResponse,
@@ -28,7 +27,9 @@ from payment_sandbox.testing.clients.in_process import (
     secure_url,
 )
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
+from payment_sandbox.testing.clients.with_httpx import answer_request
 from payment_sandbox.testing.environments import Pairs
+from payment_sandbox.testing.loops import run_blocking
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
@@ -97,7 +98,7 @@ class Origin(NamedTuple):
     @classmethod
     def of(cls, scheme: str, host: str, port: int | None) -> "Origin":
         """Return the origin of a connection."""
-        return cls(scheme, host.strip("[]").lower(), port or DEFAULT_PORTS[scheme])
+        return cls(scheme, canonical_host(host), port or DEFAULT_PORTS[scheme])
 
 
 class Provider(NamedTuple):
@@ -199,6 +200,10 @@ class Route:
             self._record_rejection(answer.status_code, method, api_path, key)
         return answer
 
+    def report(self, message: str) -> None:
+        """Add a message to the report of the test."""
+        self._rejections.add(message)
+
     def _record_rejection(self, status: int, method: str, path: str, key: str) -> None:
         host = self.provider.origin.host
         request = mask(f"{method} {path} for {host} -> {status}", key or None)
@@ -219,9 +224,8 @@ def _path_of(target: str) -> str:
 
 
 HTTPX_LIBRARIES: Final = ("httpx", "httpx2")
-AIOHTTP_LIBRARY: Final = "aiohttp"
+CASSETTE_MODULE: Final = "vcr.cassette"
 HTTPS_SCHEME: Final = "https"
-NO_PROXY_VARIABLES: Final = ("no_proxy", "NO_PROXY")
 
 
 class Interceptions:
@@ -229,35 +233,41 @@ class Interceptions:
 
     def __init__(self, server: "Server") -> None:
         self._server = server
-        self._routes: dict[Route, list[Route]] = {}
+        self._endings: dict[Route, list[Callable[[], None]]] = {}
         self.rejections = Rejections()
 
     def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
         """Intercept requests to this address; see ``Route`` for ``keys``.
 
         A shop that calls the provider over https also opens payment pages over https, so for such an address,
-        https requests to the server itself are intercepted, too.
+        https requests to the server itself are intercepted, too. If a step fails, nothing is intercepted.
 
         Raises:
             ValueError: the address is not an HTTP address.
         """
-        providers = [Provider.parse(url)]
-        if providers[0].origin.scheme == HTTPS_SCHEME:
-            providers.append(Provider.parse(secure_url(self._server.url)))
-        routes = [Route(self._server, provider, self.rejections, keys) for provider in providers]
-        self._routes[routes[0]] = routes
-        for route in routes:
-            _ORIGINS.add(route)
-        return routes[0]
+        route = Route(self._server, Provider.parse(url), self.rejections, keys)
+        origin = route.provider.origin
+        endings = self._endings[route] = [GUARD.add(origin.host, origin.port, self.rejections.add)]
+        try:
+            endings.append(_ORIGINS.add(route))
+            if origin.scheme == HTTPS_SCHEME:
+                pages = Provider.parse(secure_url(self._server.url))
+                endings.append(_ORIGINS.add(Route(self._server, pages, self.rejections, keys)))
+        except BaseException:
+            self.remove(route)
+            raise
+        for obstacle in obstacles():
+            self.rejections.add(obstacle)
+        return route
 
     def remove(self, route: Route) -> None:
-        """End an interception."""
-        for each in self._routes.pop(route, ()):
-            _ORIGINS.remove(each)
+        """End an interception; ending it twice has no effect."""
+        for end in reversed(self._endings.pop(route, [])):
+            end()
 
     def stop_all(self) -> None:
         """End all interceptions."""
-        for route in list(self._routes):
+        for route in list(self._endings):
             self.remove(route)
 
 
@@ -287,35 +297,36 @@ class _Origins:
         self._by_origin: dict[Origin, _OriginRoutes] = {}
         self._unhook: list[Callable[[], None]] = []
 
-    def add(self, route: Route) -> None:
-        """Add a route, and hook the libraries for the first route."""
+    def add(self, route: Route) -> Callable[[], None]:
+        """Add a route, and hook the libraries for the first one; return a function that removes the route."""
+        origin = route.provider.origin
         watching: ImportWatcher | None = None
         with self._lock:
-            origin = route.provider.origin
-            self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
             if not self._unhook:
-                self._unhook = [_replace_method(*hook) for hook in _methods_to_hook()]
-                self._unhook.append(_save_proxy_exceptions())
-                watching = ImportWatcher((*HTTPX_LIBRARIES, AIOHTTP_LIBRARY), self._hook)
+                watching = ImportWatcher((*HTTPX_LIBRARIES, CASSETTE_MODULE), self._hook)
                 self._unhook.append(watching.stop)
-            _bypass_proxies(origin.host)
+                for hook in _methods_to_hook():
+                    self._unhook.append(_replace_method(*hook))
+            self._by_origin.setdefault(origin, _OriginRoutes(origin)).routes.append(route)
         if watching is not None:
             watching.start()
+        return lambda: self._remove(route)
 
     def _hook(self, library: Any) -> None:
-        """Hook httpx, httpx2 or aiohttp after its import."""
+        """Hook httpx, httpx2 or vcrpy after its import."""
         with self._lock:
             if not self._unhook:
                 return
-            if library.__name__ == AIOHTTP_LIBRARY:
-                self._unhook.append(_replace_method(library.BaseConnector, "connect", _refuse_connections))
+            if library.__name__ == CASSETTE_MODULE:
+                cassette = library.CassetteContextDecorator
+                self._unhook.append(_replace_method(cassette, "__enter__", _cassette_hook))
                 return
             self._unhook += [
                 _replace_method(library.HTTPTransport, "handle_request", _httpx_hook),
                 _replace_method(library.AsyncHTTPTransport, "handle_async_request", _async_httpx_hook),
             ]
 
-    def remove(self, route: Route) -> None:
+    def _remove(self, route: Route) -> None:
         """Remove a route, and all hooks along with the last route."""
         with self._lock:
             at = self._by_origin[route.provider.origin]
@@ -329,100 +340,115 @@ class _Origins:
 
     def find(self, scheme: str, host: str, port: int | None) -> _OriginRoutes | None:
         """Return the interceptions of an origin, if any."""
-        return self._by_origin.get(Origin.of(scheme, host, port))
+        return self._by_origin.get(Origin.of(scheme, host, port)) if self._by_origin else None
+
+    def report(self, message: str) -> None:
+        """Add a message to the reports of all tests with an interception."""
+        for at in list(self._by_origin.values()):
+            at.routes[-1].report(message)
 
 
 _ORIGINS: Final = _Origins()
+Hook = Callable[[Any], Any]
+"""Wraps a method of a library."""
 
 
-def _save_proxy_exceptions() -> Callable[[], None]:
-    """Save the environment's proxy exceptions; return a function that restores them."""
-    before = {name: os.environ.get(name) for name in NO_PROXY_VARIABLES}
+def _replace_method(owner: type, name: str, hook: Hook) -> Callable[[], None]:
+    """Wrap a method, which may be inherited, with a hook; return a function that removes the hook.
 
-    def restore() -> None:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    If another library has wrapped the hook in the meantime, the hook remains, and passes all calls on.
+    """
+    is_inherited = name not in owner.__dict__
+    before = getattr(owner, name)
+    wrapper = wraps(before)(hook(before))
+    setattr(owner, name, wrapper)
 
-    return restore
+    def remove() -> None:
+        if owner.__dict__.get(name) is not wrapper:
+            return
+        if is_inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
 
-
-def _bypass_proxies(host: str) -> None:
-    """Exclude a host from the environment's proxies, so that clients connect to the host directly."""
-    if any(scheme != "no" for scheme in getproxies_environment()):
-        for name in NO_PROXY_VARIABLES:
-            os.environ[name] = ",".join(filter(None, (os.environ.get(name), host)))
-
-
-def _replace_method(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[], None]:
-    """Wrap a method with a hook; return a function that removes the hook."""
-    before = owner.__dict__[name]
-    setattr(owner, name, hook(before))
-    return lambda: setattr(owner, name, before)
+    return remove
 
 
-def _methods_to_hook() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
-    """Yield the methods to hook in the libraries that are always installed."""
+def _methods_to_hook() -> Iterator[tuple[type, str, Hook]]:
+    """Yield the methods to hook in ``http.client``, and in all loaded classes that are built on it.
+
+    The modules may name other classes, because a cassette replaces them there.
+    """
     with LOADING:
-        from urllib3 import connection
-
-    for plain in (http.client.HTTPConnection, connection.HTTPConnection):
-        yield plain, "connect", _connect_hook("http")
-    for encrypted in (http.client.HTTPSConnection, connection.HTTPSConnection):
-        yield encrypted, "connect", _connect_hook("https")
-
-
-def _connect_hook(scheme: str) -> Callable[[Any], Any]:
-    def hook(connect: Callable[[Any], None]) -> Callable[[Any], None]:
-        def replacement(self: Any) -> None:
-            tunnel = getattr(self, "_tunnel_host", None)  # set for a connection through a proxy
-            at = _ORIGINS.find("https", tunnel, self._tunnel_port) if tunnel else None
-            at = at or _ORIGINS.find(scheme, self.host, self.port)
-            if at is None:
-                connect(self)
-                return
-            self.sock = MemorySocket(at, self.timeout)
-            self.is_verified = True  # to prevent a warning from urllib3
-
-        return replacement
-
-    return hook
+        import urllib3.connection  # noqa: F401
+    (plain,) = (
+        each
+        for each in object.__subclasses__()
+        if (each.__module__, each.__qualname__) == ("http.client", "HTTPConnection")
+    )
+    yield plain, "putrequest", _request_hook
+    classes = [plain]
+    for each in classes:
+        classes += [known for known in each.__subclasses__() if known not in classes]
+        if "connect" in each.__dict__:
+            yield each, "connect", _connect_hook
 
 
-def _refuse_connections(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
-    """Refuse connections to the provider, because aiohttp always needs a socket."""
-
-    async def replacement(self: object, request: Any, *arguments: object, **options: object) -> object:
-        url = request.url
-        if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
-            raise RuntimeError(
-                f"aiohttp's client cannot be intercepted, so the request to {url.origin()} was stopped: "
-                "let the shop call payment_sandbox.base_url in tests, or use httpx"
-            )
-        return await connect(self, request, *arguments, **options)
+def _request_hook(putrequest: Callable[..., None]) -> Callable[..., None]:
+    def replacement(self: Any, method: str, url: str, *arguments: object, **options: object) -> None:
+        """Replace the socket of a connection from before the interception, or to a proxy."""
+        at = _find_for_connection(self, url)
+        if at is not None and not isinstance(self.sock, MemorySocket):
+            before, self.sock = self.sock, MemorySocket(at, self.timeout)
+            if before is not None:
+                before.close()
+        putrequest(self, method, url, *arguments, **options)
 
     return replacement
 
 
-def _httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    with LOADING:
-        from payment_sandbox.testing.clients.with_httpx import answer_request
+def _connect_hook(connect: Callable[[Any], None]) -> Callable[[Any], None]:
+    def replacement(self: Any) -> None:
+        at = _find_for_connection(self)
+        if at is None:
+            connect(self)
+            return
+        self.sock = MemorySocket(at, self.timeout)
+        self.is_verified = True  # to prevent a warning from urllib3
 
-    def replacement(self: Any, request: Any) -> Any:
+    return replacement
+
+
+def _find_for_connection(connection: Any, url: str = "") -> _OriginRoutes | None:
+    """Return the interceptions of a connection's target, which may be behind a proxy."""
+    tunnel = getattr(connection, "_tunnel_host", None)
+    if tunnel:
+        return _ORIGINS.find(HTTPS_SCHEME, tunnel, connection._tunnel_port)
+    if "://" in url:  # a proxy gets the whole URL
+        parts = urlsplit(url)
+        return _ORIGINS.find(parts.scheme, parts.hostname or "", parts.port)
+    scheme = HTTPS_SCHEME if connection.default_port == DEFAULT_PORTS[HTTPS_SCHEME] else "http"
+    return _ORIGINS.find(scheme, connection.host, connection.port)
+
+
+def _cassette_hook(enter: Callable[[object], object]) -> Callable[[object], object]:
+    def replacement(self: object) -> object:
+        _ORIGINS.report(PATCHING_LIBRARIES["vcr"])
+        return enter(self)
+
+    return replacement
+
+
+def _httpx_hook(handle: Callable[..., object]) -> Callable[..., object]:
+    def replacement(self: object, request: Any) -> object:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         return handle(self, request) if at is None else answer_request(at, request, request.read())
 
     return replacement
 
 
-def _async_httpx_hook(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    with LOADING:
-        from payment_sandbox.testing.clients.with_httpx import answer_request
-        from payment_sandbox.testing.loops import run_blocking
-
-    async def replacement(self: Any, request: Any) -> Any:
+def _async_httpx_hook(handle: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    async def replacement(self: object, request: Any) -> object:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
         if at is None:
             return await handle(self, request)

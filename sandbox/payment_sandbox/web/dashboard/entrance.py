@@ -12,6 +12,7 @@ from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboar
 from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401
+TOO_MANY_REQUESTS = 429
 SIGN_IN_NAME = "sign-in"
 PROJECTS_SHOWN_MAX = 200
 ROOT_LINKS = {
@@ -56,9 +57,15 @@ def get_sign_in(call: Call) -> Response:
 @route(dashboard, "POST", f"/dashboard/{SIGN_IN_NAME}/", **FORM_FACTS)
 def post_sign_in(call: Call) -> Response:
     """Sign in to a project with its API key, or to all projects with the control token."""
+    address, failures = call.request.remote_addr or "", call.site.sign_in_failures
+    if wait_seconds := failures.admit(address):
+        response = _sign_in_page(call, TOO_MANY_REQUESTS)
+        response.headers["Retry-After"] = str(wait_seconds)
+        return response
     grant = signing_in.grant_for(call, call.request.form.get("secret", "").strip())
     if grant is None:
         return _sign_in_page(call, UNAUTHORIZED)
+    failures.forgive(address)
     to = f"{call.site.base_path}/dashboard/"
     project = call.site.registry.find_by_id(grant)
     if project is not None:
@@ -85,5 +92,6 @@ def _sign_in_page(call: Call, status: int = 200) -> Response:
         "dashboard/sign_in.html",
         next=own_path(call, call.request.values.get("next", "")),
         is_wrong=status == UNAUTHORIZED,
+        is_too_early=status == TOO_MANY_REQUESTS,
     )
     return Response(body, status=status, content_type=HTML)

@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
-from importlib.resources import files
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +14,7 @@ from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -99,7 +99,7 @@ VIEW_TITLES: Final = {
     "settings": "Settings",
 }
 
-dashboard = Blueprint("dashboard", __name__, template_folder="templates")
+dashboard = Blueprint("dashboard", __name__)
 
 
 def refuse_large_forms(call: Call, call_next: CallNext) -> Response:
@@ -344,7 +344,7 @@ def get_asset(call: Call, name: str) -> Response:
 @cache
 def asset(name: str) -> bytes:
     """Read an asset file."""
-    return files("payment_sandbox.web.dashboard").joinpath("assets", name).read_bytes()
+    return read_packaged(f"web/dashboard/assets/{name}")
 
 
 LIVE_HEADER: Final = "Sandbox-Live"

@@ -11,6 +11,7 @@ from payment_sandbox.web.call import Call
 COOKIE: Final = "sandbox_dashboard"
 ALL_PROJECTS: Final = "*"
 PROJECTS_MAX: Final = 20  # the limit for one cookie
+COOKIE_SECONDS: Final = 12 * 60 * 60
 COOKIE_PATH: Final = "/dashboard"
 START_ID_LENGTH: Final = 8
 OLD_FORM: Final = "The server was restarted. Load the page and click again."
@@ -27,10 +28,22 @@ def is_open(call: Call) -> bool:
 
 def signed_in_projects(call: Call) -> frozenset[str]:
     """Return the ids of the projects that the browser has signed in to; ``*`` means all."""
+    return frozenset(_grants(call))
+
+
+def _grants(call: Call) -> dict[str, int]:
+    """Return the grants of the cookie that have not expired, with the second at which each expires."""
     grants, _, signature = call.request.cookies.get(COOKIE, "").rpartition("|")
-    if not hmac.compare_digest(signature.encode(), _sign(call, grants).encode()):
-        return frozenset()
-    return frozenset(grants.split(","))
+    if not hmac.compare_digest(signature.encode(), _sign(call, f"cookie/{grants}").encode()):
+        return {}
+    expiries = {
+        grant: int(second) for grant, _, second in (part.rpartition(".") for part in grants.split(","))
+    }
+    return {grant: second for grant, second in expiries.items() if second > _now_second(call)}
+
+
+def _now_second(call: Call) -> int:
+    return int(call.site.registry.services.real.wall_now().timestamp())
 
 
 def visible_projects(call: Call) -> list[Project]:
@@ -61,8 +74,10 @@ def grant_for(call: Call, secret: str) -> str | None:
 
 def sign_in(call: Call, response: Response, grant: str) -> Response:
     """Add a grant to the cookie, which scripts cannot read and other sites cannot send."""
-    grants = ",".join([grant, *sorted(signed_in_projects(call) - {grant, ""})[: PROJECTS_MAX - 1]])
-    return _with_cookie(call, response, f"{grants}|{_sign(call, grants)}")
+    others = sorted((other, second) for other, second in _grants(call).items() if other != grant)
+    newest = (grant, _now_second(call) + COOKIE_SECONDS)
+    grants = ",".join(f"{name}.{second}" for name, second in [newest, *others[: PROJECTS_MAX - 1]])
+    return _with_cookie(call, response, f"{grants}|{_sign(call, f'cookie/{grants}')}")
 
 
 def sign_out(call: Call, response: Response) -> Response:
@@ -97,7 +112,15 @@ def _with_cookie(call: Call, response: Response, value: str) -> Response:
     is_proxy_secure = state.public_url.startswith("https:") and not state.server_context.speaks_tls
     is_secure = call.request.is_secure or is_proxy_secure
     if value:
-        response.set_cookie(COOKIE, value, path=path, httponly=True, samesite="Strict", secure=is_secure)
+        response.set_cookie(
+            COOKIE,
+            value,
+            max_age=COOKIE_SECONDS,
+            path=path,
+            httponly=True,
+            samesite="Strict",
+            secure=is_secure,
+        )
     else:
         response.delete_cookie(COOKIE, path=path, httponly=True, samesite="Strict", secure=is_secure)
     return response

@@ -121,7 +121,6 @@ GENERATED_PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
-    "left-out": references.excluded_outcomes_table,
     "sequences": references.webhook_sequence_list,
     "offers": references.offers_table,
     "ready-scenarios": references.ready_scenarios_table,

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Final
+
+from payment_sandbox.packaged import read_packaged
 
 FIRST_PAGE: Final = "quick-start"
 SAMPLE_URL: Final = "http://127.0.0.1:8080"
@@ -57,7 +58,7 @@ PAGE_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in nam
 @cache
 def read_source(name: str) -> str:
     """Return the Markdown source of a page, as shipped in the package."""
-    return files("payment_sandbox.web.docs").joinpath("pages", f"{name}.md").read_text(encoding="utf-8")
+    return read_packaged(f"web/docs/pages/{name}.md").decode()
 
 
 def title(name: str) -> str:

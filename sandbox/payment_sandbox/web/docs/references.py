@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
-from importlib.resources import files
 from inspect import cleandoc, getdoc
 from typing import Any, Final
 
@@ -16,11 +15,11 @@ from payment_sandbox.methods import ALL_METHODS, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refusal_types
 from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
-from payment_sandbox.scenarios.space import excluded_cells
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
@@ -161,12 +160,6 @@ def variations_table() -> str:
         sentence = each.sentence.format(step=STEP_NAMES.get(each.kinds[0], "the call"))
         rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
-
-
-def excluded_outcomes_table() -> str:
-    """Return the table of outcomes that have no variation, with the reasons."""
-    rows = [(interaction, ", ".join(each), reason) for interaction, each, reason in excluded_cells()]
-    return table(("Interaction", "Possible outcomes", "Why there is no variation"), rows)
 
 
 def offers_table() -> str:
@@ -377,7 +370,7 @@ def python_reference() -> str:
 
 @cache
 def _parse_module(file: str) -> ast.Module:
-    text = files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8")
+    text = read_packaged(file).decode()
     with LOADING:
         return ast.parse(text)
 

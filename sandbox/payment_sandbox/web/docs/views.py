@@ -1,7 +1,6 @@
 """The documentation pages, which work without a network."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flask import Blueprint, Response
@@ -10,11 +9,12 @@ from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, title
-from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.site import Site
@@ -183,7 +183,7 @@ MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
-docs = Blueprint("docs", __name__, template_folder="templates")
+docs = Blueprint("docs", __name__)
 
 
 SEARCH_INDEX: Final[Slot[list[Section]]] = Slot(list)
@@ -218,7 +218,7 @@ def get_search(call: Call) -> Response:
         "docs/search.html",
         title="Search",
         name="",
-        words=mask(words),
+        words=mask(without_keys(call.site.registry, words)),
         results=results,
         answers=direct_answers(words),
     )
@@ -244,7 +244,7 @@ def get_asset(call: Call, name: str) -> Response:
     """Get the stylesheet or the script of the documentation."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
-    text = files("payment_sandbox.web.docs").joinpath("assets", name).read_bytes()
+    text = read_packaged(f"web/docs/assets/{name}")
     return Response(text, mimetype=ASSETS[name], headers=CACHE_HEADERS)
 
 

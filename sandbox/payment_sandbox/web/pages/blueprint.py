@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from flask import Blueprint, Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
@@ -37,7 +37,7 @@ PAGE_METADATA: Final[Mapping[str, Any]] = {
 }
 FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
-pages = Blueprint("pages", __name__, template_folder="templates")
+pages = Blueprint("pages", __name__)
 
 
 def refuse_foreign_posts(call: Call, call_next: CallNext) -> Response:
@@ -107,4 +107,4 @@ def get_asset(call: Call, name: str) -> Response:
 
 @cache
 def _asset(name: str) -> bytes:
-    return files("payment_sandbox.web.pages").joinpath("assets", name).read_bytes()
+    return read_packaged(f"web/pages/assets/{name}")

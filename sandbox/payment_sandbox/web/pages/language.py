@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
-from importlib.resources import files
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -12,6 +11,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
+from payment_sandbox.packaged import read_packaged
 
 DEFAULT_TAG: Final = "en-GB"
 FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
@@ -70,9 +70,7 @@ class Language(NamedTuple):
 @cache
 def phrases(tag: str) -> Mapping[str, str]:
     """Load the phrases of a language, by key."""
-    lines = (
-        files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
-    )
+    lines = read_packaged("web/pages/phrases.tsv").decode().splitlines()
     tags = lines[0].split("\t")
     column, fallback = tags.index(tag), tags.index(FALLBACK_TAGS.get(tag, tag))
     return {row[0]: row[column] or row[fallback] for row in (line.split("\t") for line in lines[1:])}

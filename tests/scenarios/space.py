@@ -226,16 +226,6 @@ def exclusion_reason(cell: Cell) -> str | None:
     return EXCLUSION_REASONS.get(cell) or EXCLUSION_REASONS.get(Cell(cell.interaction, ANY_OUTCOME))
 
 
-def excluded_cells() -> Iterator[tuple[str, list[str], str]]:
-    """Yield (interaction, outcomes, reason) for the excluded cells, one per interaction and reason."""
-    known, outcomes = variations_by_cell(), dict[tuple[str, str], list[str]]()
-    for cell in all_cells():
-        reason = exclusion_reason(cell)
-        if cell not in known and reason is not None:
-            outcomes.setdefault((cell.interaction, reason), []).append(cell.outcome)
-    yield from ((interaction, names, reason) for (interaction, reason), names in outcomes.items())
-
-
 def _order_refusals() -> Iterator[str]:
     """Yield the refusals due to order rules; refusals from other modules, such as quotas, are excluded."""
     for refusal in refusal_classes():

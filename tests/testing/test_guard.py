@@ -1,0 +1,324 @@
+"""An intercepted address is never reached, whichever client is used and however it is patched."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpcore
+import httpx
+import pook
+import pytest
+import requests
+import requests_mock
+import responses
+import respx
+import urllib3
+import vcr
+
+from payment_sandbox.testing.clients.guard import AddressIntercepted, canonical_host
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import ORDER
+
+KEY = "live-key"
+
+
+class Provider:
+    """A local server that plays the provider, and counts its requests."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                outer.requests += 1
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(418)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, *arguments: Any) -> None:
+                """Print nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.block_on_close = False
+        self.port = self._server.server_port
+        self.url = f"http://localhost:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """Start a provider that must get no request while its address is intercepted."""
+    server = Provider()
+    yield server
+    server.close()
+
+
+def post_by_httpx(url: str) -> int:
+    """Create an order with httpx."""
+    return httpx.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, ""), trust_env=False).status_code
+
+
+def post_by_requests(url: str) -> int:
+    """Create an order with requests."""
+    return requests.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, ""), timeout=5).status_code
+
+
+def post_by_saved_method(url: str) -> int:
+    """Send a request by httpx's method as it was before the interception."""
+    request = httpx.Request("POST", f"{url}/v1/orders/", json=ORDER)
+    with httpx.HTTPTransport() as transport:
+        return SAVED_HANDLE_REQUEST(transport, request).status_code
+
+
+def connect_socket(url: str) -> None:
+    """Connect a socket."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+
+
+def connect_address(url: str) -> None:
+    """Connect a socket to the resolved address, in an unusual spelling."""
+    with socket.socket() as plain:
+        plain.connect(("127.1", int(url.rpartition(":")[2])))
+
+
+def get_by_aiohttp(url: str) -> int:
+    """Read an order with aiohttp."""
+
+    async def get() -> int:
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/v1/orders/x/") as answer:
+            return answer.status
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
+        return thread.submit(asyncio.run, get()).result()
+
+
+def get_by_asyncio(url: str) -> None:
+    """Open a connection with asyncio."""
+    host, _, port = url.removeprefix("http://").partition(":")
+
+    async def connect() -> None:
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.close()
+        await writer.wait_closed()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, connect()).result()
+
+
+def get_by_httpcore_pool(url: str) -> int:
+    """Read an order with a pool of httpcore."""
+    with httpcore.ConnectionPool() as pool:
+        return pool.request("GET", f"{url}/v1/orders/x/").status
+
+
+SAVED_HANDLE_REQUEST = httpx.HTTPTransport.handle_request
+BYPASSES: list[tuple[Callable[[str], object], str]] = [
+    (post_by_saved_method, "httpcore"),
+    (connect_socket, "tests"),
+    (connect_address, "tests"),
+    (get_by_aiohttp, "aiohttp"),
+    (get_by_asyncio, "asyncio"),
+    (get_by_httpcore_pool, "httpcore"),
+    (lambda url: httpcore.request("GET", f"{url}/v1/orders/x/"), "httpcore"),
+]
+
+
+@pytest.mark.parametrize(("reach", "client"), BYPASSES)
+def test_nothing_reaches_an_intercepted_address(
+    payment_sandbox: PaymentSandbox, provider: Provider, reach: Callable[[str], object], client: str
+) -> None:
+    """A client that is not hooked fails with the address, the client and the remedy; the report says so, too."""
+    payment_sandbox.intercept(provider.url, key=KEY)
+    with pytest.raises(AddressIntercepted) as refused:
+        reach(provider.url)
+    assert provider.requests == 0
+    message = str(refused.value)
+    assert f"localhost:{provider.port}" in message
+    assert client in message.partition(" tried to reach ")[0]
+    assert "need payment_sandbox.base_url" in message
+    assert message in payment_sandbox.timeline()
+    payment_sandbox.close()
+    reach(provider.url)
+
+
+def test_a_name_is_not_even_resolved(payment_sandbox: PaymentSandbox) -> None:
+    """Resolving an intercepted name fails in every spelling; other names and ports are unaffected."""
+    payment_sandbox.intercept("https://api.Bücher.example")
+    for resolve in (
+        lambda: socket.getaddrinfo("API.bücher.example.", 443),
+        lambda: socket.getaddrinfo("api.xn--bcher-kva.example", "https"),
+        lambda: socket.gethostbyname("api.xn--bcher-kva.example"),
+        lambda: socket.getaddrinfo(b"api.xn--bcher-kva.example", None),
+    ):
+        with pytest.raises(AddressIntercepted, match=r"api\.xn--bcher-kva\.example:443"):
+            resolve()
+    assert socket.getaddrinfo("localhost", 80)
+
+
+@pytest.mark.parametrize(
+    "host", ["LOCALHOST", "127.0.0.1", "127.1", "[::1]", "::ffff:127.0.0.1", "0.0.0.0", "2130706433"]
+)
+def test_loopback_has_one_name(host: str) -> None:
+    """All spellings of this machine are one address."""
+    assert canonical_host(host) == "localhost"
+
+
+def test_connections_from_before_the_interception(
+    payment_sandbox: PaymentSandbox, provider: Provider
+) -> None:
+    """A session that is already connected to the provider gets its next answer from the sandbox."""
+    with requests.Session() as session:
+        session.auth = (KEY, "")
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 418
+        payment_sandbox.intercept(provider.url, key=KEY)
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 201
+    assert provider.requests == 1
+
+
+def test_a_proxy_gets_no_request_for_the_address(
+    payment_sandbox: PaymentSandbox, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests over plain HTTP do not reach a proxy, which gets whole URLs."""
+    payment_sandbox.intercept("http://api.provider.example", key=KEY)
+    monkeypatch.setenv("HTTP_PROXY", provider.url)
+    monkeypatch.setenv("http_proxy", provider.url)
+    assert post_by_requests("http://api.provider.example") == 201
+    proxies = {"http": provider.url}
+    url = "http://api.provider.example/v1/orders/"
+    assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies, timeout=5).status_code == 201
+    manager = urllib3.ProxyManager(provider.url)
+    headers = urllib3.make_headers(basic_auth=f"{KEY}:")
+    assert manager.request("GET", f"{url}x/", headers=headers).status == 404
+    assert provider.requests == 0
+
+
+@pytest.mark.parametrize("post", [post_by_httpx, post_by_requests])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_cassette_records_no_call_to_the_provider(
+    payment_sandbox: PaymentSandbox,
+    provider: Provider,
+    tmp_path: Path,
+    post: Callable[[str], int],
+    is_first: bool,
+) -> None:
+    """With a cassette for another service, in either order, the provider gets nothing; the report names vcrpy."""
+    cassette = vcr.use_cassette(str(tmp_path / "mail.yaml"))
+    if not is_first:
+        payment_sandbox.intercept(provider.url, key=KEY)
+    with cassette:
+        if is_first:
+            payment_sandbox.intercept(provider.url, key=KEY)
+        try:
+            status = post(provider.url)
+        except AddressIntercepted:
+            status = 0
+    assert status in (0, 201)
+    assert provider.requests == 0
+    assert "vcrpy is recording: exclude the address with ignore_hosts" in payment_sandbox.timeline()
+    payment_sandbox.close()
+    assert post(provider.url) == 418, "the clients are as before"
+
+
+def test_a_cassette_that_ignores_the_address(
+    payment_sandbox: PaymentSandbox, provider: Provider, tmp_path: Path
+) -> None:
+    """The remedy works: calls reach the sandbox, and are not recorded."""
+    payment_sandbox.intercept(provider.url, key=KEY)
+    file = tmp_path / "mail.yaml"
+    for _ in range(2):
+        with vcr.use_cassette(str(file), ignore_hosts=["localhost"]):
+            assert post_by_requests(provider.url) == 201
+    assert not file.exists()
+    assert len(payment_sandbox.client.journal()) == 2
+
+
+STUBS: dict[str, tuple[Callable[[], Any], Callable[[str], int], str]] = {
+    "responses": (responses.RequestsMock, post_by_requests, "responses.add_passthru"),
+    "requests_mock": (requests_mock.Mocker, post_by_requests, "real_http=True"),
+    "respx": (lambda: respx.mock, post_by_httpx, "pass_through"),
+    "pook": (pook.use, post_by_requests, "pook.enable_network"),
+}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("library", STUBS)
+def test_stub_libraries(
+    payment_sandbox: PaymentSandbox, provider: Provider, library: str, is_first: bool
+) -> None:
+    """With a stub library, in either order, the provider gets nothing, and the report names the remedy."""
+    start, post, remedy = STUBS[library]
+    if not is_first:
+        payment_sandbox.intercept(provider.url, key=KEY)
+    with start():
+        if is_first:
+            payment_sandbox.intercept(provider.url, key=KEY)
+        try:
+            status = post(provider.url)
+        except Exception:  # each library has its own
+            status = 0
+        if is_first:
+            assert remedy in payment_sandbox.timeline()
+    assert status in (0, 201)
+    assert provider.requests == 0
+    assert post(provider.url) == 201, "the stubs are gone, and the address is still intercepted"
+    payment_sandbox.close()
+    assert post(provider.url) == 418
+
+
+def test_a_tracer_that_is_installed_during_an_interception(
+    payment_sandbox: PaymentSandbox, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that patches a client during an interception still sees calls afterwards."""
+    seen: list[str] = []
+    payment_sandbox.intercept(provider.url, key=KEY)
+    before = httpx.HTTPTransport.handle_request
+
+    def trace(self: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        seen.append(str(request.url))
+        return before(self, request)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", trace)
+    assert post_by_httpx(provider.url) == 201
+    payment_sandbox.close()
+    assert post_by_httpx(provider.url) == 418
+    assert len(seen) == 2
+
+
+def test_an_interception_ends_once(payment_sandbox: PaymentSandbox, provider: Provider) -> None:
+    """Ending an interception twice has no effect on the interceptions of others."""
+    interceptions = payment_sandbox.server.interceptions
+    route = interceptions.add(provider.url, {KEY: payment_sandbox.api_key})
+    payment_sandbox.intercept(provider.url, key=KEY)
+    for _ in range(2):
+        interceptions.remove(route)
+    assert post_by_requests(provider.url) == 201
+
+
+def test_an_interception_that_fails_leaves_nothing(
+    payment_sandbox: PaymentSandbox, provider: Provider
+) -> None:
+    """If one step of an interception fails, the address is not intercepted at all."""
+    with pytest.raises(ValueError, match="takes an address with its scheme"):
+        payment_sandbox.intercept(provider.url, "no-address", key=KEY)
+    assert post_by_requests(provider.url) == 418

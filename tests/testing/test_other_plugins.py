@@ -1,0 +1,40 @@
+"""The fixtures beside libraries that replace the clock or the file system of a test."""
+
+from pathlib import Path
+
+from tests.support.suites import passed, suite
+
+TRAVELLING = """
+import time_machine
+
+@pytest.fixture
+def in_2030():
+    with time_machine.travel("2030-01-01"):
+        yield
+
+def test_a_project_begins_in_real_time(in_2030, payment_sandbox):
+    assert payment_sandbox.clock.now.year < 2030
+    payment_sandbox.client.reset()
+    assert payment_sandbox.clock.now.year < 2030
+"""
+FAKED = """
+def test_pages_with_a_fake_file_system(payment_sandbox, fs):
+    payment_sandbox.scenario("second-try-works")
+    session, base = payment_sandbox.session, payment_sandbox.base_url
+    page = session.get(f"http://{place(payment_sandbox)['transactions'][0]['payment_url']}")
+    assert (page.status_code, "12.95" in page.text) == (200, True)
+    paths = ("openapi.json", "docs/", "docs/search/?q=void", "control/fidelity/", "dashboard/assets/dashboard.css")
+    for path in (*paths, f"dashboard/{payment_sandbox.project_id}/orders/"):
+        answer = session.get(f"{base}/{path}", headers={"Accept": "text/html"})
+        assert answer.status_code == 200, answer.text
+"""
+
+
+def test_time_machine_has_no_influence(tmp_path: Path) -> None:
+    """With time-machine started before the fixture, a project begins now, and so it does after a reset."""
+    passed(suite(tmp_path, TRAVELLING), 1)
+
+
+def test_pyfakefs_hides_nothing_of_the_sandbox(tmp_path: Path) -> None:
+    """Pages, documentation and scenarios work while pyfakefs hides all files."""
+    passed(suite(tmp_path, FAKED), 1)
