@@ -16,7 +16,6 @@ STATEMENTS: int = 420  # more than in a run without faults
 SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
 RUNS_MAX: int = 200
 STACKS: int = 20  # runs of the fast tests
-SEEDS_OF_PAUSES: tuple[int, ...] = (26, 240)
 STACK_STATEMENTS: int = 30  # the distance of stacked faults
 
 
@@ -81,10 +80,10 @@ def test_a_lock_of_a_lost_connection_repeats_no_webhook() -> None:
         run(334, {number: Fault.UNANSWERED})
 
 
-@pytest.mark.parametrize("seed", SEEDS_OF_PAUSES)
-def test_a_server_that_paused_sends_no_older_webhook(seed: int) -> None:
+def test_a_server_that_paused_sends_no_older_webhook() -> None:
     """A courier that pauses before an attempt sends it only if its claim is still valid."""
-    run(seed, random_faults(seed))
+    run(26, random_faults(26))
+    run(240, stacked_faults(240))
 
 
 @pytest.mark.prove

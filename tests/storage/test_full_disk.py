@@ -1,8 +1,9 @@
 """While the disk is full, due commands wait; they run once there is space."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -59,32 +60,45 @@ def test_an_advance_on_a_full_disk_changes_nothing_and_runs_later(tmp_path: Path
         assert statuses(project) == ["expired"] * HOURS
 
 
+def interrupt(file: StateFile, project: Project, written: int) -> NotStored:
+    """Advance ten hours, and let the disk be full after some of the due commands; return the error."""
+    moves = count(1)
+    with ExitStack() as stack:
+        disk = full(file)
+        if not written:
+            stack.enter_context(disk)
+
+        def fill(moment: datetime) -> None:
+            if next(moves) == written:
+                stack.enter_context(disk)
+
+        project.epoch.timeline.on_move = fill
+        with pytest.raises(NotStored) as stopped:
+            advance_clock(project, {"by": "PT10H"})
+        project.epoch.timeline.on_move = None
+    return stopped.value
+
+
 @pytest.mark.parametrize("written", range(HOURS))
 def test_a_disk_that_fills_during_an_advance_stops_it_at_a_true_time(tmp_path: Path, written: int) -> None:
     """With a disk that fills at any commit of an advance, the error says how far it came; the rest runs later."""
     with project_with_orders(tmp_path / "state.db") as (file, project):
         start = project.now()
-        commits = 0
-
-        def fill(moment: object) -> None:
-            nonlocal commits
-            commits += 1
-            if commits == written:
-                disk.__enter__()
-
-        disk = full(file)
-        project.epoch.timeline.on_move = fill
-        if not written:
-            disk.__enter__()
-        with pytest.raises(NotStored) as stopped:
-            advance_clock(project, {"by": "PT10H"})
-        project.epoch.timeline.on_move = None
-        disk.__exit__(None, None, None)
-        assert isinstance(stopped.value, StepsInterrupted) == bool(written)
-        assert ("nothing has changed" in str(stopped.value)) == (not written)
+        stopped = interrupt(file, project, written)
+        assert isinstance(stopped, StepsInterrupted) == bool(written)
+        assert ("nothing has changed" in str(stopped)) == (not written)
         assert (project.now() - start).total_seconds() == written * 3600
         assert statuses(project) == ["expired"] * written + ["new"] * (HOURS - written)
         assert len(advance_clock(project, {"by": "PT10H"}).events) == HOURS - written
+
+
+def test_a_running_clock_continues_from_the_last_stored_event(tmp_path: Path) -> None:
+    """After an interrupted advance, a running clock does not stand still."""
+    with project_with_orders(tmp_path / "state.db") as (file, project):
+        change_clock(project, mode="running")
+        interrupt(file, project, 2)
+        assert project.epoch.state.clock.read() >= project.epoch.timeline.now
+        change_clock(project, mode="frozen")
 
 
 def test_a_change_of_the_clock_on_a_full_disk_says_what_happened(tmp_path: Path) -> None:

@@ -318,8 +318,6 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
             _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take_event(edit, epoch.now() if until is None else until)
             if due is not None:
-                if until is not None and edit.state.clock.running:  # it continues from here after a failure
-                    edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
                 if not isinstance(due.item, PerformAction | AttemptDelivery):  # recorded elsewhere
                     edit.record_agenda_event(due)
                 handler_of(due.item).run(edit, due.item)
@@ -363,6 +361,8 @@ def _take_event(edit: Edit, until: datetime) -> DueItem[Command] | None:
         edit.finished_entries.append(due.sequence)
         if applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
+            if edit.epoch.advance_log is not None and edit.state.clock.running:  # continues if a commit fails
+                edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
             if not isinstance(due.item, AttemptDelivery):  # logged later, with the response
                 edit.log.append(event(due))
             return due
