@@ -41,6 +41,7 @@ from payment_sandbox_company.batches import Batches
 from payment_sandbox_company.cluster_tables import CLAIM_END, ClusterTables, encode_rows, rows_table
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Executor, Unavailable, reason
 from payment_sandbox_company.replicas import (
+    IDLE_LOCK_SECONDS,
     Changes,
     Head,
     Replica,
@@ -71,7 +72,8 @@ NEWER_COLUMNS: Final = """
     CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END
 """
 LOCK_PROJECT: Final = f"""
-    BEGIN; SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '10s';
+    BEGIN; SET LOCAL lock_timeout = '4s';
+    SET LOCAL idle_in_transaction_session_timeout = '{IDLE_LOCK_SECONDS}s';
     SELECT {HEAD_COLUMNS}, {NEWER_COLUMNS} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
 """
 SELECT_ROWS: Final = f"""

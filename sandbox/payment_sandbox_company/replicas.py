@@ -17,6 +17,13 @@ JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
 """The lifetime of a claim after its last renewal, on the database's clock."""
 
+IDLE_LOCK_SECONDS: Final = 6.0
+"""How long a lost connection may keep a row locked; shorter than a claim that was due for renewal.
+
+While the row is locked, its courier can neither record an attempt nor renew its claim. If the claim ended
+first, another server would send the webhook again.
+"""
+
 STOP_SUFFIX: Final = ":stops"  # appended to the clock holder to ask it to stop
 LOST_VERSION: Final = -1  # the version of a replica whose last commit is missing from the database
 

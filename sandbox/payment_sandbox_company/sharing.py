@@ -16,6 +16,7 @@ from threading import Event, Lock
 from typing import Any, Final
 from zlib import crc32
 
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
@@ -28,6 +29,7 @@ from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
 from payment_sandbox_company.replicas import (
+    CLAIM_SECONDS,
     JOB,
     LOST_VERSION,
     STOP_SUFFIX,
@@ -42,6 +44,7 @@ from payment_sandbox_company.replicas import (
 )
 
 WRITE_DELAY_SECONDS: Final = 0.05
+ATTEMPT_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # with the connection to the receiver
 DELETED_MESSAGE: Final = "the project was deleted in the meantime"
 
 
@@ -80,12 +83,14 @@ class SharedStorage(Storage):
             replica.session = session
             yield
         finally:
-            if replica.releases_courier and replica.courier == self._database.server_id:
-                replica.courier = None
-                session.claim(None, replica.clock_holder, project.real_seconds_until_due())
-            replica.session, replica.releases_courier = None, False
-            session.end()
-            self._queue_webhooks(project)
+            try:
+                if replica.releases_courier and replica.courier == self._database.server_id:
+                    session.claim(None, replica.clock_holder, project.real_seconds_until_due())
+                    replica.courier = None
+            finally:
+                replica.session, replica.releases_courier = None, False
+                session.end()
+                self._queue_webhooks(project)
 
     def take_over(self, project: Any) -> None:
         """Refresh memory from the database, and become the courier if there is none.
@@ -323,9 +328,25 @@ class SharedStore(RowStore):
         if not queued.job:
             return True
         if replica.courier == me and self.is_clock_held and replica.session is not None:
-            replica.courier = _server_of(replica.clock_holder)
-            replica.session.claim(replica.courier, replica.clock_holder, None)
+            courier = _server_of(replica.clock_holder)
+            replica.session.claim(courier, replica.clock_holder, None)
+            replica.courier = courier
         return replica.courier == me and queued.job in replica.jobs
+
+    def reserve_attempt(self, queued: QueuedDelivery) -> None:
+        """Renew this server's claim, so that no other server sends webhooks during the attempt.
+
+        Raises:
+            NotStored: the claim could not be renewed, or this server has paused since, so it may end
+                during the attempt.
+        """
+        replica, monotonic_seconds = self.replica, self.database.real.monotonic_seconds
+        if not queued.job or replica.session is None:
+            return
+        before_seconds = monotonic_seconds()
+        replica.session.claim(replica.courier, replica.clock_holder, None)
+        if monotonic_seconds() - before_seconds > CLAIM_SECONDS - ATTEMPT_SECONDS_MAX:
+            raise NotStored("the claim on the webhooks", "this server was suspended", is_full=False)
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
         """Return whether no server has recorded the response to the delivery yet."""

@@ -18,7 +18,6 @@ from payment_sandbox_verify.verifying import (
     REFERENCE_KEY,
     VerificationResult,
     is_live,
-    mode_settings,
     reference_sandbox,
     summarize,
     verify,
@@ -68,13 +67,10 @@ def compare(
     ours = verify_default_sandbox(live=live)
     theirs = verify(service, live=live, progress=progress, sandbox_answers=ours.answers)
     candidates = differing_settings(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
-    aliases = alias_settings(service.names)
-    settings, copy = _select_settings(theirs, ours, candidates, aliases, live=live)
+    settings, copy = _select_settings(theirs, ours, candidates, alias_settings(service.names), live=live)
     copied = _copied_rules(theirs, copy) if copy is not None else frozenset()
     if against is not None:
-        against_live = bool(is_live(against))
-        answers = verify_default_sandbox(live=against_live).answers
-        ours = verify(against, live=against_live, sandbox_answers=answers)
+        ours = verify(against, live=bool(is_live(against)), sandbox_answers=ours.answers)
     return Comparison(service.url, theirs, ours, settings, copied)
 
 
@@ -105,12 +101,12 @@ def _select_settings(
 
 
 def _verify_with(settings: Mapping[str, Any], *, live: bool) -> VerificationResult | None:
-    """Verify a sandbox with these settings in test or live mode; return None if there are none."""
+    """Verify a sandbox with these settings; return None if there are none."""
     if not settings:
         return None
-    answers = verify_default_sandbox(live=live).answers
-    with reference_sandbox({**settings, **mode_settings(live=live)}) as reference:
-        return verify(reference.service, live=live, sandbox_answers=answers)
+    ours = verify_default_sandbox(live=live)
+    with reference_sandbox({"mode": "live" if live else "test", **settings}) as reference:
+        return verify(reference.service, live=live, sandbox_answers=ours.answers)
 
 
 def _split_settings(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -109,7 +109,7 @@ class FormPayer:
         """Choose a value on a page, press ``pay`` on that and each following page, and yield after each page.
 
         Raises:
-            CannotTell: the page has no such choice, or the payment does not end.
+            CannotTell: the page has no such choice, or too many pages follow.
         """
         page, return_url = self._request_page("GET", url)
         forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
@@ -121,8 +121,7 @@ class FormPayer:
                 return
             page, return_url = self._submit(page, PAY)
             yield
-        if return_url is None and PAY in page.buttons:
-            raise CannotTell(f"the payment page still has a {PAY!r} button after {PAGES_MAX} pages")
+        raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a 'pay' button")
 
     def choose(self, url: str, method: str) -> None:
         """Press a method's button on the hosted page.

@@ -12,7 +12,7 @@ from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymize, parse_json
-from payment_sandbox_verify.checks import CannotTell, NotVerified, describe
+from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.created import CreatedOrders
 from payment_sandbox_verify.fetching import (
     ANSWER_SECONDS,
@@ -452,15 +452,13 @@ class Service:
         """Cancel or refund an order; return what remains or the problem, or None if the order has ended."""
         path = f"{ORDERS_PATH}{order_id}/"
         try:
-            deleted = self.call("DELETE", path)
+            is_deleted = self.call("DELETE", path).is_success
             order = self.call("GET", f"{path}?fields[]=amount_details")
             if order.at("status") in FINAL_STATUSES or order.status == NOT_FOUND:
                 return None
-            if not deleted.is_success:
-                return self._return_money(order)
-            return (
-                f"the status is {describe(order.at('status'))} after a DELETE that returned {deleted.summary}"
-            )
+            if is_deleted:
+                return f"the service answered the DELETE, but the status is {order.at('status')!r}"
+            return self._return_money(order)
         except (CannotTell, NotVerified) as error:
             return str(error)
 

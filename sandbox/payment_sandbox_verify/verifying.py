@@ -110,14 +110,9 @@ def is_live(service: Service) -> bool | None:
 
 @cache
 def verify_default_sandbox(*, live: bool = False) -> VerificationResult:
-    """Verify the sandbox with default settings in test or live mode; cache the result."""
-    with reference_sandbox(mode_settings(live=live)) as own:
+    """Verify the sandbox with default settings, in test or live mode; cache the result."""
+    with reference_sandbox({"mode": "live" if live else "test"}) as own:
         return verify(own.service, live=live)
-
-
-def mode_settings(*, live: bool) -> dict[str, str]:
-    """Return the settings of a sandbox in test or live mode."""
-    return {"mode": "live"} if live else {}
 
 
 def verify(

@@ -19,6 +19,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import Row as StoredRow
 from payment_sandbox_company.replicas import (
     CLAIM_SECONDS,
+    IDLE_LOCK_SECONDS,
     Changes,
     Head,
     Replica,
@@ -30,7 +31,6 @@ from payment_sandbox_company.sharing import SharedStorage
 from tests.simulation.world import World
 
 LOCK_SECONDS: Final = 4.0
-IDLE_SECONDS: Final = 10.0
 OUTAGE_STATEMENTS: Final = 6
 STALL_SECONDS: Final = 15.0
 GRACE_SECONDS: Final = 0.2
@@ -45,6 +45,7 @@ class Fault(StrEnum):
     STALLED = "executed, and its server pauses for longer than a claim lasts"
     OUTAGE = "not executed, nor are the next statements"
     UNKNOWN = "executed, and its response is lost; the next statements fail"
+    FULL = "not executed, nor are the next writes, because the disk is full"
 
 
 class Mistake(StrEnum):
@@ -92,30 +93,35 @@ class SharedState:
         self.faults = faults
         self.mistake = mistake
         self.statements = 0
-        self.injected = 0
+        self.absences = 0  # servers killed, or paused for longer than a claim lasts
         self._broken_until = 0
+        self._full_until = 0
         self._ids = Ids(1)
 
     @contextmanager
-    def statement(self, database: "SimulatedDatabase") -> Iterator[None]:
+    def statement(self, database: "SimulatedDatabase", *, writes: bool = False) -> Iterator[None]:
         """Run a statement with the faults before and after its execution, if any.
 
         Raises:
             Broken: the connection broke, before or after the execution.
+            NotStored: the statement writes, and the disk is full.
             Killed: the server is dead.
         """
         self.world.pause()
         database.expect_alive()
         self.statements += 1
         fault = self.faults.get(self.statements)
-        if fault is not None:
-            self.injected += 1
+        self.absences += fault in (Fault.KILLED, Fault.STALLED)
+        if fault is Fault.FULL:
+            self._full_until = self.statements + OUTAGE_STATEMENTS
         if fault in (Fault.OUTAGE, Fault.UNKNOWN):
             self._broken_until = self.statements + OUTAGE_STATEMENTS
         is_broken = self.statements <= self._broken_until and fault is not Fault.UNKNOWN
         if fault in (Fault.LOST, Fault.OUTAGE) or is_broken:
             database.generation += 1
             raise Broken
+        if writes and self.statements <= self._full_until:
+            raise NotStored("the database", "the disk is full", is_full=True)
         yield
         if fault in (Fault.UNANSWERED, Fault.UNKNOWN):
             database.generation += 1
@@ -128,7 +134,7 @@ class SharedState:
 
     def heal(self) -> None:
         """End the present outage."""
-        self._broken_until = 0
+        self._broken_until = self._full_until = 0
 
     def draw_ids(self) -> Ids:
         """Return the identifiers for new projects."""
@@ -148,11 +154,10 @@ class SimulatedSession:
         self._started_seconds = self._shared.world.seconds
         self.is_over = False
         with self._shared.statement(database):
-            self.row = self._shared.rows.get(project_id)
-            if self.row is not None and self._shared.mistake is not Mistake.NO_LOCK:
-                self._lock(self.row)
-        row = self.row
-        self.head = database.head_of(row, known_version) if row is not None else None
+            row = self.row = self._shared.rows.get(project_id)
+            if row is not None and self._shared.mistake is not Mistake.NO_LOCK:
+                self._lock(row)
+            self.head = database.head_of(row, known_version) if row is not None else None
 
     def _lock(self, row: Row) -> None:
         def is_free() -> bool:
@@ -167,7 +172,7 @@ class SimulatedSession:
     @property
     def is_open(self) -> bool:
         """Whether the transaction still has its lock; dead and stalled servers lose theirs."""
-        is_idle = self._shared.world.seconds - self._started_seconds > IDLE_SECONDS
+        is_idle = self._shared.world.seconds - self._started_seconds > IDLE_LOCK_SECONDS
         return not (self.is_over or self._database.is_dead or is_idle)
 
     def _expect_open(self) -> None:
@@ -189,7 +194,7 @@ class SimulatedSession:
         """Write changes, and commit."""
         assert self.row is not None, "the project must exist"
         try:
-            with self._shared.statement(self._database):
+            with self._shared.statement(self._database, writes=True):
                 self._expect_open()
                 version = self._database.write(self.row, written)
                 self.is_over = True
@@ -209,7 +214,7 @@ class SimulatedSession:
         """Write only claims, and commit."""
         assert self.row is not None, "the project must exist"
         try:
-            with self._shared.statement(self._database):
+            with self._shared.statement(self._database, writes=True):
                 self._expect_open()
                 self._database.put_claims(self.row, courier, clock_holder, due_in_seconds)
                 self.is_over = True
@@ -248,9 +253,9 @@ class SimulatedDatabase:
             raise Killed
 
     @contextmanager
-    def _statement(self) -> Iterator[None]:
+    def _statement(self, *, writes: bool = False) -> Iterator[None]:
         try:
-            with self.shared.statement(self):
+            with self.shared.statement(self, writes=writes):
                 yield
         except Broken as broken:
             raise not_stored(broken) from broken
@@ -296,7 +301,7 @@ class SimulatedDatabase:
 
     def add(self, written: SharedChanges) -> int:
         """Add a project."""
-        with self._statement():
+        with self._statement(writes=True):
             row = self.shared.rows[written.identity.project_id] = Row(written.identity)
             return self.write(row, written)
 
@@ -361,7 +366,7 @@ class SimulatedDatabase:
 
     def attend(self) -> list[str]:
         """Return the projects that need a server's attention."""
-        with self._statement():
+        with self._statement(writes=True):
             now, attended = self.shared.world.seconds, []
             for project_id, row in self.shared.rows.items():
                 if row.attend_at is not None and row.attend_at <= now:
@@ -371,7 +376,7 @@ class SimulatedDatabase:
 
     def renew(self, project_id: str) -> None:
         """Renew the claims of this server."""
-        with self._statement():
+        with self._statement(writes=True):
             row, now = self.shared.rows[project_id], self.shared.world.seconds
             if row.courier == self.server_id:
                 row.courier_until = now + CLAIM_SECONDS

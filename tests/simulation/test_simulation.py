@@ -15,6 +15,8 @@ from tests.simulation.database import Fault, Mistake
 STATEMENTS: int = 420  # more than in a run without faults
 SAMPLE_STEP: int = 40  # the fast tests try every fortieth statement
 RUNS_MAX: int = 200
+STACKS: int = 20  # runs of the fast tests
+STACK_STATEMENTS: int = 30  # the distance of stacked faults
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +45,16 @@ def random_faults(seed: int) -> dict[int, Fault]:
     }
 
 
+def stacked_faults(seed: int) -> dict[int, Fault]:
+    """Return two to six faults that hit the same piece of work and its recovery."""
+    ids, kinds = Ids(seed, series=1), list(Fault)
+    first, count = 1 + ids.number("statement", STATEMENTS), 2 + ids.number("count", 5)
+    return {
+        first + ids.number("distance", STACK_STATEMENTS): kinds[ids.number("fault", len(kinds))]
+        for _ in range(count)
+    }
+
+
 def test_runs_without_faults() -> None:
     """Servers are consistent in runs without faults."""
     for seed in range(5):
@@ -54,6 +66,33 @@ def test_a_fault_at_some_statements(fault: Fault) -> None:
     """Servers are consistent with a fault at every fortieth statement."""
     for number in range(1, STATEMENTS, SAMPLE_STEP):
         run(number, {number: fault})
+
+
+def test_stacked_faults() -> None:
+    """Servers are consistent with several faults that hit the same work and its recovery."""
+    for seed in range(STACKS):
+        run(seed, stacked_faults(seed))
+
+
+def test_a_lock_of_a_lost_connection_repeats_no_webhook() -> None:
+    """A courier records its attempt before its claim ends, even if a lost connection locks the row."""
+    for number in range(60, 80):
+        run(334, {number: Fault.UNANSWERED})
+
+
+def test_a_server_that_paused_sends_no_older_webhook() -> None:
+    """A courier that pauses before an attempt sends it only if its claim is still valid."""
+    run(26, random_faults(26))
+    run(240, stacked_faults(240))
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(4))
+def test_stacked_faults_at_random(part: int) -> None:
+    """Servers are consistent with stacked faults anywhere."""
+    for seed in range(250 * part, 250 * (part + 1)):
+        run(seed, stacked_faults(seed))
 
 
 @pytest.mark.prove

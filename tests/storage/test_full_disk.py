@@ -1,45 +1,130 @@
-"""Changes that cannot be written to the disk are discarded."""
+"""While the disk is full, due commands wait; they run once there is space."""
 
-import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from payment_sandbox.operations.agenda import agenda
-from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.projects.project import Project
+from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox.storage.sqlite import StateFile
-from tests.support.driver import card
+from tests.support.driver import Sandbox, by, card
+from tests.support.full_disk import full
 from tests.support.projects import stored_registry
-from tests.support.state_files import NOON, check_file
+from tests.support.servers import make_server
+from tests.support.shop import Shop
+from tests.support.state_files import NOON, check_file, snapshot_of
+
+HOURS = 3
+LONG = "x" * 1500  # each webhook needs new pages of the file
 
 
-def test_due_entries_fail_while_the_disk_is_full(tmp_path: Path) -> None:
-    """A due entry that cannot be stored is listed as failed, blocks nothing, and runs after a restart."""
-    state = tmp_path / "state.db"
-    file = StateFile(state)
+@contextmanager
+def project_with_orders(path: Path) -> Iterator[tuple[StateFile, Project]]:
+    """Yield a project whose orders expire after one, two and three hours."""
+    file = StateFile(path)
     registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen"})
-    order = create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "transactions": [card()]})
-    broken = file._database
-    file._database = sqlite3.connect(":memory:", isolation_level=None)  # it has no tables
-    with pytest.raises(NotStored):
-        advance_clock(project, {"by": "PT1H"})
-    file._database.close()
-    file._database = broken
-    (failed,) = agenda(project.epoch)
-    assert failed["kind"] == "expiry"
-    assert "no such table" in failed["failed"]
-    assert len(project.epoch.journal.failures) == 1
-    assert project.find_order(order.id).status == "new"
-    advanced = advance_clock(project, {"by": "PT1H"})
-    assert (advanced.events, advanced.stopped) == ([], False)
-    file.close()
-    file = StateFile(state)
-    registry = stored_registry(file, NOON)
-    (project,) = registry.all()
-    advance_clock(project, {"by": "PT0S"})
-    assert project.find_order(order.id).status == "expired"
+    for hour in range(1, HOURS + 1):
+        transaction = {**card(), "expiration_period": f"PT{hour}H"}
+        body = {"currency": "EUR", "amount": 5, "client": {}, "transactions": [transaction]}
+        create_order(project, {**body, "webhook_url": f"http://127.0.0.1:9/{LONG}"})
+    yield file, project
     check_file(file, registry)
     file.close()
+
+
+def statuses(project: Project) -> list[str]:
+    """Return the statuses of all orders, oldest first."""
+    return [order.status for order in project.epoch.store.orders_newest_first()][::-1]
+
+
+def test_an_advance_on_a_full_disk_changes_nothing_and_runs_later(tmp_path: Path) -> None:
+    """A due command that cannot be stored stays on the agenda, the clock stays, and the next advance runs it."""
+    with project_with_orders(tmp_path / "state.db") as (file, project):
+        before, due = snapshot_of(project), agenda(project.epoch)
+        with full(file), pytest.raises(NotStored, match="nothing has changed") as refused:
+            advance_clock(project, {"by": "PT3H"})
+        assert refused.value.is_full
+        assert (snapshot_of(project), agenda(project.epoch)) == (before, due)
+        assert project.epoch.journal.failures == []
+        assert not project.epoch.is_advancing
+        advanced = advance_clock(project, {"by": "PT3H"})
+        assert len(advanced.events) == HOURS
+        assert statuses(project) == ["expired"] * HOURS
+
+
+def interrupt(file: StateFile, project: Project, written: int) -> NotStored:
+    """Advance ten hours, and let the disk be full after some of the due commands; return the error."""
+    moves = count(1)
+    with ExitStack() as stack:
+        disk = full(file)
+        if not written:
+            stack.enter_context(disk)
+
+        def fill(moment: datetime) -> None:
+            if next(moves) == written:
+                stack.enter_context(disk)
+
+        project.epoch.timeline.on_move = fill
+        with pytest.raises(NotStored) as stopped:
+            advance_clock(project, {"by": "PT10H"})
+        project.epoch.timeline.on_move = None
+    return stopped.value
+
+
+@pytest.mark.parametrize("written", range(HOURS))
+def test_a_disk_that_fills_during_an_advance_stops_it_at_a_true_time(tmp_path: Path, written: int) -> None:
+    """With a disk that fills at any commit of an advance, the error says how far it came; the rest runs later."""
+    with project_with_orders(tmp_path / "state.db") as (file, project):
+        start = project.now()
+        stopped = interrupt(file, project, written)
+        assert isinstance(stopped, StepsInterrupted) == bool(written)
+        assert ("nothing has changed" in str(stopped)) == (not written)
+        assert (project.now() - start).total_seconds() == written * 3600
+        assert statuses(project) == ["expired"] * written + ["new"] * (HOURS - written)
+        assert len(advance_clock(project, {"by": "PT10H"}).events) == HOURS - written
+
+
+def test_a_running_clock_continues_from_the_last_stored_event(tmp_path: Path) -> None:
+    """After an interrupted advance, a running clock does not stand still."""
+    with project_with_orders(tmp_path / "state.db") as (file, project):
+        change_clock(project, mode="running")
+        interrupt(file, project, 2)
+        assert project.epoch.state.clock.read() >= project.epoch.timeline.now
+        change_clock(project, mode="frozen")
+
+
+def test_a_change_of_the_clock_on_a_full_disk_says_what_happened(tmp_path: Path) -> None:
+    """Setting the clock forward on a full disk leaves the clock and its mode."""
+    with project_with_orders(tmp_path / "state.db") as (file, project):
+        before = snapshot_of(project)
+        with full(file), pytest.raises(NotStored, match="nothing has changed"):
+            change_clock(project, mode="running", now=project.now() + timedelta(hours=1))
+        assert snapshot_of(project) == before
+
+
+def test_a_webhook_is_recorded_once_there_is_space(tmp_path: Path) -> None:
+    """An attempt whose record does not fit on the disk is recorded later; the shop gets no repetition."""
+    shop = Shop()
+    with make_server(state=tmp_path / "state.db") as server:
+        sandbox = Sandbox(server, webhook_url=shop.url)
+        assert isinstance(server.state, StateFile)
+        project = server.registry.find(sandbox.key)
+        assert project is not None
+        disk = full(server.state)
+        shop.answer = lambda received: disk.__enter__() or 200
+        sandbox.place(by("bank-transfer"))
+        assert not project.settle(1.0)
+        disk.__exit__(None, None, None)
+        assert project.settle()
+        (webhook,) = sandbox.webhooks()
+        assert (webhook["state"], len(webhook["attempts"])) == ("delivered", 1)
+        assert len(shop.received) == 1
+    shop.close()

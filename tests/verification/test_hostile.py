@@ -274,18 +274,13 @@ def test_a_server_that_dies_is_reported_with_its_remaining_orders() -> None:
             verify(reference.service, live=False)
 
 
-ENDLESS_FORM = (
-    b'<form method="post"><input type="radio" name="card" value="visa">'
-    b'<button name="action" value="pay">Pay</button></form>'
-)
+CARD_PAGE = b"""<form method="post"><input type="radio" name="card" value="challenge">
+<button name="action" value="pay">Pay</button></form>"""
 
 
-def test_a_page_that_always_shows_its_form_again_is_given_up() -> None:
-    """A payment ends after a number of pages, whatever the server shows."""
-    with serve(respond_with(200, ENDLESS_FORM, "text/html")) as url, requests.Session() as session:
-        session.trust_env = False
-        payer = FormPayer(session, lambda: None)
-        pages = payer.pay_in_steps(f"{url}/pay/", "card", "visa")
-        with pytest.raises(CannotTell, match="still has a 'pay' button after 8 pages"):
-            list(pages)
-        assert payer.pay(f"{url}/pay/", "an order") is None
+def test_a_page_that_never_ends_a_payment_is_given_up() -> None:
+    """A card page that shows its form again after each payment ends the payment after a few pages."""
+    with serve(respond_with(200, CARD_PAGE, "text/html")) as url, requests.Session() as session:
+        steps = FormPayer(session, lambda: None).pay_in_steps(url, "card", "challenge")
+        with pytest.raises(CannotTell, match="not over after 8 pages"):
+            list(steps)

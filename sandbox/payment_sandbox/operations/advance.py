@@ -111,7 +111,7 @@ def _advance(
     project: Project, target: TargetTime | None, limits: AdvanceLimits, *, next_only: bool
 ) -> AdvanceResult:
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _report_progress(project), _hold_clock(project) as held:
+    with report_progress(project), _hold_clock(project) as held:
         epoch = held.epoch
         run = _AdvanceRun(project, epoch, limits.events_max, until_seconds)
         result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
@@ -233,20 +233,25 @@ def _list_unanswered(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _report_progress(project: Project) -> Iterator[None]:
+def report_progress(project: Project) -> Iterator[None]:
     """Report the progress of an advance if storage fails; the usual error would say that nothing has changed.
 
     Raises:
-        StepsInterrupted: a part of the advance may have happened.
+        StepsInterrupted: a part of the advance has happened, or may have happened on a shared database.
+        NotStored: nothing has changed.
     """
+    timeline, is_shared = project.epoch.timeline, project.epoch.store.is_shared
+    before = timeline.sequence, len(timeline)  # each event ends an entry
     try:
         yield
+    except StepsInterrupted:
+        raise
     except NotStored as failed:
-        if not project.epoch.store.is_shared:
+        if not is_shared and before == (timeline.sequence, len(timeline)):
             raise
         done = (
-            f"the advance stopped early: all events due until {timestamp(project.now())} have run, and "
-            "perhaps one more; read the clock, and continue from there"
+            f"the advance stopped early: all events due until {timestamp(project.now())} have run"
+            f"{', and perhaps one more' if is_shared else ''}; read the clock, and continue from there"
         )
         raise StepsInterrupted(failed, done) from failed
 
@@ -320,8 +325,8 @@ def _run_next(project: Project, epoch: Epoch, until: datetime | None) -> Orders 
     except ProjectReset:
         return None
     except Exception as error:
-        if due is None or (isinstance(error, NotStored) and epoch.store.is_shared):
-            raise  # the event remains due, for this server and others
+        if due is None or isinstance(error, NotStored):
+            raise  # the event remains due; only an event's own failure sets it aside
         with suppress(ProjectReset):
             _record_failed_command(project, epoch, due, error)
     return orders if due is not None else None
@@ -356,6 +361,8 @@ def _take_event(edit: Edit, until: datetime) -> DueItem[Command] | None:
         edit.finished_entries.append(due.sequence)
         if applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
+            if edit.epoch.advance_log is not None and edit.state.clock.running:  # continues if a commit fails
+                edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
             if not isinstance(due.item, AttemptDelivery):  # logged later, with the response
                 edit.log.append(event(due))
             return due

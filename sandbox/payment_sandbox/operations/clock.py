@@ -5,7 +5,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
-from payment_sandbox.operations.advance import AdvanceLimits, AdvanceResult, TargetTime, advance, run_due
+from payment_sandbox.operations.advance import (
+    AdvanceLimits,
+    AdvanceResult,
+    TargetTime,
+    advance,
+    report_progress,
+    run_due,
+)
 from payment_sandbox.operations.agenda import must_catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
@@ -50,12 +57,13 @@ def change_clock(
     """
     # The advance also runs the events due now, so that changing the mode does not skip them.
     aim = _advance_to(now, "now") if now is not None else _stay_at_now
-    result = advance(project, aim, limits=FORWARD_LIMITS)
-    with project.edit() as edit:
-        running = None if mode is None else mode != FROZEN
-        clock = edit.state.clock.set(edit.now, running=running, rate=rate)
-        edit.state = edit.state._replace(clock=clock)
-        edit.publish("clock", now=timestamp(edit.now), mode=clock.mode, rate=clock.rate)
+    with report_progress(project):
+        result = advance(project, aim, limits=FORWARD_LIMITS)
+        with project.edit() as edit:
+            running = None if mode is None else mode != FROZEN
+            clock = edit.state.clock.set(edit.now, running=running, rate=rate)
+            edit.state = edit.state._replace(clock=clock)
+            edit.publish("clock", now=timestamp(edit.now), mode=clock.mode, rate=clock.rate)
     project.services.wake(project)
     return result
 

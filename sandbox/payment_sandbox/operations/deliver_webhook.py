@@ -94,14 +94,14 @@ def _prepare(
     settings, real_at = epoch.state.settings, project.services.real.wall_now()
     request = _build_request(project, delivery, queued.changed)
     prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
-    if request.url != settings.forward_to or effect.reply is not None:
-        return prepared
-    label = _create_label(project, epoch, delivery, queued)
-    if project.relay.park(epoch, queued):
-        epoch.store.stop_sending()
-        _publish_waiting_event(project, delivery)
-        return None
-    return prepared._replace(label=label)
+    if request.url == settings.forward_to and effect.reply is None:
+        prepared = prepared._replace(label=_create_label(project, epoch, delivery, queued))
+        if project.relay.park(epoch, queued):
+            epoch.store.stop_sending()
+            _publish_waiting_event(project, delivery)
+            return None
+    epoch.store.reserve_attempt(queued)
+    return prepared
 
 
 def _finish_or_postpone(

@@ -116,6 +116,10 @@ class Store(Protocol):
         """Whether this server must send the delivery."""
         return True
 
+    def reserve_attempt(self, queued: QueuedDelivery) -> None:
+        """Ensure that no other server sends webhooks during the attempt."""
+        return
+
     def is_pending(self, queued: QueuedDelivery) -> bool:
         """Whether no server has recorded the response to the delivery yet."""
         return True

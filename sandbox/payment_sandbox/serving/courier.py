@@ -228,7 +228,7 @@ class Courier:
             return
 
     def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
-        """Run ``work``; with a shared database, retry until the result is stored.
+        """Run ``work``, and retry until the result is stored.
 
         Without the retry, the next webhook could overtake this webhook, or the shop could get it twice.
         """
@@ -236,7 +236,7 @@ class Courier:
             try:
                 return work()
             except NotStored as failed:
-                if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(RETRY_SECONDS):
+                if epoch.outbox.is_closed or self.pause(RETRY_SECONDS):
                     raise
                 log.warning("storing a webhook attempt failed, retrying: %s", failed)
 

@@ -33,7 +33,7 @@ ERROR_DESCRIPTIONS: Final = {
     415: "The body is not application/json",
     429: "The server's project quota is exhausted",
     501: "A part of the server is not installed; `value` is the command that installs it",
-    507: "The quota of the project or the server is exhausted, or the disk is full; nothing has changed",
+    507: "A quota is exhausted, or the disk is full; the message says whether something has changed",
 }
 STORING_METHODS: Final = ("POST", "PUT", "PATCH")
 """The HTTP methods that may increase a project's usage."""

@@ -7,6 +7,7 @@ project.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from werkzeug import Request
@@ -18,9 +19,11 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.errors import APIS
+from payment_sandbox.web.idempotency import SAFE_METHODS
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
@@ -82,7 +85,11 @@ def _may_wait(project: Project | None) -> bool:
 
 
 def catch_up_call(call: Call, project: Project) -> None:
-    """Run due agenda entries of a running clock before the call, and tidy the agenda."""
+    """Run due agenda entries of a running clock before the call, and tidy the agenda.
+
+    Reads go on if the entries cannot be stored now: they remain due, and the read shows the stored state.
+    """
     if call.connection.may_wait:
-        catch_up(project)
+        with suppress(*[NotStored] if call.request.method in SAFE_METHODS else []):
+            catch_up(project)
     clean_up_agenda(project, project.epoch)
