@@ -70,7 +70,9 @@ def compare(
     settings, copy = _select_settings(theirs, ours, candidates, alias_settings(service.names), live=live)
     copied = _copied_rules(theirs, copy) if copy is not None else frozenset()
     if against is not None:
-        ours = verify(against, live=bool(is_live(against)), sandbox_answers=ours.answers)
+        against_live = bool(is_live(against))
+        default = verify_default_sandbox(live=against_live)
+        ours = verify(against, live=against_live, sandbox_answers=default.answers)
     return Comparison(service.url, theirs, ours, settings, copied)
 
 

@@ -121,7 +121,8 @@ class FormPayer:
                 return
             page, return_url = self._submit(page, PAY)
             yield
-        raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a 'pay' button")
+        if return_url is None and PAY in page.buttons:
+            raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a 'pay' button")
 
     def choose(self, url: str, method: str) -> None:
         """Press a method's button on the hosted page.

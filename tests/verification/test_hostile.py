@@ -16,7 +16,7 @@ from payment_sandbox_verify import fetching
 from payment_sandbox_verify import service as service_module
 from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
-from payment_sandbox_verify.payers import FormPayer
+from payment_sandbox_verify.payers import PAGES_MAX, FormPayer
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify
@@ -284,3 +284,16 @@ def test_a_page_that_never_ends_a_payment_is_given_up() -> None:
         steps = FormPayer(session, lambda: None).pay_in_steps(url, "card", "challenge")
         with pytest.raises(CannotTell, match="not over after 8 pages"):
             list(steps)
+
+
+def test_a_payment_may_take_as_many_pages_as_allowed() -> None:
+    """A payment that ends on the last allowed page is complete."""
+    pages = iter([CARD_PAGE] * PAGES_MAX)
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        respond_with(200, next(pages, b"<p>Thank you</p>"), "text/html")(handler)
+
+    with serve(respond) as url, requests.Session() as session:
+        session.trust_env = False
+        steps = FormPayer(session, lambda: None).pay_in_steps(f"{url}/pay/", "card", "challenge")
+        assert len(list(steps)) == PAGES_MAX

@@ -313,3 +313,13 @@ def test_a_sandbox_in_live_mode_has_no_differences() -> None:
     """Live mode is compared with a sandbox in live mode."""
     with reference_sandbox({"mode": "live"}) as reference:
         assert [each.rule for each in compare(reference.service, live=True).differing] == []
+
+
+@pytest.mark.prove
+def test_a_live_server_is_compared_with_a_sandbox_in_test_mode() -> None:
+    """The server of --against is verified in its own mode, which may differ from the mode of the first."""
+    with reference_sandbox({"mode": "live"}) as live, reference_sandbox() as test:
+        comparison = compare(live.service, live=True, against=test.service)
+    assert comparison.differing == []
+    beside = comparison.ours.reports.values()
+    assert [each.reason for each in beside if each.verdict is Verdict.DIFFERS] == []

@@ -164,13 +164,16 @@ def unlimited_values(service: Service) -> Checks:
 
 @probe("LINE-02")
 def negative_lines(service: Service) -> Checks:
-    """Discounts, gift cards and store credits can be negative; other lines cannot."""
-    for kind in ("discount", "gift_card", "store_credit"):
+    """Discounts, gift cards, store credits and physical lines can be negative; other lines cannot."""
+    for kind in ("discount", "gift_card", "store_credit", "physical"):
         answer = service.create(order_lines=[LINES[0], {**LINES[1], "type": kind, "amount": -250}])
         if answer.is_success or service.create(order_lines=[{**LINES[0], "type": kind}]).is_success:
             yield check_that("LINE-02", answer.is_success, f"a negative {kind} returned {answer.summary}")
     yield from check_refused(
-        "LINE-02", service.create(order_lines=[{**LINES[0], "amount": -250}]), 400, "ValidationError"
+        "LINE-02",
+        service.create(order_lines=[LINES[0], {**LINES[1], "amount": -250}]),
+        400,
+        "ValidationError",
     )
 
 
