@@ -20,6 +20,7 @@ from tests.attack import (
     shares,
     soak,
     takeovers,
+    texts,
 )
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
@@ -28,6 +29,7 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "first uses": first_uses.attack,
     "receivers": receivers.attack,
     "large": large.attack,
+    "texts": texts.attack,
     "mutations": mutations.attack,
     "requests": requests.attack,
     "quotas": quotas.attack,
