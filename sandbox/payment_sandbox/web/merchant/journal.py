@@ -59,6 +59,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         order_id=order_id,
         unknown=notes.unknown,
         warnings=notes.warnings,
+        caller=call.connection.caller,
     )
     journal.add([entry])
     project.events.publish_lazily("request", entry.summary)
