@@ -56,11 +56,13 @@ from payment_sandbox.operations.review.webhooks import (
     find_unread_webhooks,
 )
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import TEST, JournalEntry, PerformedAction, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.scenarios.variations import LAPSE, UNSHIPPED
 
 __all__ = [
     "HINT",
@@ -75,10 +77,12 @@ __all__ = [
 ]
 
 TEXT_MAX: Final = 2000
+UNNOTICED_AUTHORIZATION: Final = "a customer has authorized the payment and waits for goods"
+UNNOTICED: Final = "a later payment goes unnoticed"
 
 
 def review(epoch: Epoch) -> list[Finding]:
-    """Review a project's history; a correct integration gets no findings."""
+    """Review a project's history, largest amounts first; a correct integration gets no findings."""
     requests = _evidence(epoch)
     deliveries = epoch.store.deliveries()
     orders = _index_orders(epoch, requests, deliveries)
@@ -95,7 +99,8 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
     )
-    return _run_checks(epoch, CHECKS, history)
+    findings = _run_checks(epoch, CHECKS, history)
+    return sorted(findings, key=lambda finding: (not finding.is_open, -finding.amount))
 
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
@@ -187,10 +192,27 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     if finding.kind == HINT:
         return finding
     lesson = lesson_of(finding.rule)
-    risk = finding.risk or (lesson.risk if lesson is not None else "")
+    risk, order = (
+        finding.risk or (lesson.risk if lesson is not None else ""),
+        epoch.store.order(finding.order_id or ""),
+    )
+    if order is not None:
+        finding, risk = _state_money(finding, risk, order)
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
+
+
+def _state_money(finding: Finding, risk: str, order: Order) -> tuple[Finding, str]:
+    """Return a finding and its risk, limited to the money that the ledger of the order shows."""
+    ledger = ledger_of(order)
+    if risk == UNSHIPPED:
+        paid = ledger.received - ledger.refunded
+        unpaid = UNNOTICED_AUTHORIZATION if ledger.reserved else UNNOTICED
+        return finding._replace(amount=paid or ledger.reserved), risk if paid else unpaid
+    if risk == LAPSE:
+        return finding._replace(amount=ledger.lapsed), risk
+    return finding, risk
 
 
 Check = Callable[[ReviewedHistory], Iterable[Finding]]
