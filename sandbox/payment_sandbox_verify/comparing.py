@@ -64,10 +64,10 @@ def compare(
 
     A sandbox with the derived settings is verified, too, which proves that they work.
     """
-    ours = verify_default_sandbox()
+    ours = verify_default_sandbox(live=live)
     theirs = verify(service, live=live, progress=progress, sandbox_answers=ours.answers)
     candidates = differing_settings(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
-    settings, copy = _select_settings(theirs, ours, candidates, alias_settings(service.names))
+    settings, copy = _select_settings(theirs, ours, candidates, alias_settings(service.names), live=live)
     copied = _copied_rules(theirs, copy) if copy is not None else frozenset()
     if against is not None:
         ours = verify(against, live=bool(is_live(against)), sandbox_answers=ours.answers)
@@ -79,6 +79,8 @@ def _select_settings(
     ours: VerificationResult,
     candidates: Mapping[str, Any],
     aliases: Mapping[str, Any],
+    *,
+    live: bool,
 ) -> tuple[dict[str, Any], VerificationResult | None]:
     """Return the settings that cause no new difference, and the results of a sandbox with them.
 
@@ -86,24 +88,25 @@ def _select_settings(
     they are applied one at a time.
     """
     settings = {**candidates, **aliases}
-    copy = _verify_with(settings)
+    copy = _verify_with(settings, live=live)
     if copy is None or not _adds_differences(theirs, ours, copy):
         return settings, copy
-    settings, copy = dict(aliases), _verify_with(aliases)
+    settings, copy = dict(aliases), _verify_with(aliases, live=live)
     for part in _split_settings(candidates):
         candidate = _merge_settings(settings, part)
-        results = _verify_with(candidate)
+        results = _verify_with(candidate, live=live)
         if results is not None and not _adds_differences(theirs, ours, results):
             settings, copy = candidate, results
     return settings, copy
 
 
-def _verify_with(settings: Mapping[str, Any]) -> VerificationResult | None:
+def _verify_with(settings: Mapping[str, Any], *, live: bool) -> VerificationResult | None:
     """Verify a sandbox with these settings; return None if there are none."""
     if not settings:
         return None
-    with reference_sandbox(settings) as reference:
-        return verify(reference.service, live=False, sandbox_answers=verify_default_sandbox().answers)
+    ours = verify_default_sandbox(live=live)
+    with reference_sandbox({"mode": "live" if live else "test", **settings}) as reference:
+        return verify(reference.service, live=live, sandbox_answers=ours.answers)
 
 
 def _split_settings(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -109,16 +109,19 @@ class FormPayer:
         """Choose a value on a page, press ``pay`` on that and each following page, and yield after each page.
 
         Raises:
-            CannotTell: the page has no such choice.
+            CannotTell: the page has no such choice, or too many pages follow.
         """
         page, return_url = self._request_page("GET", url)
         forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
         if not forms:
             raise CannotTell(f"the payment page has no choice {value!r} that a program can select")
         forms[0].fields[name] = value
-        while return_url is None and PAY in page.buttons:
+        for _ in range(PAGES_MAX):
+            if return_url is not None or PAY not in page.buttons:
+                return
             page, return_url = self._submit(page, PAY)
             yield
+        raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a 'pay' button")
 
     def choose(self, url: str, method: str) -> None:
         """Press a method's button on the hosted page.

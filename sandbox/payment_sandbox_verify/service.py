@@ -452,11 +452,12 @@ class Service:
         """Cancel or refund an order; return what remains or the problem, or None if the order has ended."""
         path = f"{ORDERS_PATH}{order_id}/"
         try:
-            if self.call("DELETE", path).is_success:
-                return None
+            is_deleted = self.call("DELETE", path).is_success
             order = self.call("GET", f"{path}?fields[]=amount_details")
             if order.at("status") in FINAL_STATUSES or order.status == NOT_FOUND:
                 return None
+            if is_deleted:
+                return f"the service answered the DELETE, but the status is {order.at('status')!r}"
             return self._return_money(order)
         except (CannotTell, NotVerified) as error:
             return str(error)

@@ -109,10 +109,10 @@ def is_live(service: Service) -> bool | None:
 
 
 @cache
-def verify_default_sandbox() -> VerificationResult:
-    """Verify the sandbox with default settings; cache the result."""
-    with reference_sandbox() as own:
-        return verify(own.service, live=False)
+def verify_default_sandbox(*, live: bool = False) -> VerificationResult:
+    """Verify the sandbox with default settings, in test or live mode; cache the result."""
+    with reference_sandbox({"mode": "live" if live else "test"}) as own:
+        return verify(own.service, live=live)
 
 
 def verify(

@@ -134,7 +134,7 @@ def get_by_httpcore_pool(url: str) -> int:
 
 SAVED_HANDLE_REQUEST = httpx.HTTPTransport.handle_request
 BYPASSES: list[tuple[Callable[[str], object], str]] = [
-    (post_by_saved_method, "httpcore"),
+    (post_by_saved_method, "httpx"),
     (connect_socket, "tests"),
     (connect_address, "tests"),
     (get_by_aiohttp, "aiohttp"),
@@ -194,6 +194,27 @@ def test_connections_from_before_the_interception(
         payment_sandbox.intercept(provider.url, key=KEY)
         assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 201
     assert provider.requests == 1
+
+
+def test_open_connections_of_other_clients_are_refused(
+    payment_sandbox: PaymentSandbox, provider: Provider
+) -> None:
+    """Pools of clients that the sandbox does not answer give out no connection, not even an open one."""
+
+    async def get_twice() -> None:
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"{provider.url}/v1/orders/x/") as answer:
+                await answer.read()
+            payment_sandbox.intercept(provider.url)
+            with pytest.raises(AddressIntercepted, match="aiohttp tried to reach"):
+                await session.get(f"{provider.url}/v1/orders/x/")
+
+    with httpcore.ConnectionPool() as pool, ThreadPoolExecutor(1) as thread:
+        pool.request("GET", f"{provider.url}/v1/orders/x/")
+        thread.submit(asyncio.run, get_twice()).result()
+        with pytest.raises(AddressIntercepted, match="httpcore tried to reach"):
+            pool.request("GET", f"{provider.url}/v1/orders/x/")
+    assert provider.requests == 2
 
 
 def test_a_proxy_gets_no_request_for_the_address(

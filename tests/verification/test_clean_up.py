@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import requests
 
 from payment_sandbox_verify.answer import ServiceAnswer
 from payment_sandbox_verify.samples import CARD, INVOICE, line_quantity, transaction_with
@@ -90,3 +91,20 @@ def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str
         assert reference.service.call(method, path, {}).is_success
         assert reference.service.clean_up() == {}
         assert reference.service.read(order).at("status") == "cancelled"
+
+
+class IdleSession(requests.Session):
+    """A session whose DELETE requests do nothing, although they succeed."""
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+        return super().request("GET" if method == "DELETE" else method, url, **options)
+
+
+def test_an_order_that_a_delete_did_not_end_remains_listed() -> None:
+    """Only a final status counts as cleaned up, not the answer to the DELETE."""
+    with reference_sandbox() as reference:
+        order = reference.service.new_order()
+        reference.service._session = IdleSession()
+        problem = "the service answered the DELETE, but the status is 'new'"
+        assert reference.service.clean_up() == {order.at("id"): problem}
+        assert list(reference.service.created_orders.orders) == [order.at("id")]

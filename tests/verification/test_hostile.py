@@ -14,8 +14,9 @@ import requests
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify import fetching
 from payment_sandbox_verify import service as service_module
-from payment_sandbox_verify.checks import NotVerified
+from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
+from payment_sandbox_verify.payers import FormPayer
 from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify
@@ -271,3 +272,15 @@ def test_a_server_that_dies_is_reported_with_its_remaining_orders() -> None:
             NotVerified, match=r"has stopped responding: .*; these orders remain on the server: [0-9a-f-]{36}"
         ):
             verify(reference.service, live=False)
+
+
+CARD_PAGE = b"""<form method="post"><input type="radio" name="card" value="challenge">
+<button name="action" value="pay">Pay</button></form>"""
+
+
+def test_a_page_that_never_ends_a_payment_is_given_up() -> None:
+    """A card page that shows its form again after each payment ends the payment after a few pages."""
+    with serve(respond_with(200, CARD_PAGE, "text/html")) as url, requests.Session() as session:
+        steps = FormPayer(session, lambda: None).pay_in_steps(url, "card", "challenge")
+        with pytest.raises(CannotTell, match="not over after 8 pages"):
+            list(steps)

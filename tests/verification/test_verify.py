@@ -306,3 +306,10 @@ def test_each_probe_can_read_the_responses_of_the_sandbox() -> None:
     assert [
         each for each in reports if isinstance(each, RuleReport) and "could not be read" in each.reason
     ] == []
+
+
+@pytest.mark.prove
+def test_a_sandbox_in_live_mode_has_no_differences() -> None:
+    """Live mode is compared with a sandbox in live mode."""
+    with reference_sandbox({"mode": "live"}) as reference:
+        assert [each.rule for each in compare(reference.service, live=True).differing] == []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from threading import Lock
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 LOCALHOST: Final = "localhost"
 SERVICE_PORTS: Final = {"http": 80, "https": 443}
@@ -90,7 +90,7 @@ class Guard:
         elif event in CONNECTING_EVENTS and isinstance(arguments[1], tuple):
             address = self._match(*arguments[1][:2], is_name=False)
         if address is not None:
-            self._refuse(address)
+            self.refuse(address)
 
     def _match(self, host: object, port: object, *, is_name: bool) -> Address | None:
         """Return the guarded address of a host and a port; a name without a port matches any port."""
@@ -101,7 +101,12 @@ class Guard:
             return None
         return next((each for each in list(self._addresses) if each[0] == name), None)
 
-    def _refuse(self, address: Address) -> None:
+    def refuse(self, address: Address) -> NoReturn:
+        """Report and refuse an attempt to reach an address.
+
+        Raises:
+            AddressIntercepted: always.
+        """
         host, port = address
         problem = f"{_client()} tried to reach {host}:{port}, which payment_sandbox.intercept replaces"
         message = "; ".join([f"{problem}. {REMEDY}", *obstacles()])

@@ -225,6 +225,11 @@ def _path_of(target: str) -> str:
 
 HTTPX_LIBRARIES: Final = ("httpx", "httpx2")
 CASSETTE_MODULE: Final = "vcr.cassette"
+POOL_METHODS: Final = {
+    "aiohttp": (("BaseConnector", "connect"),),
+    "httpcore": (("ConnectionPool", "handle_request"), ("AsyncConnectionPool", "handle_async_request")),
+}
+"""The methods that take a connection, perhaps an open one, from a pool of a library without interception."""
 HTTPS_SCHEME: Final = "https"
 
 
@@ -303,7 +308,7 @@ class _Origins:
         watching: ImportWatcher | None = None
         with self._lock:
             if not self._unhook:
-                watching = ImportWatcher((*HTTPX_LIBRARIES, CASSETTE_MODULE), self._hook)
+                watching = ImportWatcher((*HTTPX_LIBRARIES, *POOL_METHODS, CASSETTE_MODULE), self._hook)
                 self._unhook.append(watching.stop)
                 for hook in _methods_to_hook():
                     self._unhook.append(_replace_method(*hook))
@@ -313,9 +318,13 @@ class _Origins:
         return lambda: self._remove(route)
 
     def _hook(self, library: Any) -> None:
-        """Hook httpx, httpx2 or vcrpy after its import."""
+        """Hook a library after its import."""
         with self._lock:
             if not self._unhook:
+                return
+            if library.__name__ in POOL_METHODS:
+                for owner, name in POOL_METHODS[library.__name__]:
+                    self._unhook.append(_replace_method(getattr(library, owner), name, _pool_hook))
                 return
             if library.__name__ == CASSETTE_MODULE:
                 cassette = library.CassetteContextDecorator
@@ -429,6 +438,18 @@ def _find_for_connection(connection: Any, url: str = "") -> _OriginRoutes | None
         return _ORIGINS.find(parts.scheme, parts.hostname or "", parts.port)
     scheme = HTTPS_SCHEME if connection.default_port == DEFAULT_PORTS[HTTPS_SCHEME] else "http"
     return _ORIGINS.find(scheme, connection.host, connection.port)
+
+
+def _pool_hook(take: Callable[..., object]) -> Callable[..., object]:
+    def replacement(self: object, request: Any, *arguments: object, **options: object) -> object:
+        url = request.url
+        scheme, host = (part.decode() if isinstance(part, bytes) else part for part in (url.scheme, url.host))
+        at = _ORIGINS.find(scheme, host or "", url.port) if scheme in DEFAULT_PORTS else None
+        if at is not None:
+            GUARD.refuse((at.origin.host, at.origin.port))
+        return take(self, request, *arguments, **options)
+
+    return replacement
 
 
 def _cassette_hook(enter: Callable[[object], object]) -> Callable[[object], object]:
