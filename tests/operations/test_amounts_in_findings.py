@@ -129,7 +129,7 @@ def test_no_customer_has_paid_before_the_money_arrives(payment_sandbox: PaymentS
 
 def test_an_order_that_no_shop_has_seen_is_played_by_hand(payment_sandbox: PaymentSandbox) -> None:
     """An order that the control API creates and pays proves nothing about a shop."""
-    order_id = trigger(payment_sandbox.client, "paid")["id"]
+    order_id = trigger(payment_sandbox.client, "paid")["order"]["id"]
     assert payment_sandbox.server.in_process is not None
     project = payment_sandbox.server.in_process.registry.find(payment_sandbox.api_key)
     assert project is not None

@@ -139,7 +139,7 @@ def _unseen_orders(project: Project) -> set[str]:
     requests = journal.unmasked_entries()
     if journal.dropped_count:
         return set()
-    seen = {entry.order_id for entry in requests if entry.is_evidence}
+    seen = {entry.order_id for entry in requests if entry.caller == SHOP}
     seen |= {each.order_id for each in store.deliveries() if each.state is DeliveryState.DELIVERED}
     return {order.id for order in store.orders_newest_first() if not order.is_refund} - seen
 
