@@ -109,7 +109,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("rehearse", {"command": "pytst -q"}, "there is no program 'pytst'", "rehearse(command="),
         ("search", {}, "give words or page", "search(words='webhook retry')"),
         ("snapshot", {}, "file is empty", "snapshot(file='state.json')"),
-        ("advance", {"by": "P3X"}, "'P3X' is not an ISO 8601 duration", "advance(by='PT30M')"),
+        ("advance", {"by": "P3X"}, "must be an ISO 8601 duration", "advance(by='PT30M')"),
         ("advance", {"until": "tomorrow"}, "tomorrow", "advance(by='PT30M')"),
         ("explain_order", {}, "there are no orders yet", "make_order(what='new')"),
         ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),

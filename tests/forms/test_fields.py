@@ -43,11 +43,9 @@ def test_only_integers_are_whole_numbers(value: Any) -> None:
 
 def test_bounds_of_whole_numbers_are_in_the_message() -> None:
     """The message names both bounds, whichever was violated."""
-    assert (
-        load_messages({"whole": 0})
-        == load_messages({"whole": 10})
-        == {"whole": "must be at least 1 and at most 9"}
-    )
+    for value in (0, 10):
+        expected = f"must be at least 1 and at most 9; got {value}"
+        assert load_messages({"whole": value}) == {"whole": expected}
     assert load_messages({"whole": 1}) == load_messages({"whole": 9}) == {}
 
 
@@ -71,14 +69,19 @@ def test_malformed_durations_are_refused(value: Any) -> None:
 
 def test_a_duration_of_zero_is_refused_unless_the_field_allows_it() -> None:
     """A time limit of zero is refused; a pause of zero is accepted."""
-    assert load_messages({"period": "PT0S", "pause": "PT0S"}) == {"period": "must be longer than zero"}
+    assert load_messages({"period": "PT0S", "pause": "PT0S"}) == {
+        "period": "must be longer than zero; got 'PT0S'"
+    }
 
 
 def test_a_misspelled_word_gets_a_suggestion() -> None:
     """The violation lists all allowed words and suggests the nearest."""
     _, (violation,) = load(SampleForm(), {"word": "befor"})
     assert violation == Violation(
-        "word", "must be one of: after, before; did you mean 'before'?", ["after", "before"], "before"
+        "word",
+        "must be one of: after, before; got 'befor'; did you mean 'before'?",
+        ["after", "before"],
+        "before",
     )
 
 
@@ -127,10 +130,20 @@ def test_unknown_keys_are_found_at_every_depth() -> None:
     ]
 
 
-@pytest.mark.parametrize("data", [[], None, "EUR", 5, True])
-def test_data_other_than_an_object_is_refused(data: Any) -> None:
-    """The violation has an empty path."""
-    assert load_messages(data) == {"": "must be an object"}
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        ([], "; got [] (in PHP, an empty object is new stdClass() or (object) [])"),
+        ([1], "; got a list"),
+        (None, ""),
+        ("EUR", "; got 'EUR'"),
+        (5, "; got 5"),
+        (True, "; got true"),
+    ],
+)
+def test_data_other_than_an_object_is_refused(data: Any, value: str) -> None:
+    """The violation has an empty path, and shows the value."""
+    assert load_messages(data) == {"": f"must be an object{value}"}
 
 
 def test_the_length_of_a_list_is_reported_first() -> None:

@@ -170,16 +170,6 @@ def test_a_line_that_is_listed_twice_counts_twice(sandbox: Sandbox) -> None:
     refused(sandbox.take(order, "captures/orderlines", twice), 409, "CaptureExceedsRemainder")
 
 
-@pytest.mark.rule("A19")
-def test_lines_that_share_an_id_are_taken_in_their_order(sandbox: Sandbox) -> None:
-    """Lines with the same id have their summed quantity and are captured in order."""
-    shared = [{**LINES[0], "quantity": 1}, {**LINES[0], "amount": 100, "quantity": 2}]
-    order = sandbox.authorized(amount=700, order_lines=shared)
-    sandbox.take(order, "captures/orderlines", socks(2))
-    assert amounts(sandbox, order)["captured"] == 600
-    assert sandbox.take(order, "captures/orderlines", socks(1)).json()["is_fully_captured"] is True
-
-
 def test_a_discount_lowers_what_its_lines_capture(sandbox: Sandbox) -> None:
     """A discount reduces the captured amount; a capture of a discount alone is refused."""
     discount = {

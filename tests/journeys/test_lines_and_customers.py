@@ -51,11 +51,11 @@ def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
     ],
 )
 def test_all_eight_line_types_are_taken(sandbox: Sandbox, kind: str) -> None:
-    """Only discounts, gift cards and store credits may be negative."""
+    """Only discounts, gift cards, store credits and physical lines may be negative."""
     line = {**LINES[0], "type": kind}
     assert sandbox.place(amount=1500, order_lines=[line])["order_lines"][0]["type"] == kind
     answer = sandbox.create(amount=1500, order_lines=[{**line, "amount": -500}])
-    assert (answer.status_code == 201) == (kind in ("discount", "gift_card", "store_credit"))
+    assert (answer.status_code == 201) == (kind in ("discount", "gift_card", "physical", "store_credit"))
 
 
 CUSTOMER_FULL: dict[str, Any] = {

@@ -22,13 +22,20 @@ class CounterCash(PageMethod):
         labels=Labels("Cash at a counter", "Contant aan de balie", "Bar am Schalter", "En espèces au guichet"),
         default_expiration="P3D",
         brand="cash",
-        details=(DetailField("counter_id", "counter-cash: which counter.", "TX-11"),),
+        details=(
+            DetailField(
+                "counter_id",
+                "counter-cash: which counter.",
+                "TX-11",
+                label=Labels("Counter", "Balie", "Schalter", "Guichet"),
+            ),
+        ),
         triggers=PAGE_TRIGGERS,
     )
 
     def check(self, draft, terms):
         """The counter must be named."""
-        if "counter_id" in draft.details:
+        if draft.details.get("counter_id", "").startswith("c-"):
             return []
         return [Violation(f"{draft.path}.payment_method_details.counter_id", "is required for counter-cash")]
 '''
@@ -75,6 +82,27 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     token, *_ = re.findall(r'name="token" value="([^"]+)"', page)
     done = requests.post(f"http://{paid}", data={"token": token, "action": "pay"}, timeout=10)
     assert done.status_code == 200 and 'data-testid="result-paid"' in done.text, done.text
+
+    # the hosted page asks for the detail that it needs, in every language, and keeps a wrong answer
+    page_url = f"http://{hosted['order_url']}"
+    def choose(**more):
+        token, *_ = re.findall(r'name="token" value="([^"]+)"', requests.get(page_url, timeout=10).text)
+        form = {"token": token, "attempts": "0", "payment_method": "counter-cash", **more}
+        return requests.post(page_url, data=form, timeout=10)
+
+    asked = choose()
+    assert asked.status_code == 200 and 'name="counter_id"' in asked.text and "<script>" not in asked.text, asked.text
+    for language, label in {"en-GB": "Counter", "nl": "Balie", "de": "Schalter", "fr-BE": "Guichet"}.items():
+        page = requests.get(f"{page_url}?details=counter-cash&language={language}", timeout=10).text
+        assert f">{label}</label>" in page, (language, page)
+    wrong = choose(details="1", counter_id='"><b>x')
+    assert wrong.status_code == 400 and 'data-testid="errors"' in wrong.text, wrong.text
+    assert '"><b>x' not in wrong.text and 'value="&#34;&gt;&lt;b&gt;x"' in wrong.text, wrong.text
+    assert call("GET", f"/v1/orders/{hosted['id']}/")["transactions"] == []
+    chosen = choose(details="1", counter_id=" c-9 ")
+    token, *_ = re.findall(r'name="token" value="([^"]+)"', chosen.text)
+    done = requests.post(chosen.url, data={"token": token, "action": "pay"}, timeout=10)
+    assert 'data-testid="result-paid"' in done.text, done.text
 
     # scenarios: its trigger values, and rules about it
     by_mail = order(customer={"email_address": "pays@example.com"}, **cash(**DETAILS))

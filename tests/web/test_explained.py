@@ -270,7 +270,9 @@ def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> N
     """If the remaining amount is smaller than each line, only a capture in full is possible."""
     line = {"amount": 500, "quantity": 1, "merchant_order_line_id": "one"}
     order = sandbox.place(
-        card(capture_mode="manual"), amount=1000, order_lines=[line, {**line, "amount": 600}]
+        card(capture_mode="manual"),
+        amount=1000,
+        order_lines=[line, {**line, "amount": 600, "merchant_order_line_id": "two"}],
     )
     sandbox.acted(order, "customer pay")
     lines = [{"merchant_order_line_id": "one", "quantity": 1}]

@@ -40,6 +40,13 @@ CODES: Final = (
     ("application/json", json.dumps({"card_cvc": CODE})),
     ("application/json", json.dumps({"securityCode": [CODE]})),
     ("application/json", json.dumps({"verification_value": {"value": CODE}})),
+    ("application/json", json.dumps({"cvc": {"a": {"b": CODE}}})),
+    (
+        "application/json",
+        json.dumps({"currency": "EUR", "amount": 5, "extra": {"cvc": {"a": [{"b": CODE}]}}}),
+    ),
+    ("application/json", f'{{"cvc":{" " * 30}"{CODE}"}}'),
+    ("application/json", json.dumps({"a": {"cvc": [CODE]}}, indent=12)),
     ("application/json", json.dumps({"extra": json.dumps({"cvc": CODE})})),
     ("application/json", json.dumps({"extra": json.dumps(json.dumps({"cvc": CODE}))})),
     ("application/json", json.dumps({"description": f"cvc={CODE}"})),

@@ -31,7 +31,7 @@ def count(sandbox: Sandbox) -> int:
         (b"{", "not JSON"),
         (b"{'currency': 'EUR'}", "not JSON"),
         (GOOD + b"x", "not JSON"),
-        (b"\xef\xbb\xbf" + GOOD, "not JSON"),
+        (b"\xef\xbb\xbf" * 2 + GOOD, "not JSON"),
         (b'{"amount": NaN}', "NaN"),
         (b'{"amount": Infinity}', "Infinity"),
         (b'{"amount": -Infinity}', "Infinity"),
@@ -99,7 +99,7 @@ def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     """Each violation has its path and, if there is a list, the allowed values."""
     error = refused(sandbox.post("/v1/orders/", WRONG), 400, "ValidationError")
     assert {violation["path"] for violation in error["violations"]} == set(WRONG)
-    assert {"path": "currency", "message": "must be a string"} in error["violations"]
+    assert {"path": "currency", "message": "must be a string; got 1"} in error["violations"]
     error = refused(sandbox.create({"payment_method": "cash"}, currency="USD"), 400, "ValidationError")
     allowed = {violation["path"]: violation["allowed"] for violation in error["violations"]}
     assert allowed["currency"] == ["EUR"]

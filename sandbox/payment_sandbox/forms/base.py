@@ -1,16 +1,24 @@
 """Forms: each parses a JSON object, and reports violations with their paths."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
 REPAIR_HOOK: Final = "repairs"
 CHECK_HOOK: Final = "checks"
 OTHER_HOOK: Final = "other"
+OWN_PROBLEMS: Final = "_schema"  # marshmallow's key for the problems of an object or a list itself
+NO_VALUE: Final = object()
+NO_OBJECT: Final = "must be an object"
+WRONG_TYPE: Final = "must be "
+PHP_HINT: Final = " (in PHP, an empty object is new stdClass() or (object) [])"
+SHOWN_LENGTH_MAX: Final = 40  # the characters of a refused value in a message
 
 
 class Problem(str):
@@ -31,7 +39,7 @@ class Problem(str):
 class Form(Schema):
     """A parser of an object's known keys; ``unknown_keys`` reports all other keys."""
 
-    error_messages = {"type": "must be an object"}
+    error_messages = {"type": NO_OBJECT}
     null_is_absent: ClassVar[bool] = False
 
     class Meta:
@@ -105,7 +113,7 @@ def load(
         loaded: dict[str, Any] = form.load(data)
     except ValidationError as error:
         valid = error.valid_data if isinstance(error.valid_data, dict) else {}
-        return valid, list(islice(_violations(error.messages, ""), most))
+        return valid, list(islice(_violations(error.messages, "", data), most))
     return loaded, []
 
 
@@ -141,16 +149,51 @@ def _form_of(field: fields.Nested) -> Form:
     return form
 
 
-def _violations(messages: Any, path: str) -> Iterator[Violation]:
+def _violations(messages: object, path: str, value: object) -> Iterator[Violation]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            yield from _violations(inner, _join_path(path, key))
+            below = value if key == OWN_PROBLEMS else _value_below(value, key)
+            yield from _violations(inner, _join_path(path, key), below)
     elif isinstance(messages, list):
         for inner in messages:
-            yield from _violations(inner, path)
+            yield from _violations(inner, path, value)
     else:
         nearest = getattr(messages, "nearest", None)
-        yield Violation(path, str(messages), getattr(messages, "allowed", None), nearest)
+        message = _with_value(str(messages), path.rpartition(".")[2], value, nearest)
+        yield Violation(path, message, getattr(messages, "allowed", None), nearest)
+
+
+def _value_below(value: object, key: object) -> object:
+    if isinstance(value, Mapping):
+        return value.get(key, NO_VALUE)
+    return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else NO_VALUE
+
+
+def _with_value(message: str, name: str, value: object, nearest: str | None) -> str:
+    """Add the refused value; a message about the content of an object or a list has none."""
+    is_container = isinstance(value, Mapping | list)
+    if value is NO_VALUE or value is None or (is_container and WRONG_TYPE not in message):
+        return message
+    if isinstance(value, str) and repr(value) in message:
+        return message
+    suggestion = did_you_mean(nearest)
+    hint = PHP_HINT if value == [] and message == NO_OBJECT else suggestion
+    return f"{message.removesuffix(suggestion)}; got {_describe(name, value)}{hint}"
+
+
+def _describe(name: str, value: object) -> str:
+    """Describe a value, masked and then cut between words, so that no part of a secret remains."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list):
+        return "a list" if value else "[]"
+    masked = str(
+        Masking().mask_field(name, value if isinstance(value, str) else json.dumps(value, default=str))
+    )
+    if len(masked) > SHOWN_LENGTH_MAX:
+        words = masked[: SHOWN_LENGTH_MAX + 1].rpartition(" ")[0]
+        return repr(f"{words}...") if words else f"{len(masked):,} characters"
+    return repr(masked) if isinstance(value, str) else masked
 
 
 class NothingForm(Form):
@@ -167,7 +210,7 @@ def entry_violations(problems: dict[str, Any]) -> Any:
 
 
 def _join_path(path: str, key: Any) -> str:
-    if key == "_schema":
+    if key == OWN_PROBLEMS:
         return path
     if isinstance(key, int):
         return f"{path}[{key}]"

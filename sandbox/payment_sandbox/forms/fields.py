@@ -82,10 +82,14 @@ class Choice(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
         if word not in self.choices:
-            nearest = nearest_word(word, self.choices)
+            nearest = self.suggest(word)
             message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
             raise ValidationError(Problem(message, self.choices, nearest))
         return word
+
+    def suggest(self, word: str) -> str | None:
+        """Return the closest choice; None if no choice is close."""
+        return nearest_word(word, self.choices)
 
 
 class Whole(DescribedField, fields.Integer):
@@ -131,7 +135,7 @@ class Seconds(Number):
 class Cents(Whole):
     """An amount: whole cents, 1 to 2^53-1 (SET-11)."""
 
-    default_error_messages = {"invalid": "must be a whole number of cents"}
+    default_error_messages = {"invalid": "must be a whole number of cents, such as 1295"}
 
     def __init__(self, low: int = 1, high: int = AMOUNT_CENTS_MAX, **options: Any) -> None:
         super().__init__(low, high, **options)
@@ -258,8 +262,8 @@ class PeriodText(Text):
         text: str = super()._deserialize(value, attr, data, **options)
         try:
             period = Period.parse(text)
-        except PeriodError as error:
-            raise ValidationError(str(error)) from None
+        except PeriodError:
+            raise ValidationError("must be an ISO 8601 duration such as PT30M or P7D") from None
         if period.is_zero and not self.zero:
             raise ValidationError(ZERO_PERIOD)
         return text
@@ -316,5 +320,5 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
-        return [without_nulls(inner) for inner in value]
+        return [without_nulls(inner) for inner in value if inner is not None]
     return value

@@ -24,6 +24,18 @@ from payment_sandbox.orders.order import LOCALES
 COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
 
 
+class Locale(Choice):
+    """A language of the payment page; a refusal suggests the language's own locale."""
+
+    def suggest(self, word: str) -> str | None:
+        """Return the locale with the same language and, if there is one, the same region."""
+        tag = word.replace("_", "-").partition(".")[0].lower()
+        language = tag.partition("-")[0]
+        same_language = [locale for locale in self.choices if locale.partition("-")[0] == language]
+        same_tag = (locale for locale in same_language if locale.lower() == tag)
+        return next(same_tag, next(iter(same_language), None))
+
+
 class AddressForm(Form):
     """Another address of a customer."""
 
@@ -50,7 +62,7 @@ class CustomerForm(Form):
     additional_addresses = Items(FormPart(AddressForm), about="Other addresses.")
     country = Text(**COUNTRY, about="The two-letter code.")
     ip_address = Text(about="The customer's IP address.")
-    locale = Choice(LOCALES, about="The language of the payment page.")
+    locale = Locale(LOCALES, about="The language of the payment page.")
     postal_code = NumberOrText(about="Stored, and repeated in responses.")
     housenumber = NumberOrText(about="Stored, and repeated in responses.")
     merchant_customer_id = NumberOrText(about="The merchant's own id for the customer.")

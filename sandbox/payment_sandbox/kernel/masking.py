@@ -5,9 +5,11 @@ the project has it, also in a Basic header; a card number as digits, alone or in
 as the value of a field with its name. Secrets in any other spelling are not recognized.
 """
 
+import json
 import re
 from base64 import b64decode
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -17,6 +19,7 @@ MASK: Final = "***"
 SECRET_KINDS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # a digit, so that JSON stays valid
 PAIR_LENGTH: Final = 2
+NAME_LENGTH_MAX: Final = 100
 SHORT_NUMBER_LENGTH: Final = 12
 KEY_LENGTH_MIN: Final = 16
 """Shorter API keys may be common words, which a configuration may contain anyway."""
@@ -47,7 +50,7 @@ _NAME: Final = (
 )
 _CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
 _QUOTES: Final = r"(?:[\"'\\]|%2[27]){0,4}"
-_SPACES: Final = r"(?:[\s+]|%20){0,4}"
+_SPACES: Final = r"(?:[\s+]|%20){0,20}"
 _VALUES: Final = (
     r'(?<=")[^"\\]{1,100}(?=\\{0,3}")',
     r"\[[^\[\]{}]{0,200}\]",
@@ -74,8 +77,18 @@ def mask(text: str, api_key: str | None = None) -> str:
     if api_key is not None and "basic" in lower:
         text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
     if any(map(lower.__contains__, _CODE_HINTS)):
-        text = _CODE.sub(_mask_code, text)
+        text = _mask_codes(text)
     return _NUMBER.sub(_mask_number, text)
+
+
+def _mask_codes(text: str) -> str:
+    """Mask card codes: in a JSON document by the names of its fields, in any other text by patterns."""
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            document = json.loads(text)
+            masked = Masking().mask_record(document)
+            return text if masked == document else json.dumps(masked, ensure_ascii=False)
+    return _CODE.sub(_mask_code, text)
 
 
 class Masking:
@@ -135,15 +148,20 @@ class Masking:
 
 
 def _is_code(name: Any, value: Any) -> bool:
-    if not isinstance(name, str) or not _is_code_name(name) or isinstance(value, bool):
+    """Whether a value is a card code; a text without digits, such as an error message, is none."""
+    if not isinstance(name, str) or isinstance(value, bool) or not value or not _is_code_name(name):
         return False
-    return any(map(str.isdigit, str(value)))
+    return not isinstance(value, str) or any(map(str.isdigit, value))
+
+
+def _is_code_name(name: str) -> bool:
+    """Whether a field or a header is named like a card code."""
+    return _is_known_code_name(name) if len(name) <= NAME_LENGTH_MAX else _CODE_NAME.search(name) is not None
 
 
 @lru_cache(maxsize=1024)
-def _is_code_name(name: str) -> bool:
-    """Whether a field or a header is named like a card code; cached, because names repeat."""
-    return _CODE_NAME.search(name) is not None
+def _is_known_code_name(name: str) -> bool:
+    return _CODE_NAME.search(name) is not None  # cached, because names repeat
 
 
 def _secret_paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:

@@ -37,7 +37,16 @@ class BankRedirectNl(PageMethod):
         triggers=PAGE_TRIGGERS,
         has_issuers=True,
         pays_bank_qr=True,
-        details=(DetailField("issuer_id", "bank-redirect-nl: the bank, from the issuers list.", "IDR-06"),),
+        details=(
+            DetailField(
+                "issuer_id",
+                "bank-redirect-nl: the bank, from the issuers list.",
+                "IDR-06",
+                label=Labels(
+                    "Choose your bank", "Kies je bank", "Wähle deine Bank", "Choisissez votre banque"
+                ),
+            ),
+        ),
         hint=Labels(
             "Choose your bank next",
             "Kies daarna je bank",

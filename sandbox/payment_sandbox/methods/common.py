@@ -57,6 +57,7 @@ class DetailField(NamedTuple):
     choices: tuple[str, ...] = ()
     pattern: str | None = None
     expected: str = ""
+    label: Labels | None = None  # on the hosted page, if the method needs the field
 
 
 class TriggerValue(NamedTuple):
@@ -94,7 +95,7 @@ class Capabilities(NamedTuple):
     icon: Icon = "bank"  # shown in the list of methods
     hint: Labels | None = None  # shown below the method's label in that list
     bank: Labels | None = None  # the name of the customer's bank on its page
-    has_issuers: bool = False  # the customer chooses a bank first
+    has_issuers: bool = False  # the issuers path lists its banks
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
     always_reveals: tuple[str, ...] = ()  # details shown on the page from the start

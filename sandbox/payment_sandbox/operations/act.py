@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
@@ -31,22 +32,31 @@ from payment_sandbox.projects.calling import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import Settings
 
 METHOD_CHANGED: Final = "The customer chose another method"
 
 
-def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL) -> Order:
+def act(
+    project: Project,
+    order_id: str,
+    action: Action,
+    via: str = VIA_CONTROL,
+    details: Mapping[str, str] = EMPTY_MAPPING,
+) -> Order:
     """Perform an action on an order's newest attempt; ``via`` is its channel.
+
+    ``details`` are the customer's answers on the hosted page when choosing a method.
 
     Raises:
         Unknown: the order does not exist.
         ActionNotPossible: the order's state forbids the action; ``allowed`` lists the possible actions.
         Invalid: the method, issuer or card is unknown.
     """
-    return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via))
+    return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via, details))
 
 
-def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
+def _act(project: Project, order_id: str, via: str, details: Mapping[str, str], action: Action) -> Order:
     with project.edit() as edit:
         order = edit.order(order_id)
         _refuse_impossible(edit, order, action)
@@ -55,7 +65,7 @@ def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
             action, via, order_id, newest.id if newest is not None and action.name != CHOOSE else None
         )
         if action.name == CHOOSE:
-            _choose(edit, order, action)
+            _choose(edit, order, action, details)
         elif order.last_transaction is None:
             order.page_visited = True
         else:
@@ -154,19 +164,24 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
     )
 
 
-def _choose(edit: Edit, order: Order, action: Action) -> None:
+def detail_violations(
+    settings: Settings, terms: Terms, order: Order, name: str, details: Mapping[str, str]
+) -> list[Violation]:
+    """Return the missing and wrong details for an order's payment with a method; paths are field names."""
+    draft = AttemptDraft("", order.amount_cents, details, None)
+    violations = METHODS_BY_NAME[settings.method(name) or ""].check(draft, terms)
+    return [violation._replace(path=violation.path.rsplit(".", 1)[-1]) for violation in violations]
+
+
+def _choose(edit: Edit, order: Order, action: Action, answers: Mapping[str, str]) -> None:
     """Start an attempt with the method picked on the hosted page; cancel the open attempt, if any (A22)."""
     names = offered_methods(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
-    identifier = edit.settings.method(action.payment_method) or ""
-    details = {"issuer_id": action.issuer_id or ISSUERS[0].id}
-    draft = AttemptDraft("", order.amount_cents, details, None)
-    violations = METHODS_BY_NAME[identifier].check(draft, edit.terms)
+    details = {"issuer_id": action.issuer_id or ISSUERS[0].id, **answers}
+    violations = detail_violations(edit.settings, edit.terms, order, action.payment_method, details)
     if violations:
-        raise Invalid(
-            [violation._replace(path=violation.path.rsplit(".", 1)[-1]) for violation in violations]
-        )
+        raise Invalid(violations)
     open_attempt = order.last_transaction
     if open_attempt is not None and open_attempt.is_open:
         edit.move_transaction(open_attempt, Trigger.CANCEL)

@@ -1,6 +1,5 @@
 """Order lines, and quantities of lines in requests."""
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
@@ -25,7 +24,7 @@ LINE_TYPES: Final = (
     "surcharge",
 )
 LINES_MAX: Final = 1000  # in an order, a capture, a void or a refund (A49)
-NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "store_credit"})
+NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "physical", "store_credit"})
 
 Quantities = tuple[tuple[int, int], ...]
 """Pairs of a line index and a quantity."""
@@ -99,42 +98,16 @@ def allocate(
 ) -> tuple[Quantities, list[str]]:
     """Allocate the requested quantities to the remainder of each line.
 
-    Lines with the same id are used in their order (A19).
-
     Returns:
         The quantities by line index, and a message for each line with an insufficient remainder.
     """
-    indexes = _remaining_by_id(lines, remaining)
-    available = dict(remaining)
+    indexes = {line.merchant_order_line_id: index for index, line in enumerate(lines)}
     taken: dict[int, int] = {}
     shortages: list[str] = []
     for item in requested:
-        missing = _take(item.quantity, indexes.get(item.merchant_order_line_id, deque()), available, taken)
-        if missing and len(shortages) < VIOLATIONS_MAX:
-            shortages.append(
-                f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "
-                f"{item.quantity - missing} left"
-            )
+        index = indexes[item.merchant_order_line_id]
+        left = remaining.get(index, 0) - taken.get(index, 0)
+        taken[index] = taken.get(index, 0) + min(item.quantity, left)
+        if item.quantity > left and len(shortages) < VIOLATIONS_MAX:
+            shortages.append(f"line {item.merchant_order_line_id!r}: {item.quantity} requested, {left} left")
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), shortages
-
-
-def _remaining_by_id(lines: Sequence[OrderLine], remaining: dict[int, int]) -> dict[str | None, deque[int]]:
-    """Return the indexes of the lines with a remaining quantity, in order, by line id."""
-    indexes: dict[str | None, deque[int]] = {}
-    for index, line in enumerate(lines):
-        if remaining.get(index, 0) > 0:
-            indexes.setdefault(line.merchant_order_line_id, deque()).append(index)
-    return indexes
-
-
-def _take(wanted: int, indexes: deque[int], available: dict[int, int], taken: dict[int, int]) -> int:
-    """Take a quantity from these lines, in order; return the shortfall."""
-    while wanted and indexes:
-        index = indexes[0]
-        part = min(wanted, available[index])
-        available[index] -= part
-        taken[index] = taken.get(index, 0) + part
-        wanted -= part
-        if not available[index]:
-            indexes.popleft()
-    return wanted

@@ -119,6 +119,10 @@ class SettingsForm(Form):
         about="Overrides of errors, by rule id or error type, to match your account; verify reports them.",
     )
     unknown_fields = Choice(("drop", "reject"), about="How unknown request keys are handled.")
+    unknown_locale = Choice(
+        ("reject", "ignore"),
+        about="How a customer.locale that is not allowed is handled; ignore treats it as absent.",
+    )
     webhook_timing = Choice(
         (AFTER_RESPONSE, BEFORE_RESPONSE), about="Whether webhooks are sent after the response or before it."
     )
@@ -186,6 +190,7 @@ class Settings:
     refund_status: str = "completed"
     errors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unknown_fields: str = "drop"
+    unknown_locale: str = "reject"
     webhook_timing: str = "after_response"
     seed: int = 0
     newer_settings: Mapping[str, Any] = field(

@@ -29,13 +29,16 @@ def _host_clocks() -> HostClocks:
 HOST: Final = _host_clocks()
 
 
-def _read(name: str, clock: Callable[[], float]) -> float:
-    """Read a clock, past time-machine, which patches the functions themselves."""
+def _escape(name: str, clock: Callable[[], float]) -> Callable[[], float]:
+    """Return a clock that is out of reach of time-machine, too, which patches the functions themselves."""
     machine = sys.modules.get("time_machine")
     if machine is None or not machine.escape_hatch.is_travelling():
-        return clock()
-    unpatched: float = getattr(machine.escape_hatch.time, name, clock)()
+        return clock
+    unpatched: Callable[[], float] = getattr(machine.escape_hatch.time, name, clock)
     return unpatched
+
+
+TIME_MACHINE: Final = "time_machine"
 
 
 SET_BACK_MIN: Final = timedelta(seconds=1)
@@ -46,12 +49,12 @@ _newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
 
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
-    return _read("monotonic", HOST.monotonic)
+    return HOST.monotonic() if TIME_MACHINE not in sys.modules else _escape("monotonic", HOST.monotonic)()
 
 
 def wall_second() -> int:
     """Return the host's time in whole seconds since 1970."""
-    return int(_read("time", HOST.wall))
+    return int(HOST.wall() if TIME_MACHINE not in sys.modules else _escape("time", HOST.wall)())
 
 
 def wall_now() -> datetime:
@@ -59,8 +62,9 @@ def wall_now() -> datetime:
 
     If the host's clock is set back, the returned times go back as well.
     """
+    wall = HOST.wall() if TIME_MACHINE not in sys.modules else _escape("time", HOST.wall)()
     with _LOCK:
-        now = HOST.moment.fromtimestamp(_read("time", HOST.wall), UTC)
+        now = HOST.moment.fromtimestamp(wall, UTC)
         if now <= _newest[0] < now + SET_BACK_MIN:
             now = _newest[0] + MICROSECOND
         _newest[0] = now

@@ -2,6 +2,7 @@
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
@@ -94,7 +95,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
     if values_max is not None and _count_values(body, values_max) > values_max:
         raise RequestRefused(400, f"the body has more than {values_max:,} values")
     try:
-        data = _DECODER.decode(body.decode("utf-8"))
+        data = _DECODER.decode(body.removeprefix(BOM_UTF8).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
     except json.JSONDecodeError as error:

@@ -33,7 +33,7 @@ def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
 def allocate(
     lines: Sequence[LineItem], available: Sequence[int], requested: RequestedLines
 ) -> tuple[int, ...] | None:
-    """Split the requested quantities among the lines; return None if too few are available (LINE-04, A19)."""
+    """Split the requested quantities among the lines; return None if too few are available (LINE-04)."""
     allocated = [0] * len(lines)
     for line_id, quantity in requested:
         missing = quantity

@@ -204,7 +204,7 @@ def find_warnings(history: ReviewedHistory) -> Iterator[Finding]:
             yield Finding(
                 "SET-31",
                 f"The service accepted a request with a warning: {warning}",
-                "Send amounts that add up: other services of this family refuse such requests.",
+                "Send what the warning asks for: other services of this family may refuse such requests.",
                 entry.order_id,
                 (format_request(entry),),
                 shown_by=(entry.id,),

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from marshmallow import ValidationError, fields
 
-from payment_sandbox.forms import Cents, Choice, FormPart, Items, Text, Whole, checks
+from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
@@ -28,6 +28,7 @@ from payment_sandbox.web.answers.transactions import (
 ON_CREATE: Final = (CREATE,)
 LINE_STATUSES: Final = ("authorized", "captured", "voided")
 
+LINE_ID: Final = "merchant_order_line_id"
 LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
     "An order line.",
@@ -47,7 +48,7 @@ LINE: Final[Table[OrderLine]] = Table(
                 -AMOUNT_CENTS_MAX,
                 AMOUNT_CENTS_MAX,
                 required=True,
-                about="Cents per item, including VAT; negative only for types that lower the total.",
+                about="Cents per item, including VAT; negative for some types only.",
             ),
             on=ON_CREATE,
             always=True,
@@ -64,7 +65,9 @@ LINE: Final[Table[OrderLine]] = Table(
         RecordField(
             "merchant_order_line_id",
             attrgetter("merchant_order_line_id"),
-            reads=Text(about="The id that captures, voids and refunds use for this line."),
+            reads=Text(
+                about="The id that captures, voids and refunds use for this line; unique in its order."
+            ),
             on=ON_CREATE,
             rule="LINE-04",
         ),
@@ -95,8 +98,8 @@ LINE: Final[Table[OrderLine]] = Table(
 
 
 @checks(although_invalid=True)
-def check_sign(self: Any, data: Mapping[str, Any], **options: Any) -> None:
-    """Allow negative amounts only for types that lower the total."""
+def check_sign(self: Form, data: Mapping[str, Any], **options: object) -> None:
+    """Allow negative amounts only for some types (A18)."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
         types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
         raise ValidationError(f"may be negative for {types} only", "amount")
@@ -333,11 +336,27 @@ ORDER: Final[Table[ShownOrder]] = Table(
 EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}
 """The serializers of the optional blocks, which ``fields[]`` requests."""
 
-OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
+
+@checks(although_invalid=True)
+def check_line_ids(self: Form, data: Mapping[str, Any], **options: object) -> None:
+    """Refuse lines with the same id; the path of each names another (A19)."""
+    first: dict[str, int] = {}
+    problems: dict[int, dict[str, list[str]]] = {}
+    for index, line in enumerate(data.get("order_lines", ())):
+        other = first.setdefault(line.get(LINE_ID, index), index)
+        for path, same in ((index, other), (other, index)) if other != index else ():
+            message = f"must be unique in the order, as order_lines[{same}].{LINE_ID} has the same value"
+            problems[path] = {LINE_ID: [message]}
+    if problems:
+        raise ValidationError({"order_lines": problems})
+
+
+OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE, check_line_ids=check_line_ids)
 UpdateForm: Final = ORDER.form(
     "UpdateForm",
     "The fields of an order that can change.",
     UPDATE,
+    check_line_ids=check_line_ids,
     amount=Cents(about="Cents; it can change until the customer has acted."),
 )
 READ_ONLY_FIELDS: Final = ORDER.read_only_fields(UPDATE) - {"amount"}

@@ -58,6 +58,7 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "authorized_status": "Status of an authorized order",
         "refund_status": "Status of a new refund",
         "unknown_fields": "Unknown fields in requests",
+        "unknown_locale": "Unknown locale of a customer",
         "errors": "Overrides of error responses",
     },
 }

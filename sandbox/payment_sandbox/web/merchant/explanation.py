@@ -85,7 +85,7 @@ def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
         return violation.rule
     if violation.message.startswith("is not a known key"):
         return UNKNOWN_KEY_RULE
-    if violation.message == ZERO_PERIOD:
+    if violation.message.startswith(ZERO_PERIOD):
         return "SET-21"
     path = re.sub(r"\[\d+\]", "", violation.path)
     while path and path not in rules:

@@ -17,7 +17,7 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.lines import LINES_MAX, LineQuantity, total_cents
-from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order import LOCALES, Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import (
@@ -48,6 +48,7 @@ from payment_sandbox.web.merchant.reading import (
 )
 from payment_sandbox.web.routes import route
 
+PERCENT: Final = 100  # in units of vat_percentage
 LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 
@@ -136,11 +137,13 @@ ORDER_EXAMPLE: Final = {
 def post_order(call: Call) -> Response:
     """Create an order."""
     project = call.project
+    _ignore_unknown_locale(call)
     data, violations = read_valid_fields(call, ORDER_FORM)
     violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
     user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
+    _warn_about_vat(call, order)
     _warn_about_total(call, order)
     return order_answer(call, order, 201)
 
@@ -184,10 +187,14 @@ def put_order(call: Call, order_id: str) -> Response:
     """Update an order; changed read-only keys are ignored and named in a header."""
     project = call.project
     shown = order_record(project, project.find_order(order_id))
+    _ignore_unknown_locale(call)
     data, violations = read_valid_fields(call, UPDATE_FORM, also_known=READ_ONLY_FIELDS)
     sent = json_object(call)
     note_ignored(call, *(key for key in sent if key in COMPARED_FIELDS and sent[key] != shown.get(key)))
-    return order_answer(call, update(project, order_id, data, violations, if_match(call)))
+    order = update(project, order_id, data, violations, if_match(call))
+    if "order_lines" in data:
+        _warn_about_vat(call, order)
+    return order_answer(call, order)
 
 
 @route(api, "DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
@@ -270,6 +277,19 @@ def _with_blocks(project: Project, order: Order, blocks: list[str]) -> str:
     return json_line({**order_record(project, order), **extra})
 
 
+def _ignore_unknown_locale(call: Call) -> None:
+    """Drop a locale that is not allowed, if the project's settings ignore it (A63)."""
+    if call.project.settings.unknown_locale != "ignore":
+        return
+    body = json_object(call)
+    customer = body.get("customer")
+    locale = customer.get("locale") if isinstance(customer, Mapping) else None
+    if isinstance(customer, Mapping) and isinstance(locale, str) and locale not in LOCALES:
+        known = {name: value for name, value in customer.items() if name != "locale"}
+        call.body = {**body, "customer": known}
+        note_ignored(call, "customer.locale")
+
+
 def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
     """Yield the details in a request that are unknown to its payment method."""
     for index, transaction in enumerate(data.get("transactions", ())):
@@ -279,6 +299,15 @@ def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iter
             for name in transaction.get("payment_method_details", ()):
                 if name not in known:
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
+
+
+def _warn_about_vat(call: Call, order: Order) -> None:
+    """Warn about VAT that looks like percent instead of hundredths of a percent (A61)."""
+    for index, line in enumerate(order.order_lines):
+        sent = line.vat_percentage or 0
+        if 0 < sent < PERCENT:
+            meaning = f"{sent} means {sent / PERCENT:.2f}%: for {sent}% send {sent * PERCENT}"
+            warn(call, f"order_lines[{index}].vat_percentage {meaning}")
 
 
 def _warn_about_total(call: Call, order: Order) -> None:

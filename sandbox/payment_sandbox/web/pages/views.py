@@ -1,13 +1,15 @@
 """The routes of the payment pages: an order's page, an attempt's page and steps, and the result."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from flask import Response
 
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.methods.common import ISSUERS, Issuer
+from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.act import act as act_on_order
+from payment_sandbox.operations.act import detail_violations
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import change_clock
@@ -49,13 +51,12 @@ from payment_sandbox.web.routes import route
 
 
 class MethodChoice(NamedTuple):
-    """A payment method: the merchant's name for it, its label, and its banks, if any."""
+    """A payment method: the merchant's name for it, its label, and the hint and the icon in the list."""
 
     name: str
     label: str
     hint: str
     icon: str
-    issuers: tuple[Issuer, ...]
 
 
 def method_choices(page: PayerPage) -> list[MethodChoice]:
@@ -65,14 +66,59 @@ def method_choices(page: PayerPage) -> list[MethodChoice]:
     for name in offered_methods(settings, page.order):
         method = METHODS_BY_NAME[settings.method(name) or ""].capabilities
         hint = page.language.label(method.hint) if method.hint is not None else ""
-        issuers = ISSUERS if method.has_issuers else ()
-        choices.append(MethodChoice(name, page.language.label(method.labels), hint, method.icon, issuers))
+        choices.append(MethodChoice(name, page.language.label(method.labels), hint, method.icon))
     return choices
 
 
-def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """Find an offered method for which the customer chooses a bank; None for other names."""
-    return next((choice for choice in method_choices(page) if choice.name == name and choice.issuers), None)
+class DetailQuestion(NamedTuple):
+    """A detail that a method needs from the customer: its label, its choices if any, and the answer."""
+
+    name: str
+    label: str
+    choices: Sequence[str]
+    answer: str
+    is_wrong: bool
+
+
+def detail_questions(page: PayerPage, name: str) -> list[DetailQuestion]:
+    """Return the questions of an offered method, with the answers of the form; empty for other names."""
+    if name not in offered_methods(page.project.settings, page.order):
+        return []
+    fields = METHODS_BY_NAME[page.project.settings.method(name) or ""].capabilities.details
+    sent = {field.name: page.call.request.form.get(field.name, "").strip() for field in fields}
+    needed = _detail_problems(page, name, {})
+    wrong = _detail_problems(page, name, {field: answer for field, answer in sent.items() if answer})
+    return [
+        DetailQuestion(
+            field.name,
+            page.language.label(field.label) if field.label is not None else field.name.replace("_", " "),
+            field.choices or needed.get(field.name, ()),
+            sent[field.name],
+            field.name in wrong,
+        )
+        for field in fields
+        if field.name in {*needed, *wrong}
+    ]
+
+
+def _detail_problems(page: PayerPage, name: str, details: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Return the missing and wrong details, with their allowed values."""
+    settings, terms = page.project.settings, page.project.epoch.terms(page.project.now())
+    violations = detail_violations(settings, terms, page.order, name, details)
+    return {violation.path: violation.allowed or () for violation in violations}
+
+
+def _show_questions(
+    page: PayerPage, chosen: str, questions: list[DetailQuestion], *, is_answered: bool
+) -> Response:
+    """Ask for the details of a method, or for the method if there is nothing to ask."""
+    choices = method_choices(page)
+    if not questions:
+        return show(page, "choose", choices=choices, panel=panel(page))
+    icon = next(choice.icon for choice in choices if choice.name == chosen)
+    names = {issuer.id: issuer.name for issuer in ISSUERS}
+    facts = {"chosen": chosen, "questions": questions, "icon": icon, "names": names, "panel": panel(page)}
+    return show(page, "details", 400 if is_answered else 200, is_answered=is_answered, **facts)
 
 
 def is_repeated_submission(page: PayerPage, chosen: str) -> bool:
@@ -132,8 +178,8 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     if call.request.method == "GET":
         _enter_order(page)
     page = page.reload()
-    bank = bank_choice(page, call.request.args.get("bank", ""))
-    return show(page, "choose", choices=method_choices(page), bank=bank, panel=panel(page))
+    chosen = call.request.args.get("details", "")
+    return _show_questions(page, chosen, detail_questions(page, chosen), is_answered=False)
 
 
 def _enter_order(page: PayerPage) -> None:
@@ -213,13 +259,17 @@ def _end_order(page: PayerPage, button: str) -> Response:
 
 
 def _choose_method(page: PayerPage, chosen: str) -> Response:
-    issuer_id = page.call.request.form.get("issuer_id")
-    if issuer_id is None and bank_choice(page, chosen) is not None:
-        return redirect(page.url("get_order_page", bank=chosen))
+    """Start an attempt, or ask for the details that the method needs."""
+    questions = detail_questions(page, chosen)
+    if any(question.is_wrong for question in questions):
+        if "details" not in page.call.request.form:
+            return redirect(page.url("get_order_page", details=chosen))
+        return _show_questions(page, chosen, questions, is_answered=True)
     page.call.hold_webhooks()
-    action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
+    details = {question.name: question.answer for question in questions if question.answer}
+    action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=details.get("issuer_id"))
     try:
-        order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
+        order = act_on_order(page.project, page.order.id, action, VIA_PAGE, details)
     except (ActionNotPossible, Invalid):
         return redirect(page.url("get_order_page", notice="stale"))
     return redirect_to_next(page.reload()._replace(attempt=order.last_transaction))
