@@ -192,19 +192,17 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     if finding.kind == HINT:
         return finding
     lesson = lesson_of(finding.rule)
-    risk, order = (
-        finding.risk or (lesson.risk if lesson is not None else ""),
-        epoch.store.order(finding.order_id or ""),
-    )
-    if order is not None:
-        finding, risk = _state_money(finding, risk, order)
+    finding, risk = _state_money(epoch, finding, finding.risk or (lesson.risk if lesson is not None else ""))
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
 
 
-def _state_money(finding: Finding, risk: str, order: Order) -> tuple[Finding, str]:
+def _state_money(epoch: Epoch, finding: Finding, risk: str) -> tuple[Finding, str]:
     """Return a finding and its risk, limited to the money that the ledger of the order shows."""
+    order = epoch.store.order(finding.order_id or "")
+    if order is None:
+        return finding, risk
     ledger = ledger_of(order)
     if risk == UNSHIPPED:
         paid = ledger.received - ledger.refunded

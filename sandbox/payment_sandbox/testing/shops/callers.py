@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from inspect import CO_COROUTINE
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import CodeType
 from typing import Final
@@ -48,14 +49,11 @@ def current_caller() -> str:
 def _callers() -> Iterator[CodeType]:
     """Return the functions that make the call, innermost first; none if no runner called them directly."""
     kinds = [(_kind_of(code.co_filename), code) for code, _ in stack_frames()]
-    first = next((index for index, (kind, _) in enumerate(kinds) if kind != CLIENT), 0)
-    direct = first
-    while direct < len(kinds) and kinds[direct][0] == USER:
-        direct += 1
-    outer = [kind for kind, _ in kinds[direct:]]
-    end = outer.index(RUNNER) if RUNNER in outer else None
-    if end is not None and USER not in outer[:end]:
-        yield from (code for _, code in kinds[first:direct])
+    calling = list(dropwhile(lambda each: each[0] == CLIENT, kinds))
+    direct = list(takewhile(lambda each: each[0] == USER, calling))
+    outer = [kind for kind, _ in calling[len(direct) :]]
+    if RUNNER in outer and USER not in outer[: outer.index(RUNNER)]:
+        yield from (code for _, code in direct)
 
 
 @cache
