@@ -46,7 +46,11 @@ def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
 def test_a_finding_tells_its_lesson(payment_sandbox: PaymentSandbox) -> None:
     """The text of a finding has its risk and a link to its lesson."""
     order = {"currency": "EUR", "amount": 5, "descripton": "Hat"}
-    payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order)
+
+    def shop_creates() -> None:
+        payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order)
+
+    shop_creates()
     (finding,) = payment_sandbox.review()
     assert finding.page == "/docs/mistakes/#say-it-as-the-service-does"
     assert "Risk: a value that the shop relies on never arrives. See /docs/mistakes/" in str(finding)

@@ -66,7 +66,8 @@ def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **or
             f"payment-sandbox settings mode={recipe.mode}"
         )
     if order_id is None:
-        order_id = str(sandbox.call("POST", "/v1/orders/", recipe.creation(name, **order))["id"])
+        body = recipe.creation(name, **order)
+        order_id = str(sandbox.call("POST", "/v1/orders/", body, headers={"Sandbox-Caller": "trigger"})["id"])
         steps = recipe.steps
     elif not recipe.steps:
         raise TriggerImpossible(f"{name} creates a new order; it has no steps for an existing one")

@@ -17,7 +17,7 @@ from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT_ACTOR
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variations import webhook_coverage_checks
 
@@ -112,13 +112,15 @@ class _Evidence(NamedTuple):
 
     wrong: Container[str | None]  # ids of orders and of records
     by_hand: Container[tuple[str | None, str]]  # ids of orders, each with an action
+    unseen: Container[str]  # orders that no call and no answered webhook has shown to the shop
 
     def rate(self, order: Order, outcome: str = "") -> str:
         """Rate how an order handled a case: correctly, incorrectly or manually."""
         if any(each in self.wrong for each in (order.id, *(each.refund_id for each in order.refunds))):
             return WRONG
         done = (CREATED, *(action for action, outcomes in OUTCOMES_BY_ACTION.items() if outcome in outcomes))
-        return BY_HAND if any((order.id, action) in self.by_hand for action in done) else RIGHT
+        is_manual = order.id in self.unseen or any((order.id, action) in self.by_hand for action in done)
+        return BY_HAND if is_manual else RIGHT
 
 
 def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidence:
@@ -127,7 +129,19 @@ def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidenc
     return _Evidence(
         {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
         {(each.order_id, each.action) for each in manual_actions if each.actor == MERCHANT_ACTOR},
+        _unseen_orders(project),
     )
+
+
+def _unseen_orders(project: Project) -> set[str]:
+    """Return the orders that neither a call nor an answered webhook has shown to the shop."""
+    journal, store = project.epoch.journal, project.epoch.store
+    requests = journal.unmasked_entries()
+    if journal.dropped_count:
+        return set()
+    seen = {entry.order_id for entry in requests if entry.caller == SHOP}
+    seen |= {each.order_id for each in store.deliveries() if each.state is DeliveryState.DELIVERED}
+    return {order.id for order in store.orders_newest_first() if not order.is_refund} - seen
 
 
 RatedCells = Iterator[tuple[CellKey, str, str]]
@@ -155,7 +169,13 @@ def _webhook_cells(project: Project, evidence: _Evidence) -> RatedCells:
 def _refusal_cells(project: Project, evidence: _Evidence) -> RatedCells:
     for entry in project.epoch.journal.unmasked_entries():
         if entry.rule is not None:
-            yield CellKey(REFUSAL, entry.rule, ""), WRONG if entry.id in evidence.wrong else RIGHT, entry.id
+            yield CellKey(REFUSAL, entry.rule, ""), _rate_call(entry, evidence), entry.id
+
+
+def _rate_call(entry: JournalEntry, evidence: _Evidence) -> str:
+    if entry.id in evidence.wrong:
+        return WRONG
+    return RIGHT if entry.caller == SHOP else BY_HAND
 
 
 def _outcomes(order: Order, attempt: Transaction) -> Iterator[str]:

@@ -123,7 +123,11 @@ def _note_missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
-    return [entry for entry in epoch.journal.unmasked_entries() if entry.order_id == order_id]
+    return [
+        entry
+        for entry in epoch.journal.unmasked_entries()
+        if entry.order_id == order_id and entry.is_evidence
+    ]
 
 
 def _describe_response(entry: JournalEntry) -> str:

@@ -17,6 +17,9 @@ from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision
 from payment_sandbox.scenarios.near_misses import explain
 
+SHOP, TEST = "shop", "test"
+CALLERS: Final = (SHOP, TEST)
+
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
@@ -115,6 +118,12 @@ class JournalEntry(NamedTuple):
         tuple[str, str | None], ...
     ] = ()  # ignored keys unknown to the API, each with a suggestion
     warnings: tuple[str, ...] = ()
+    caller: str = SHOP
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether the call shows what the shop does or knows, unlike a read by a test."""
+        return self.caller == SHOP or self.method != "GET"
 
     def with_text_headers(self) -> "JournalEntry":
         """Return the entry with headers as text."""

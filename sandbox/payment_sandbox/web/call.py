@@ -12,6 +12,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.calling import Caller
+from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.outbox import DeferredDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
@@ -36,7 +37,7 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("headers", "may_wait")
+    __slots__ = ("caller", "headers", "may_wait")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
 
@@ -44,6 +45,7 @@ class ClientConnection:
         """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
         self.may_wait = True  # false on the event loop
+        self.caller = SHOP  # or a test, in the process of the sandbox
 
     def begin_waiting(self) -> bool:
         """Let other calls run while this call waits; return False if too many calls are waiting."""

@@ -37,10 +37,10 @@ class LocatedCall(NamedTuple):
 
 def current_lines() -> list[SourceLine]:
     """Return the lines of the shop in the current call, innermost first, up to the webhook handler."""
-    frames = takewhile(lambda frame: frame[0] != POSTING_MODULE, stack_frames())
+    frames = ((code.co_filename, str(number)) for code, number in stack_frames())
     return [
-        (file, str(number))
-        for file, number in frames
+        (file, number)
+        for file, number in takewhile(lambda frame: frame[0] != POSTING_MODULE, frames)
         if not file.startswith((*LIBRARY_FOLDERS, "<")) and not _is_foreign(file)
     ]
 

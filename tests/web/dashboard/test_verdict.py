@@ -358,3 +358,15 @@ def test_a_long_history_is_reviewed_at_a_reload(watched: Sandbox, shop: Shop) ->
     assert "is being reviewed" in dashboard.open("review/").ids["under-way"]
     assert "did not read the order" in dashboard.open("review/?now=1").answer.text
     assert "did not read the order" in dashboard.open("review/").answer.text
+
+
+def test_a_capture_two_days_later_has_its_own_date(sandbox: Sandbox) -> None:
+    """The second status began with the capture, not with the completion."""
+    order = sandbox.place(card(capture_mode="manual", expiration_period="P7D"))
+    order = sandbox.acted(order, "customer pay")
+    attempt = sandbox.read(order["id"])["transactions"][0]["id"]
+    sandbox.advance("P2DT1H")
+    sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/")
+    page = Dashboard(sandbox).open(f"orders/{order['id']}/")
+    assert page.ids["known"].endswith("since13:00:00")
+    assert re.search(r"\d+ \w+ \d{4} 12:00:00$", page.ids["believed"].removesuffix("≠"))

@@ -56,11 +56,13 @@ from payment_sandbox.operations.review.webhooks import (
     find_unread_webhooks,
 )
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
+from payment_sandbox.projects.journal import TEST, JournalEntry, PerformedAction, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.scenarios.variations import LAPSE, UNSHIPPED
 
 __all__ = [
     "HINT",
@@ -75,11 +77,13 @@ __all__ = [
 ]
 
 TEXT_MAX: Final = 2000
+UNNOTICED_AUTHORIZATION: Final = "a customer has authorized the payment and waits for goods"
+UNNOTICED: Final = "a later payment goes unnoticed"
 
 
 def review(epoch: Epoch) -> list[Finding]:
-    """Review a project's history; a correct integration gets no findings."""
-    requests = epoch.journal.unmasked_entries()
+    """Review a project's history, largest amounts first; a correct integration gets no findings."""
+    requests = _evidence(epoch)
     deliveries = epoch.store.deliveries()
     orders = _index_orders(epoch, requests, deliveries)
     history = ReviewedHistory(
@@ -95,7 +99,8 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, orders),
     )
-    return _run_checks(epoch, CHECKS, history)
+    findings = _run_checks(epoch, CHECKS, history)
+    return sorted(findings, key=lambda finding: (not finding.is_open, -finding.amount))
 
 
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
@@ -106,7 +111,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         return record.order_id in order_ids
 
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, order_ids)))
-    all_requests = epoch.journal.unmasked_entries()
+    all_requests = _evidence(epoch)
     own = [entry for entry in all_requests if entry.order_id in order_ids]
     related = charges_during(deliveries, all_requests) | series_of(own, all_requests)
     requests = [entry for entry in all_requests if entry.order_id in order_ids or entry.id in related]
@@ -137,7 +142,7 @@ def _index_orders(
 
 def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
     """Collect the create calls with the same merchant number or body, and the history of their orders."""
-    all_requests = epoch.journal.unmasked_entries()
+    all_requests = _evidence(epoch)
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
@@ -151,8 +156,17 @@ def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]
     return ReviewedHistory([*creations, *cancelled], (), (), orders, reached, epoch.now())
 
 
+def _evidence(epoch: Epoch) -> list[JournalEntry]:
+    """Return the calls that show what the shop does or knows."""
+    return [entry for entry in epoch.journal.unmasked_entries() if entry.is_evidence]
+
+
 def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistory) -> list[Finding]:
-    by_check = {check: list(check(history)) for check in checks}
+    by_test = {entry.id for entry in history.requests if entry.caller == TEST}
+    by_check = {
+        check: [each for each in check(history) if not each.shown_by or not by_test.issuperset(each.shown_by)]
+        for check in checks
+    }
     refusal_findings = chain.from_iterable(
         by_check.get(check, ()) for check in (find_refused_repeats, find_unrefunded_cancellations)
     )
@@ -178,10 +192,25 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     if finding.kind == HINT:
         return finding
     lesson = lesson_of(finding.rule)
-    risk = finding.risk or (lesson.risk if lesson is not None else "")
+    finding, risk = _state_money(epoch, finding, finding.risk or (lesson.risk if lesson is not None else ""))
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
+
+
+def _state_money(epoch: Epoch, finding: Finding, risk: str) -> tuple[Finding, str]:
+    """Return a finding and its risk, limited to the money that the ledger of the order shows."""
+    order = epoch.store.order(finding.order_id or "")
+    if order is None:
+        return finding, risk
+    ledger = ledger_of(order)
+    if risk == UNSHIPPED:
+        paid = ledger.received - ledger.refunded
+        unpaid = UNNOTICED_AUTHORIZATION if ledger.reserved else UNNOTICED
+        return finding._replace(amount=paid or ledger.reserved), risk if paid else unpaid
+    if risk == LAPSE:
+        return finding._replace(amount=ledger.lapsed), risk
+    return finding, risk
 
 
 Check = Callable[[ReviewedHistory], Iterable[Finding]]

@@ -367,12 +367,12 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
         if order.id in unknown and _is_unread(history.attempted_reads[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
-                f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
+                f"Your shop does not know that the customer paid {euros(order.received_cents)}: "
                 "no webhook arrived, and it did not read the order",
                 "Webhooks can get lost: read orders that are still open once a day.",
                 order.id,
                 (),
-                amount=order.amount_cents,
+                amount=order.received_cents,
                 shown_by=(paid[order.id].id,),
             )
 

@@ -12,6 +12,7 @@ from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
+from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
@@ -74,6 +75,7 @@ class _InProcessConnection(ClientConnection):
     def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
         """Defer the call's webhooks to the end of the enclosing ``shop_request``, if any."""
         super().__init__()
+        self.caller = current_caller()
         self._shop_request = shop_request
         self._deliver = deliver
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from threading import get_ident
 from traceback import StackSummary, TracebackException, walk_stack
+from types import CodeType
 from typing import Final
 
 from payment_sandbox.serving.posting import LOCATION_PREFIX
@@ -25,8 +26,8 @@ LIBRARY_FOLDERS: Final = (
 )
 
 
-Frames = tuple[tuple[str, int], ...]
-"""Files and line numbers, innermost first."""
+Frames = tuple[tuple[CodeType, int], ...]
+"""Functions and line numbers, innermost first."""
 
 CALLING_FRAMES: Final[ContextVar[Frames]] = ContextVar("calling_frames", default=())
 """The frames of a coroutine whose call is answered on another thread."""
@@ -34,7 +35,7 @@ CALLING_FRAMES: Final[ContextVar[Frames]] = ContextVar("calling_frames", default
 
 def stack_frames() -> Frames:
     """Return the frames on this thread, and the frames of the coroutine that made the current call."""
-    own = tuple((frame.f_code.co_filename, number) for frame, number in walk_stack(sys._getframe(1)))
+    own = tuple((frame.f_code, number) for frame, number in walk_stack(sys._getframe(1)))
     return own + CALLING_FRAMES.get()
 
 

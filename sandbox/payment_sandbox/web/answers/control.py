@@ -138,4 +138,5 @@ def journal_summary(entry: JournalEntry) -> records.JournalEntry:
         "fault": entry.fault.document if entry.fault is not None else None,
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
         "order_id": entry.order_id,
+        "caller": entry.caller,
     }

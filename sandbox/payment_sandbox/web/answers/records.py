@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.projects.journal import CALLERS
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.web.answers.kinds import (
     Json,
@@ -357,6 +358,7 @@ class JournalEntry(TypedDict):
     fault: Json | None
     decision: NotRequired[Decision | None]
     order_id: str | None
+    caller: Annotated[str, OneOf(lambda: CALLERS), "Whether the shop or its test made the call."]
 
 
 class Return(TypedDict):

@@ -124,6 +124,12 @@ def format_clock(at: datetime | str) -> str:
     return f"{moment.day} {moment:%b %Y %H:%M:%S}"
 
 
+@dashboard.app_template_filter("since")
+def format_since(moment: datetime, now: datetime) -> str:
+    """Format a time of day to the second, with the date unless it is today."""
+    return f"{moment:%H:%M:%S}" if moment.date() == now.date() else format_clock(moment)
+
+
 @dashboard.app_template_filter("day")
 def format_day(at: str) -> str:
     """Format the day of a time, with the weekday."""

@@ -9,9 +9,10 @@ from payment_sandbox.operations.as_of import order_as_of
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import Belief, beliefs, convert_cents
 from payment_sandbox.operations.review import Finding, review, review_order
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
@@ -39,6 +40,17 @@ class FindingGroup(NamedTuple):
 
     first: Finding
     findings: Sequence[Finding]
+
+    @property
+    def amount(self) -> int:
+        """The cents at risk in all orders of the group."""
+        return sum(each.amount for each in self.findings)
+
+    @property
+    def risk(self) -> str:
+        """The cost of the mistake, with the amount of all orders; empty for hints."""
+        sentence = self.first.risk.removeprefix(f"{euros(self.first.amount)}: ")
+        return f"{euros(self.amount)}: {sentence}" if sentence and self.amount else sentence
 
     @property
     def others(self) -> list[str]:
@@ -172,7 +184,7 @@ def _moment_of(
         list(_amounts(order, now)),
         beliefs[-1].shop if beliefs else "",
         _last_change([(belief.at, belief.shop) for belief in beliefs]),
-        _last_change([(belief.at, belief.service) for belief in beliefs]),
+        _last_capture(order) or _last_change([(belief.at, belief.service) for belief in beliefs]),
         any(_has_reached_shop(each) and each.cause != past[0].id for each in past),
     )
 
@@ -190,6 +202,12 @@ def _last_change(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
             break
         since = at
     return since
+
+
+def _last_capture(order: Order) -> datetime | None:
+    """Return the time of the last capture or void, which the second status describes."""
+    held = _authorization(order)
+    return held.entries[-1].at if held is not None and held.entries else None
 
 
 def look_of(order: Order) -> str:
@@ -218,19 +236,18 @@ def _authorization(order: Order) -> Authorization | None:
 
 
 def _amounts(order: Order, now: datetime) -> Iterable[Amount]:
-    held, received = _authorization(order), order.received_cents
-    refunded = received - refundable_cents(order)
+    held, ledger = _authorization(order), ledger_of(order)
+    received, refunded = ledger.received, ledger.refunded
     if held is None:
         amounts = [Amount("received", received)]
     else:
-        remaining = 0 if held.is_over else held.remaining_cents
         expiry_time = format_moment_of_day(held.expires_at, now)
         expiry = f"expires in {describe_period(held.expires_at - now)}, {expiry_time}"
         amounts = [
-            Amount("authorized", held.original_cents),
+            Amount("authorized", ledger.authorized),
             Amount("captured", received),
-            Amount("voided", held.voided_cents),
-            Amount("still reserved", remaining, expiry),
+            Amount("voided", ledger.voided),
+            Amount("still reserved", ledger.reserved, expiry),
         ]
     amounts.append(Amount("refunded", refunded))
     if refunded:
@@ -240,11 +257,13 @@ def _amounts(order: Order, now: datetime) -> Iterable[Amount]:
 
 def _bar_segments(order: Order) -> list[BarSegment]:
     """Return the segments of the money bar: received and not refunded, refunded, and still reserved."""
-    held, received = _authorization(order), order.received_cents
-    reserved = 0 if held is None or held.is_over else held.remaining_cents
-    refunded = received - refundable_cents(order)
-    parts = {"received": received - refunded, "refunded": refunded, "reserved": reserved}
-    total = max(sum(parts.values()), held.original_cents if held is not None else 0)
+    ledger = ledger_of(order)
+    parts = {
+        "received": ledger.received - ledger.refunded,
+        "refunded": ledger.refunded,
+        "reserved": ledger.reserved,
+    }
+    total = max(sum(parts.values()), ledger.authorized)
     segments, begin = [], 0.0
     for state, cents in parts.items():
         width = round(100 * cents / total, 2) if total else 0.0
@@ -286,9 +305,7 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     for finding in findings:
         by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
     groups = [FindingGroup(alike[0], alike) for alike in by_kind.values()]
-    return sorted(
-        groups, key=lambda group: (not group.first.is_open, -sum(each.amount for each in group.findings))
-    )
+    return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:

@@ -9,6 +9,7 @@ from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     MASKING_MARGIN,
     PATH_LENGTH_MAX,
+    TEST,
     JournalEntry,
     without_secret_headers,
 )
@@ -59,6 +60,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         order_id=order_id,
         unknown=notes.unknown,
         warnings=notes.warnings,
+        caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
     )
     journal.add([entry])
     project.events.publish_lazily("request", entry.summary)

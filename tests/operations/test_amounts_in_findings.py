@@ -1,0 +1,137 @@
+"""Every amount in a finding is in the ledger of its order."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from payment_sandbox.client.triggers import trigger
+from payment_sandbox.operations.coverage import covered_cells
+from payment_sandbox.operations.review import Finding
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.web.dashboard.verdict import group_findings
+from tests.support.in_process import shop_that
+
+AMOUNT = 2450
+METHODS: dict[str, dict[str, Any]] = {
+    "bank-transfer": {},
+    "wallet-web": {},
+    "credit-card": {"capture_mode": "manual", "expiration_period": "P7D"},
+}
+STEPS = ("begin", "pay", "capture", "refund", "advance")
+PAID_RISK = "a customer has paid and waits for goods"
+
+
+class History:
+    """One order in a shop that fails at each webhook, with the money that moved."""
+
+    def __init__(self, sandbox: PaymentSandbox, method: str) -> None:
+        self.sandbox = sandbox
+        self.orders = f"{sandbox.base_url}/v1/orders/"
+        attempt = {"payment_method": method, **METHODS[method]}
+        order = {"currency": "EUR", "amount": AMOUNT, "transactions": [attempt]}
+        self.order = sandbox.session.post(self.orders, json=order).json()
+        self.method, self.received, self.refunded = method, 0, 0
+        self.is_authorized = False
+
+    def play(self, step: str, cents: int) -> None:
+        """Play a step, and record its money if the service accepts it."""
+        url = f"{self.orders}{self.order['id']}"
+        if step == "advance":
+            self.sandbox.clock.advance("PT6H")
+        elif step == "begin":
+            self._act("customer", "visit")
+        elif step == "pay":
+            self._pay(cents)
+        elif step == "capture":
+            path = f"{url}/transactions/{self.order['transactions'][0]['id']}/captures/amount/"
+            self.received += cents * self.sandbox.session.post(path, json={"amount": cents}).ok
+        else:
+            self.refunded += cents * self.sandbox.session.post(f"{url}/refunds/", json={"amount": cents}).ok
+
+    def _pay(self, cents: int) -> None:
+        if self.method == "bank-transfer":
+            self.received += cents * self._act("bank", "credit", amount=cents)
+        elif self._act("customer", "pay"):
+            self.received += AMOUNT if self.method == "wallet-web" else 0
+
+    def _act(self, actor: Any, action: Any, **fields: Any) -> bool:
+        try:
+            self.sandbox.act(self.order["id"], actor, action, **fields)
+        except Exception as refusal:
+            if getattr(refusal, "status", 0) not in (400, 409):
+                raise
+            return False
+        return True
+
+
+@settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    histories=st.lists(
+        st.tuples(
+            st.sampled_from(sorted(METHODS)),
+            st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from([50, 400, 2450])), max_size=5),
+        ),
+        min_size=1,
+        max_size=2,
+    )
+)
+def test_amounts_are_those_of_the_ledger(payment_sandbox: PaymentSandbox, histories: Any) -> None:
+    """A sentence about paid money has the received amount without refunds, and no other amount."""
+    payment_sandbox.client.reset()
+    payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
+    played = [History(payment_sandbox, method) for method, _ in histories]
+    for history, (_, steps) in zip(played, histories, strict=True):
+        for step, cents in steps:
+            history.play(step, cents)
+    by_order = {history.order["id"]: history for history in played}
+    findings = payment_sandbox.review()
+    for finding in findings:
+        if finding.order_id in by_order:
+            compare(finding, by_order[finding.order_id])
+    for group in group_findings(findings):
+        assert group.amount == sum(each.amount for each in group.findings)
+        assert group.amount == cents_in(group.risk)
+
+
+def compare(finding: Finding, history: History) -> None:
+    """Compare a finding with the money that moved."""
+    paid = history.received - history.refunded
+    assert cents_in(finding.risk) == finding.amount
+    if PAID_RISK in finding.risk:
+        assert finding.amount == paid > 0
+    if finding.rule == "HOOK-09" and not paid:
+        assert PAID_RISK not in finding.risk
+        assert finding.amount in (0, AMOUNT - history.received)
+
+
+def cents_in(risk: str) -> int:
+    """The amount at the start of a risk, in cents; 0 if there is none."""
+    match = re.match(r"€([\d,]+)\.(\d\d): ", risk)
+    return int(match[1].replace(",", "")) * 100 + int(match[2]) if match else 0
+
+
+@pytest.mark.parametrize("method", ["bank-transfer"])
+def test_no_customer_has_paid_before_the_money_arrives(payment_sandbox: PaymentSandbox, method: str) -> None:
+    """A failed webhook about a transfer in progress names no money."""
+    payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
+    History(payment_sandbox, method).play("begin", 0)
+    (finding,) = [each for each in payment_sandbox.review() if each.rule == "HOOK-09"]
+    assert (finding.amount, finding.risk) == (0, "a later payment goes unnoticed")
+
+
+def test_an_order_that_no_shop_has_seen_is_played_by_hand(payment_sandbox: PaymentSandbox) -> None:
+    """An order that the control API creates and pays proves nothing about a shop."""
+    order_id = trigger(payment_sandbox.client, "paid")["order"]["id"]
+    assert payment_sandbox.server.in_process is not None
+    project = payment_sandbox.server.in_process.registry.find(payment_sandbox.api_key)
+    assert project is not None
+    outcomes = [each for key, each in covered_cells(project, ()).items() if key.case == "paid"]
+    assert [(list(each.right), list(each.by_hand)) for each in outcomes] == [([], [order_id])]
