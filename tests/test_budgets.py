@@ -207,7 +207,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 63_050
+PACKAGE_LINES_MAX = 62_630
 
 
 def test_the_package_does_not_grow() -> None:
@@ -216,8 +216,8 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-LATE_IMPORTS_MAX = 184
-ANYS_MAX = 1278
+LATE_IMPORTS_MAX = 178
+ANYS_MAX = 1258
 
 
 def test_late_imports_and_anys_stay_few() -> None:

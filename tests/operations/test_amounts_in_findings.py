@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.operations.coverage import covered_cells
 from payment_sandbox.operations.review import Finding
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.web.dashboard.verdict import group_findings
 from tests.support.in_process import shop_that
@@ -97,7 +98,6 @@ def test_amounts_are_those_of_the_ledger(payment_sandbox: PaymentSandbox, histor
         if finding.order_id in by_order:
             compare(finding, by_order[finding.order_id])
     for group in group_findings(findings):
-        assert group.amount == sum(each.amount for each in group.findings)
         assert group.amount == cents_in(group.risk)
 
 
@@ -135,3 +135,16 @@ def test_an_order_that_no_shop_has_seen_is_played_by_hand(payment_sandbox: Payme
     assert project is not None
     outcomes = [each for key, each in covered_cells(project, ()).items() if key.case == "paid"]
     assert [(list(each.right), list(each.by_hand)) for each in outcomes] == [([], [order_id])]
+
+
+def test_a_group_shows_the_sum_of_its_orders() -> None:
+    """The amount of a group is the sum of its orders; an order with two findings counts once."""
+    amounts = {"a": 50, "b": 400_000_000, "c": 201_841}
+    findings = [
+        Finding(
+            "HOOK-08", "no read", "read", order_id, (), risk=f"{euros(cents)}: unpaid goods", amount=cents
+        )
+        for order_id, cents in [*amounts.items(), ("a", 50)]
+    ]
+    (group,) = group_findings(findings)
+    assert (group.amount, group.risk) == (400_201_891, "€4,002,018.91: unpaid goods")

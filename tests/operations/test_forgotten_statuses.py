@@ -6,11 +6,16 @@ from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place
 
 
+def read_as_shop(sandbox: PaymentSandbox, order_id: str) -> None:
+    """Read an order in a function of the shop."""
+    sandbox.session.get(f"{sandbox.base_url}/v1/orders/{order_id}/")
+
+
 def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSandbox) -> None:
     """A paid order stays paid after ten thousand other status changes."""
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
-    payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+    read_as_shop(payment_sandbox, order_id)
     project = payment_sandbox.server.project_of(payment_sandbox.api_key)
     assert project is not None
     journal, now = project.epoch.journal, project.now()

@@ -43,8 +43,12 @@ class FindingGroup(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """The cents at risk in all orders of the group."""
-        return sum(each.amount for each in self.findings)
+        """The cents at risk in all orders of the group; an order with several findings counts once."""
+        amounts: dict[object, int] = {}
+        for each in self.findings:
+            order = each.order_id or id(each)
+            amounts[order] = max(amounts.get(order, 0), each.amount)
+        return sum(amounts.values())
 
     @property
     def risk(self) -> str:
