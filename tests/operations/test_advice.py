@@ -307,7 +307,7 @@ FOLLOWED: dict[str, tuple[Story, Story]] = {
         shops.captures_a_part_at_the_wrong_call,
         captures_a_part_by_amount,
     ),
-    "Send amounts that add up": (adds_up_wrongly, adds_up),
+    "Send what the warning asks for": (adds_up_wrongly, adds_up),
     "Webhooks can arrive more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
     "After a lost response, first read": (
         shops.refunds_again_after_a_lost_response,
@@ -352,7 +352,7 @@ EXPLAINED: dict[str, str] = {
     "Leave it out, or put it into extra.": "unknown keys .*extra",
     "Leave it out.": "unknown keys are ignored",
     "Send 'amount' to captures/amount/.": "captures everything.*captures/amount/",
-    "Send amounts that add up": "inconsistent sums are reported in sandbox-warnings",
+    "Send what the warning asks for": "inconsistent sums are reported in sandbox-warnings",
     "Webhooks can arrive more than once": "refunded twice. webhooks arrive twice",
     "After a lost response, first read": "refund whose response was lost .* read the order before you resend the call",
     "Accept only one of two clicks": "people click twice. take a lock",

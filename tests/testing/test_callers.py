@@ -93,15 +93,3 @@ async def test_an_async_read_by_the_test(payment_sandbox: PaymentSandbox) -> Non
         await client.get(url)
         await asyncio.create_task(task())
     assert callers(payment_sandbox) == ["test", "shop"]
-
-
-def test_a_refused_call_of_the_test_is_not_blamed_on_the_shop(payment_sandbox: PaymentSandbox) -> None:
-    """An unknown key in an order that the test creates is no mistake of the shop."""
-    order = {
-        "amount": 500,
-        "currency": "EUR",
-        "return_url": "https://shop.example/thanks",
-        "descriptoin": "Bike",
-    }
-    payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order)
-    assert "SET-12" not in rules(payment_sandbox)

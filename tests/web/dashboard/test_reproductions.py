@@ -155,7 +155,7 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
         shops.refunds_again_after_a_lost_response,
         "CTL-23: Your shop refunded €5.00 twice",
         "    # Call your own code",
-        "    sandbox.session.get(orders + order_id + '/')\n    # Call your own code",
+        "    (lambda: sandbox.session.get(orders + order_id + '/'))()\n    # Call your own code",
     ),
     (
         shops.forgets_its_first_order,

@@ -25,7 +25,7 @@ CLIENTS: Final = (
 )
 """The packages between a caller and the sandbox; the standard library and our packages are others."""
 RUNNERS: Final = ("_pytest", "unittest")
-CLIENT, LIBRARY, USER, RUNNER = "client", "library", "user", "runner"
+CLIENT, SANDBOX, LIBRARY, USER, RUNNER = "client", "sandbox", "library", "user", "runner"
 COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 PACKAGES_FOLDER: Final = Path(SANDBOX_FOLDER).parent
 SHARED_SETUP: Final = "conftest.py"
@@ -49,10 +49,10 @@ def current_caller() -> str:
 def _callers() -> Iterator[CodeType]:
     """Return the functions that make the call, innermost first; none if no runner called them directly."""
     kinds = [(_kind_of(code.co_filename), code) for code, _ in stack_frames()]
-    calling = list(dropwhile(lambda each: each[0] == CLIENT, kinds))
+    calling = list(dropwhile(lambda each: each[0] in (CLIENT, SANDBOX), kinds))
     direct = list(takewhile(lambda each: each[0] == USER, calling))
     outer = [kind for kind, _ in calling[len(direct) :]]
-    if RUNNER in outer and USER not in outer[: outer.index(RUNNER)]:
+    if RUNNER in outer and not {USER, SANDBOX} & {*outer[: outer.index(RUNNER)]}:  # or in a handler
         yield from (code for _, code in direct)
 
 
@@ -63,7 +63,7 @@ def _kind_of(file: str) -> str:
     if Path(file).is_relative_to(SANDBOX_FOLDER) or Path(file).is_relative_to(
         PACKAGES_FOLDER / "pytest_payment_sandbox"
     ):
-        return CLIENT
+        return SANDBOX
     folder = max((each for each in LIBRARY_FOLDERS if file.startswith(each)), key=len, default=None)
     if folder is None:
         return USER
