@@ -2,10 +2,10 @@
 
 import asyncio
 
-from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.realtime import HOST
 
 
 class RealTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose timers follow real time, even while a test has frozen time."""
 
-    time = staticmethod(monotonic_seconds)
+    time = staticmethod(HOST.monotonic)
