@@ -9,8 +9,8 @@ import pytest
 from tests.support.documentation import ROOT
 
 LIMITS = {
-    "creation": {"calls": 420, "modules": 62, "changes of folder": 134},
-    "payment": {"calls": 1320, "modules": 78, "changes of folder": 365},  # two calls and two webhooks
+    "creation": {"calls": 410, "modules": 62, "changes of folder": 132},
+    "payment": {"calls": 1312, "modules": 78, "changes of folder": 360},  # two calls and two webhooks
 }
 
 
