@@ -7,6 +7,7 @@ import pytest
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.testing.access import SandboxNotFound
 from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
@@ -38,7 +39,6 @@ def _file_mistakes(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     with LOADING:
         from payment_sandbox.operations.review_scenario import check_file  # needed only for invalid scenarios
-        from payment_sandbox.scenarios.catalogue import scenario_files
 
     lines: list[str] = []
     for folder in options.scenario_folders(config):
