@@ -12,16 +12,8 @@ import pytest
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
-RUN_SECONDS_MIN: Final = 5.0
-RUN_SECONDS_MAX: Final = 20.0
-BASELINE_FACTOR: Final = 4  # multiplies the duration of the unchanged test
 UNWIND_SECONDS: Final = 3.0
 FRAME_PREFIX: Final = "  File "
-
-
-def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
-    """Return the time limit of a run, given the remaining budget."""
-    return min(RUN_SECONDS_MAX, max(RUN_SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
 def cancel_timeout(item: pytest.Item) -> None:

@@ -1,7 +1,6 @@
 """Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
 import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,6 @@ from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,6 +72,7 @@ ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit":
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
 SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
 MERCHANT_API: Final = "/v1/"
+GET: Final = "GET"
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
 IDLE_CHECKS_EARLY: Final = 200  # idle checks until the handler of an early webhook counts as blocked
@@ -189,7 +188,7 @@ class RehearsedRun:
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
-        self.statuses: dict[str, str] = {}  # each order as the shop last read it; the latest read is last
+        self.statuses: dict[str, tuple[str, ...]] = {}  # the statuses that the shop has read, by order
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
@@ -299,20 +298,16 @@ class RehearsedRun:
             self._record_run(job, changes_orders=True)
         return self.pace.record_call(job, f"{method} {path}")
 
-    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the response to a read of an order; a stale response has the order's previous status."""
+    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """Return the response to a call; a stale response has the order's previous status."""
         responses_by_status, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
-            stale_status = next((other for other in reversed(responses_by_status) if other != status), status)
-            self._record_status(order_id, stale_status)
-            return responses_by_status.get(stale_status, body)
+            status = next((other for other in reversed(responses_by_status) if other != status), status)
+        body = responses_by_status.get(status, body) if is_stale else body
         responses_by_status[status] = body
-        self._record_status(order_id, status)
+        if method == GET:
+            self.statuses[order_id] = (*self.statuses.pop(order_id, ()), status)
         return body
-
-    def _record_status(self, order_id: str, status: str) -> None:
-        self.statuses.pop(order_id, None)
-        self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
@@ -465,35 +460,3 @@ class RehearsedRun:
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
             self._call_lines[step.name] = LocatedCall(call, current_lines())
-
-
-DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-REPORT_SUFFIXES: Final = (".html", ".htm", ".json")
-
-
-def parse_seconds(text: str) -> float:
-    """Parse a duration such as ``60s`` or ``10m``; return seconds.
-
-    Raises:
-        ValueError: the text is not a finite duration above zero.
-    """
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in DURATION_UNITS else (text, "s")
-    try:
-        seconds = float(number) * DURATION_UNITS[unit]
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"takes a duration above zero such as 60s or 10m, not {text!r}")
-    return seconds
-
-
-def check_report(name: str) -> None:
-    """Validate the file name of a report.
-
-    Raises:
-        ValueError: the file is neither HTML nor JSON, or its folder does not exist.
-    """
-    if Path(name).suffix not in REPORT_SUFFIXES:
-        raise ValueError(f"takes an .html or a .json file, not {name!r}")
-    if not Path(name).absolute().parent.is_dir():
-        raise ValueError(f"takes a file in an existing folder, not {name!r}")
