@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.history import short_path
-from payment_sandbox.orders.actions import Action
+from payment_sandbox.operations.review.evidence import is_answer_lost
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
@@ -195,6 +196,7 @@ class RehearsedRun:
         self._is_acting = False  # whether an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
+        self._job_times: set[datetime] = set()  # when the shop's jobs ran
         self._is_job_recorded = True  # False while a job runs that is not yet recorded as a step
         self._repeats_job = False  # whether the current run of a job must be repeated
         self._concurrent_run: Thread | None = None  # simulates the same job in another process
@@ -211,6 +213,12 @@ class RehearsedRun:
             return []
         changes = [each for each in self._changes.values() if each not in self.applied]
         return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
+
+    @property
+    def calls_by_jobs(self) -> set[str]:
+        """The ids of the calls made while one of the shop's jobs ran."""
+        entries = self.project.epoch.journal.entries(with_bodies=False)
+        return {entry.id for entry in entries if entry.at in self._job_times}
 
     @property
     def changed_line(self) -> SourceLine | None:
@@ -243,6 +251,7 @@ class RehearsedRun:
         The first run of each job is a step, as is every run that makes a change.
         """
         self._is_job_recorded = False
+        self._job_times.add(self.project.now())
         problem = job.run()
         self._join_concurrent_run()
         if not self._is_job_recorded and job.runs == 1:
@@ -351,6 +360,8 @@ class RehearsedRun:
         return order
 
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
+        if action.actor == CUSTOMER and self._is_address_lost(order_id):
+            return self.project.find_order(order_id)
         self.on_act()
         self._act_for_other_customer(order_id, action)
         caller().begin_waiting()  # a replacement may take a long time
@@ -372,6 +383,15 @@ class RehearsedRun:
             return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
         finally:
             self._is_acting = False
+
+    def _is_address_lost(self, order_id: str) -> bool:
+        """Whether no response with an order reached the shop, so that no customer has its address."""
+        about = [
+            is_answer_lost(entry)
+            for entry in self.project.epoch.journal.unmasked_entries()
+            if entry.order_id == order_id or order_id.encode() in entry.response
+        ]
+        return bool(about) and all(about)
 
     def advance(self, do: Callable[[], Result]) -> Result:
         """Advance the clock for the test; in this run, more time may pass afterwards."""
@@ -435,6 +455,8 @@ class RehearsedRun:
         self._is_acting = True
         try:
             for other in self._orders_of_other_customer:
+                if self._is_address_lost(other):
+                    continue
                 with suppress(Refusal):
                     act(self.project, other, action)
         finally:

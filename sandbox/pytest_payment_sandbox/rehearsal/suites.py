@@ -117,7 +117,8 @@ class _SuiteRun:
 
     def _run_without_tests(self, failure: str | None) -> Run:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
-        verdict = judge_without_books(self.runs, steps, variation, failure)
+        memory = self._memories.get(UNNAMED_TEST) or TestMemory()
+        verdict = judge_without_books(self.runs, steps, variation, failure, memory.baseline)
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
             return Run(verdict, steps, applied)
@@ -170,6 +171,8 @@ class SuitePlayer:
         for name, test in run.tests.items():
             self._memories[name] = test.memory
             test.memory.baseline = runs[name].verdict if name in runs else None
+        if UNNAMED_TEST in runs:
+            self._memories[UNNAMED_TEST] = TestMemory(runs[UNNAMED_TEST].verdict)
         return _require_usable_tests(run, runs)
 
     def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
