@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.history import short_path
-from payment_sandbox.operations.review.evidence import is_answer_lost
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
@@ -158,6 +157,9 @@ class RehearsedRun:
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
     is_thread_safe = True  # whether the shop's handlers work on threads other than the test's
+    is_abandoned = False  # whether the run took too long, and must stop at its next call
+    has_steps = False
+    endless_poll = ""  # the call repeated by the shop although nothing changes
 
     def __init__(
         self,
@@ -177,14 +179,11 @@ class RehearsedRun:
         self.applied: list[ChangedStep] = []
         self._call_lines: dict[str, LocatedCall] = {}  # calls by a shop in this process, by step
         self.endless_waits: list[str] = []
-        self.endless_poll = ""  # the call repeated by the shop although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_abandoned = False  # whether the run took too long, and must stop at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
-        self.has_steps = False
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
@@ -387,7 +386,7 @@ class RehearsedRun:
     def _is_address_lost(self, order_id: str) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address."""
         about = [
-            is_answer_lost(entry)
+            entry.fault is not None and entry.fault.loses_response
             for entry in self.project.epoch.journal.unmasked_entries()
             if entry.order_id == order_id or order_id.encode() in entry.response
         ]
