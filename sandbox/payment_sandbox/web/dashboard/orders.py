@@ -1,7 +1,7 @@
 """The first page: the mistakes, and the list of orders with what the service knows and the shop believes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
@@ -37,6 +37,7 @@ from payment_sandbox.web.dashboard.verdict import (
     ProjectReview,
     available_review,
     cents_at_risk,
+    listed_id,
     look_of,
 )
 from payment_sandbox.web.routes import route
@@ -145,8 +146,9 @@ def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery
     """Count the orders by filter, and select those of the page."""
     filters = _filters_by_order(project, known)
     newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
-    listed = _orders_with(known, query.mistake, filters)
-    listed &= {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    of_mistake = _orders_with(project, known, query.mistake)
+    listed = listed if of_mistake is None else listed & of_mistake
     matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
     rows = [order for order in matching if order.id not in newer]
     counts = Counter(chain.from_iterable(filters.values()))
@@ -176,10 +178,11 @@ def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, st
     return [name for name, is_shown in filters.items() if is_shown]
 
 
-def _orders_with(known: ProjectReview | None, mistake: str, order_ids: Iterable[str]) -> set[str]:
-    """Return the orders with a kind of mistake; all orders if no such kind is asked for."""
+def _orders_with(project: Project, known: ProjectReview | None, mistake: str) -> set[str] | None:
+    """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
     groups = known.groups if known is not None and mistake else ()
-    return set(next((group.orders for group in groups if group.name == mistake), order_ids))
+    ids = next((group.orders for group in groups if group.name == mistake), None)
+    return None if ids is None else {listed_id(project.find_order(order_id)) for order_id in ids}
 
 
 def _rows(project: Project, known: ProjectReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:

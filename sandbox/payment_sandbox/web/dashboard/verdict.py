@@ -13,6 +13,7 @@ from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
@@ -237,6 +238,15 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
+def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
+    return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
+
+
+def listed_id(order: Order) -> str:
+    """Return the id under which a list shows an order; a refund belongs to its order."""
+    return order.refund_of_order_id or order.id
+
+
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
     """Return the review of the project; None if the first review is slow and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
@@ -255,8 +265,12 @@ def current_review(project: Project) -> ProjectReview:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
         if known.event == event or is_recent:
             return known
-    findings = review(epoch)
-    problems = {each.order_id: each.problem for each in reversed(findings) if each.is_open and each.order_id}
+    findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
+    problems = {
+        listed_id(epoch.find_order(each.order_id)): each.problem
+        for each in reversed(findings)
+        if each.is_open and each.order_id is not None
+    }
     took_seconds = project.services.real.monotonic_seconds() - now
     groups = group_findings(findings)
     newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems)
