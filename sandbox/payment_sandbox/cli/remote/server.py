@@ -14,6 +14,7 @@ from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_i
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
+    from payment_sandbox.operations.review import Finding
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 
 TIMED_OUT: Final = 408
@@ -108,14 +109,14 @@ def journal(
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
-@remote("review", example="review")
+@remote("review", example="review --all-projects")
 @format_option
-def review(call: CommandRun, form: str) -> None:
-    """List the integration's mistakes, from the project's journal; exit code 1 if there are any."""
-    from payment_sandbox.client.history import review as review_project
+@click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
+def review(call: CommandRun, form: str, all_projects: bool) -> None:
+    """List the integration's mistakes; exit code 1 if there are any."""
     from payment_sandbox.operations.review import Finding
 
-    reviewed = review_project(call.sandbox)
+    reviewed = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
         annotations = [
@@ -129,6 +130,16 @@ def review(call: CommandRun, form: str) -> None:
             lambda answer: "\n".join(str(Finding(**each)) for each in answer) or "no mistakes found",
         )
     sys.exit(1 if any(not each.healed for each in reviewed) else 0)
+
+
+def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[Finding]":
+    from payment_sandbox.client.history import review as review_project
+    from payment_sandbox.operations.review import Finding
+
+    if not all_projects:
+        return review_project(call.sandbox)
+    reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
+    return [Finding.from_data(item) for each in reviews for item in each["findings"]]
 
 
 @remote("replay", example="replay evidence.json")
