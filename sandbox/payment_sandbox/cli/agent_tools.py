@@ -4,10 +4,11 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from shutil import which
@@ -18,6 +19,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.history import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
+from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
@@ -323,3 +325,13 @@ def _describe_state(overview: OrderOverview) -> str:
 
 def _action_name(action: Any) -> str:
     return str(action["action"] if isinstance(action, Mapping) else action)
+
+
+def unknown_argument(tool: str, arguments: Iterable[str]) -> str | None:
+    """Describe the first unknown argument of a call, with the nearest name; None if all are known."""
+    known = [name for name in signature(getattr(SandboxTools, tool)).parameters if name != "self"]
+    unknown = [name for name in arguments if name not in known]
+    if not unknown:
+        return None
+    advice = did_you_mean(nearest_word(unknown[0], known)) or f"; its arguments are: {', '.join(known)}"
+    return f"{tool} has no argument {unknown[0]!r}{advice}"

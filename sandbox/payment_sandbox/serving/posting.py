@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, nullcontext, suppress
@@ -12,6 +12,7 @@ from http.client import HTTPResponse
 from io import BufferedReader, RawIOBase
 from threading import Condition, Lock, Thread, current_thread, get_ident, local, main_thread
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
@@ -23,6 +24,7 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
+from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, describe_failure, direct_session, trust
 from payment_sandbox.serving.threads import start
@@ -102,12 +104,13 @@ def post_over_network(
 
 
 def _post(request: WebhookRequest, on_status: Callable[[int], None], trusted: Trust | None) -> ReceiverAnswer:
+    url, headers = _resolve_locally(request)
     with _session(trusted) as session:
         session.headers.clear()
         with session.post(
-            request.url,
+            url,
             data=request.body,
-            headers=request.headers,
+            headers=headers,
             timeout=TIMEOUT_SECONDS,
             allow_redirects=False,
             stream=True,
@@ -120,6 +123,17 @@ def _post(request: WebhookRequest, on_status: Callable[[int], None], trusted: Tr
                 if len(body) >= ATTEMPT_BODY_BYTES:
                     break
             return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=response.headers.get("Location"))
+
+
+def _resolve_locally(request: WebhookRequest) -> tuple[str, Mapping[str, str]]:
+    """Send ``shop.localhost`` and ``localhost.`` to this machine; not every resolver knows these names."""
+    parts = urlsplit(request.url)
+    host = parts.hostname or ""
+    is_name = host != "localhost" and f".{host.removesuffix('.')}".endswith(".localhost")
+    if parts.scheme != "http" or not is_name:
+        return request.url, request.headers
+    there = parts._replace(netloc=f"127.0.0.1:{port_of(parts)}")
+    return there.geturl(), {**request.headers, "Host": parts.netloc.rpartition("@")[2]}
 
 
 def warm_up() -> None:

@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,10 +14,17 @@ from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_i
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.client import Event
     from payment_sandbox.operations.review import Finding
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 
 TIMED_OUT: Final = 408
+EVENT_SENTENCES: Final = {
+    "request": "{method} {path}  {status}  {error}",
+    "action": "{actor} {action}  order {order_id}",
+    "status": "order {order_id}  {before} -> {after}",
+    "clock": "{now}",
+}
 
 
 @remote("health", example="health")
@@ -31,17 +38,19 @@ def health(call: CommandRun) -> None:
 def watch(call: CommandRun) -> None:
     """Stream the project's events until Ctrl-C."""
     for event in call.sandbox.events():
-        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event.data)}"
+        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event)}"
         say(line)
         sys.stdout.flush()
     say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
-def _event_text(data: Mapping[str, Any]) -> str:
-    label = data.get("label")
+def _event_text(event: "Event") -> str:
+    """Describe an event without the internals that its JSON has."""
+    label = event.data.get("label")
     if label is not None:
         return str(label)
-    return "  ".join(format_value(value) for value in data.values() if value not in (None, [], {}))
+    values = {name: format_value(value) for name, value in event.data.items()}
+    return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
 @remote("wait", example="wait --order last --status completed --timeout 5")

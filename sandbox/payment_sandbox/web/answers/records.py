@@ -107,6 +107,7 @@ class Offer(TypedDict):
     at: Annotated[Moment, "Sandbox time."]
     by_hand: Annotated[bool, "Whether this is a manual resend."]
     order_id: str
+    status: Annotated[str, "The status of the order that caused the webhook."]
     url: str
     headers: Strings
     body: str
@@ -518,7 +519,7 @@ class QrRow(TypedDict):
     page: Annotated[str, "The URL that the code contains."]
 
 
-class Findings(TypedDict):
+class ReviewResult(TypedDict):
     """The findings of the review."""
 
     items: list[Finding]

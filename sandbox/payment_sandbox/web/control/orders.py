@@ -142,7 +142,7 @@ def get_actions(call: Call) -> Response:
     return list_answer(map(to_plain_data, page))
 
 
-@route(control, "GET", "/review/", answers=records.Findings, slow=True)
+@route(control, "GET", "/review/", answers=records.ReviewResult, slow=True)
 def get_review(call: Call) -> Response:
     """List the mistakes in the integration's requests and webhook responses."""
     findings = review(call.project.epoch)
