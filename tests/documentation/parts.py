@@ -27,6 +27,7 @@ from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.documentation import references
+from tests.documentation.commands import commands_reference
 from tests.documentation.examples import recorded_examples
 from tests.documentation.flows import FLOWS, draw_flow
 from tests.documentation.tables import table
@@ -127,6 +128,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "assumptions": assumptions_table,
     "rules": rules_table,
     "python": references.python_reference,
+    "commands": commands_reference,
     "merchant-api": lambda: references.merchant_api(openapi_description()),
     "control-api": lambda: references.control_api(openapi_description()),
     "pages": lambda: references.pages(openapi_description()),
