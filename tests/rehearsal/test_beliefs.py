@@ -50,7 +50,7 @@ def test_a_stale_response_does_not_undo_a_payment(tmp_path: Path) -> None:
     assert (
         "the shop marked it as paid and later as unpaid, although the shop kept €12.95" in finding["sentence"]
     )
-    assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
+    assert finding["lesson"].endswith("/docs/pages/mistakes.md#go-forward-only")
     expected = {**report, "findings": [], "alike": 1}
     assert rehearse_suite(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, expected)
 

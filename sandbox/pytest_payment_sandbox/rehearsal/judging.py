@@ -46,6 +46,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     sum_moved_amounts,
 )
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
+from pytest_payment_sandbox.rehearsal.places import LocatedCall
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, find_view_problems
 
@@ -93,6 +94,7 @@ class RunVerdict(NamedTuple):
     busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
     charges: RecurringCharges = RecurringCharges()  # up to the end of the test
+    calls: Sequence[LocatedCall] = ()  # the shop's calls, with their lines
 
 
 Verdicts = dict[str, RunVerdict]
@@ -186,7 +188,6 @@ class _Judge:
         ]
         problems += [*self._view_problems(view, state), *_extra_moves(trial, charges, moved)]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
-        most, busy = trial.run.calls.most_calls, trial.run.pace.busy
         verdict = RunVerdict(
             _pick_one_per_kind(problems),
             trace,
@@ -196,10 +197,11 @@ class _Judge:
             is_duplicate,
             view,
             self._view is not None,
-            most,
-            busy,
+            trial.run.calls.most_calls,
+            trial.run.pace.busy,
             signs,
             charges,
+            trial.run.located_calls,
         )
         trial.verdicts.update({key: verdict for key in self._state_keys})
         return verdict
