@@ -29,7 +29,7 @@ from payment_sandbox.scenarios.variation import (
     Variation,
     VariationOffer,
 )
-from payment_sandbox.web.dashboard.faults import switches
+from payment_sandbox.web.dashboard.simulate import switches
 from pytest_payment_sandbox import sequences
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
@@ -105,10 +105,10 @@ def test_the_dashboard_replays_with_it(watched: Sandbox) -> None:
 def test_a_switch_turns_it_on_and_off(sandbox: Sandbox) -> None:
     """A switch on the dashboard adds the rule of the variation, and removes it."""
     browser = Dashboard(sandbox)
-    shown = browser.press(browser.open(), "webhook-thrice")
+    shown = browser.press(browser.open("simulate/"), "switch=webhook-thrice")
     assert sandbox.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}}]
     assert "Every webhook comes three times" in shown.text
-    browser.press(shown, "webhook-thrice")
+    browser.press(shown, "switch=webhook-thrice")
     assert sandbox.get("/control/faults/").json()["webhooks"] == []
 
 

@@ -432,6 +432,10 @@ class OrderRow(TypedDict):
     modified: Moment
     flags: list[str]
     webhooks: WebhookCounts
+    service: Annotated[str, "What the service knows: the status, or the money that says more."]
+    shop_status: Annotated[str | None, "The last status that the shop has read."]
+    shop: Annotated[str, "What the shop believes, and why it does not know the status."]
+    is_behind: Annotated[bool, "Whether the shop believes in another status."]
 
 
 class MerchantAction(TypedDict):
@@ -543,6 +547,7 @@ class CoverageCell(TypedDict):
     count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
     wrong: Annotated[list[str], "Ids of orders or requests with an open review finding; at most a hundred."]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
+    how: Annotated[str, "How the case comes about; empty for the rules of refusals and scenarios."]
 
 
 class CoverageRow(TypedDict):
