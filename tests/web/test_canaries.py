@@ -21,8 +21,8 @@ from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.reproductions import reproduction
-from payment_sandbox.web.examples import record_examples
 from payment_sandbox.web.routes import Facts, described_routes
+from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
 from tests.support.payer import HTML, Form, Page
@@ -99,7 +99,7 @@ class CanaryClient:
         self.values = canaries(sandbox.key)
         self.http = requests.Session()
         self.http.trust_env = False
-        examples = record_examples(self.app.site.make_app).answers
+        examples = record_examples().answers
         self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
         self.leaks: list[Leak] = []
         self.sent = 0

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.operations.review import Finding
 from payment_sandbox.projects.journal import CALLERS
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.web.answers.kinds import (
@@ -106,6 +107,7 @@ class Offer(TypedDict):
     at: Annotated[Moment, "Sandbox time."]
     by_hand: Annotated[bool, "Whether this is a manual resend."]
     order_id: str
+    status: Annotated[str, "The status of the order that caused the webhook."]
     url: str
     headers: Strings
     body: str
@@ -519,6 +521,22 @@ class QrRow(TypedDict):
     description: str | None
     merchant_order_id: str | None
     page: Annotated[str, "The URL that the code contains."]
+
+
+class ReviewResult(TypedDict):
+    """The findings of the review."""
+
+    items: list[Finding]
+    dropped: Annotated[int, "Always 0."]
+    text: Annotated[str, "The open mistakes, for the output of a test; empty if there are none."]
+
+
+class ProjectReview(TypedDict):
+    """The findings of one project."""
+
+    project_id: str
+    name: str
+    findings: list[Finding]
 
 
 class CoverageCell(TypedDict):
