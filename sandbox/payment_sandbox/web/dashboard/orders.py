@@ -16,7 +16,7 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.scenarios.variation import VariationOffer
-from payment_sandbox.web.answers.overview import order_row
+from payment_sandbox.web.answers.overview import order_rows
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import create_manual_order, failing_variation, what_if_options
@@ -45,7 +45,6 @@ from payment_sandbox.web.routes import route
 ROWS_SHOWN: Final = 50
 MISTAKES_SHOWN: Final = 5
 ALL: Final = "all"
-UNPAID_STATUSES: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 SHOWN: Final = {
     ALL: "All",
     "mistakes": "Mistakes",
@@ -55,6 +54,12 @@ SHOWN: Final = {
     "ended": "Not paid",
 }
 """The filters of the list, with their labels."""
+ENDED: Final[tuple[str, ...]] = (ALL, "ended")
+FILTERS_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
+    OrderStatus.NEW: (ALL, "unpaid"),
+    OrderStatus.PROCESSING: (ALL, "unpaid"),
+    OrderStatus.COMPLETED: (ALL, "paid"),
+}
 TEST_ORDER: Final = {
     "currency": "EUR",
     "amount": 2295,
@@ -155,7 +160,7 @@ def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery
     return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
 
 
-def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, list[str]]:
+def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, tuple[str, ...]]:
     """Return the names of the filters that show each order, newest first."""
     read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
     return {
@@ -165,17 +170,11 @@ def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str
     }
 
 
-def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> list[str]:
-    is_unpaid = order.status in UNPAID_STATUSES
-    filters = {
-        ALL: True,
-        "mistakes": order.id in problems,
-        "behind": is_behind(order, shop_status),
-        "unpaid": is_unpaid,
-        "paid": order.status == OrderStatus.COMPLETED,
-        "ended": not is_unpaid and order.status != OrderStatus.COMPLETED,
-    }
-    return [name for name, is_shown in filters.items() if is_shown]
+def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> tuple[str, ...]:
+    filters = FILTERS_BY_STATUS.get(order.status, ENDED)
+    if order.id in problems:
+        filters = (*filters, "mistakes")
+    return (*filters, "behind") if is_behind(order, shop_status) else filters
 
 
 def _orders_with(project: Project, known: ProjectReview | None, mistake: str) -> set[str] | None:
@@ -187,8 +186,8 @@ def _orders_with(project: Project, known: ProjectReview | None, mistake: str) ->
 
 def _rows(project: Project, known: ProjectReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
     problems = known.problems if known is not None else {}
-    for order in orders:
-        row = {**order_row(project, order), "look": look_of(order), "problem": problems.get(order.id, "")}
+    for order, known_row in zip(orders, order_rows(project, orders), strict=True):
+        row = {**known_row, "look": look_of(order), "problem": problems.get(order.id, "")}
         yield project.masking.mask_record(row)
 
 

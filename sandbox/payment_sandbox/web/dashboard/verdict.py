@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.beliefs import Belief, beliefs, describe_period, format_moment_of_day
+from payment_sandbox.operations.coverage import Matrix, coverage
 from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.amounts import euros
@@ -117,6 +118,7 @@ class ProjectReview(NamedTuple):
     groups: Sequence[FindingGroup]
     problems: Mapping[str, str]
     """The first mistake in each order with one, in a sentence."""
+    covered: Matrix
 
     @property
     def mistakes(self) -> list[FindingGroup]:
@@ -271,7 +273,8 @@ def current_review(project: Project) -> ProjectReview:
         for each in reversed(findings)
         if each.is_open and each.order_id is not None
     }
-    took_seconds = project.services.real.monotonic_seconds() - now
     groups = group_findings(findings)
-    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems)
+    covered = coverage(project, findings)
+    took_seconds = project.services.real.monotonic_seconds() - now
+    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems, covered)
     return newest.review
