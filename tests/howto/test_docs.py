@@ -87,7 +87,7 @@ def test_every_block_is_run_by_a_test() -> None:
             is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
             is_of_company = name == "company" and (block.language == "shell" or block.file is not None)
             is_in_project = is_of_company or (
-                block.file is not None and name in (*PAGES, "languages", "ci", "shops")
+                block.file is not None and name in (*PAGES, "languages", "ci", "shops", "security")
             )
             assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
 
