@@ -262,6 +262,7 @@ def _record_control_calls(shop: Shop) -> None:
     shop.call("GET", f"/control/webhooks/{first['id']}/")
     shop.call("GET", f"/control/orders/{first['order_id']}/")
     shop.call("POST", f"/control/webhooks/{first['id']}/redeliver/")
+    shop.call("POST", "/control/webhooks/deliver/", {"webhook_url": "https://shop.example/webhook"})
     shop.call("GET", "/control/wait/?" + f"order_id={first['order_id']}&status=completed&timeout=0")
     shop.call("POST", "/control/listener/next/", {"timeout": 0})
     shop.call("POST", "/control/listener/answers/", {"id": "an attempt", "status": 204, "duration_ms": 12.5})

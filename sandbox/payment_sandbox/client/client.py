@@ -385,6 +385,12 @@ class SandboxClient(BaseClient):
         """Resend a webhook now (CTL-22)."""
         return self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/")
 
+    def deliver_unsent(self, webhook_url: str) -> list[answers.Webhook]:
+        """Deliver all webhooks that were not sent because no address was set."""
+        answer = self.call("POST", "/control/webhooks/deliver/", {"webhook_url": webhook_url})
+        items: list[answers.Webhook] = answer["items"]
+        return items
+
     def journal(
         self,
         *,

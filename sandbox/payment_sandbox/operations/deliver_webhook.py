@@ -8,6 +8,7 @@ from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     MANUAL_ATTEMPT,
@@ -297,6 +298,41 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     if delivery is None:
         raise Unknown(f"there is no webhook {delivery_id!r} in this project")
     return delivery
+
+
+def find_unsent(epoch: Epoch, webhook_id: str) -> Delivery | None:
+    """Find an unsent webhook, which has the id of its status in the journal."""
+    return next((each for each in unsent_webhooks(epoch) if each.id == webhook_id), None)
+
+
+def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
+    """Return the webhooks that were not sent because no address was set, oldest first, from the journal."""
+    if epoch.store.deliveries_dropped:
+        return []  # a dropped webhook looks like one that was never sent
+    return [
+        Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
+        for reached in epoch.journal.statuses
+        if reached.payment_method is None
+        and reached.status != OrderStatus.NEW
+        and epoch.store.order(reached.order_id) is not None
+        and all(each.status != reached.status for each in epoch.store.deliveries_of(reached.order_id))
+    ]
+
+
+def deliver_unsent(project: Project, url: str) -> list[Delivery]:
+    """Send all unsent webhooks to an address, with retries as usual, and wait for the answers."""
+    epoch = project.epoch
+    with project.edit(epoch) as edit:
+        unsent = [
+            each._replace(id=edit.ids.uuid("delivery"), url=url, state=DeliveryState.PENDING)
+            for each in unsent_webhooks(epoch)
+        ]
+        for delivery in unsent:
+            edit.store_delivery(delivery)
+            edit.send(delivery.id)
+    project.settle(epoch=epoch, orders=[delivery.order_id for delivery in unsent])
+    known = (epoch.store.delivery(delivery.id) for delivery in unsent)
+    return [delivery for delivery in known if delivery is not None]
 
 
 def redeliver(project: Project, delivery_id: str, changes: ResendChanges = NO_CHANGES) -> Delivery:

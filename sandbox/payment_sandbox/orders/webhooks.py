@@ -27,6 +27,7 @@ class DeliveryState(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
+    UNSENT = "unsent"  # no address was set; listed on request only, and without attempts
 
 
 class WebhookRequest(NamedTuple):

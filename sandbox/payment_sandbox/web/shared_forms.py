@@ -1,15 +1,32 @@
-"""Forms of the control API and the dashboard: actions, and clock advances."""
+"""Forms of the control API and the dashboard: actions, deliveries, and clock advances."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import ValidationError, validate
 
-from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, Whole, checks
+from payment_sandbox.forms import (
+    Cents,
+    Choice,
+    DateTime,
+    Form,
+    PeriodText,
+    Problem,
+    Text,
+    WebUrl,
+    Whole,
+    checks,
+)
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
+
+
+class UnsentForm(Form):
+    """The address for all unsent webhooks."""
+
+    webhook_url = WebUrl(required=True, about="The address of the shop.")
 
 
 class ActForm(Form):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from payment_sandbox.client.listening import ForwardedWebhook, Listener
     from payment_sandbox.web.answers.records import Webhook
 
-DELIVERED, LOST = "delivered", "lost"
+DELIVERED, LOST, UNSENT = "delivered", "lost", "unsent"
 STOP_SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
@@ -25,12 +25,17 @@ STOP_SIGNALS: Final = [
 @remote("webhooks", example="webhooks --state failed")
 @click.option("--order-id", "--order", shell_complete=order_ids, help="Only webhooks of this order.")
 @click.option(
-    "--state", type=click.Choice(["pending", DELIVERED, "failed", LOST]), help="Only webhooks in this state."
+    "--state",
+    type=click.Choice(["pending", DELIVERED, "failed", LOST, UNSENT]),
+    help="Only webhooks in this state.",
 )
 def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
     """List webhooks with the outcomes of their attempts."""
     query = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
     answer = call.sandbox.call("GET", "/control/webhooks/", query=query)
+    if state is None:
+        unsent = call.sandbox.call("GET", "/control/webhooks/", query={**query, "state": UNSENT})
+        answer["items"] += unsent["items"]
     if state == DELIVERED:
         answer["items"] = [item for item in answer["items"] if not item["lost"]]
     call.show(answer, _format_webhooks)
@@ -40,7 +45,8 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
     lines = []
     for item in answer["items"]:
         state = LOST if item["lost"] else item["state"]
-        lines.append(f"{state:9} {item['order_id']}  {item['url']}  id {item['id']}")
+        address = item["url"] or "not sent: no address"
+        lines.append(f"{state:9} {item['order_id']}  {address}  id {item['id']}")
         for attempt in item["attempts"]:
             response = attempt["response"]
             status = response["status"] if response is not None else None
@@ -50,9 +56,23 @@ def _format_webhooks(answer: Mapping[str, "list[Webhook]"]) -> str:
 
 
 @remote("redeliver", example="redeliver last")
-@click.argument("webhook")
-def redeliver(call: CommandRun, webhook: str) -> None:
-    """Resend a webhook: by its id, the newest one of an order, or the last one of the project."""
+@click.argument("webhook", required=False)
+@click.option("--to", "target", help="Deliver all unsent webhooks to this address.")
+def redeliver(call: CommandRun, webhook: str | None, target: str | None) -> None:
+    """Resend a webhook: by its id, the newest one of an order, or the last one of the project.
+
+    With --to, deliver all webhooks that were not sent because no address was set.
+    """
+    if (webhook is None) == (target is None):
+        fail("give a webhook, or --to with an address")
+    if target is not None:
+        delivered = call.sandbox.deliver_unsent(target if "://" in target else f"http://{target}")
+        call.show({"items": delivered}, _format_webhooks)
+    if webhook is not None:
+        call.show(_resend(call, webhook), lambda item: _format_webhooks({"items": [item]}))
+
+
+def _resend(call: CommandRun, webhook: str) -> "Webhook":
     known = call.sandbox.webhooks()
     matching = known if webhook == NEWEST else [item for item in known if item["id"].startswith(webhook)]
     if not matching:
@@ -60,8 +80,7 @@ def redeliver(call: CommandRun, webhook: str) -> None:
         matching = [item for item in known if item["order_id"] == order_id]
         if not matching:
             fail(f"order {order_id} has no webhooks; is a webhook_url set? See payment-sandbox settings")
-    resent = call.sandbox.redeliver(matching[-1]["id"])
-    call.show(resent, lambda item: _format_webhooks({"items": [item]}))
+    return call.sandbox.redeliver(matching[-1]["id"])
 
 
 @remote("listen", example="listen --forward-to http://localhost:3000/webhook")

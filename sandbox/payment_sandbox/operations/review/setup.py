@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from payment_sandbox.operations.deliver_webhook import unsent_webhooks
 from payment_sandbox.operations.review.evidence import (
     HINT,
     Finding,
@@ -14,7 +15,6 @@ from payment_sandbox.operations.review.evidence import (
     parse_object,
 )
 from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
-from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
@@ -24,21 +24,8 @@ PLAIN_HTTP_ERROR: Final = "serves plain http"
 
 
 def count_unsent_changes(epoch: Epoch) -> int:
-    """Count the status changes of orders for which neither the order nor the project sets a webhook URL."""
-    if epoch.state.settings.webhook_url is not None:
-        return 0
-    changed = [
-        reached.order_id
-        for reached in list(epoch.journal.statuses)
-        if reached.payment_method is None and reached.status != OrderStatus.NEW
-    ]
-    silent = {order_id for order_id in set(changed) if _lacks_webhook_url(epoch, order_id)}
-    return sum(order_id in silent for order_id in changed)
-
-
-def _lacks_webhook_url(epoch: Epoch, order_id: str) -> bool:
-    order = epoch.store.order(order_id)
-    return order is not None and order.webhook_url is None and not epoch.store.deliveries_of(order_id)
+    """Count the status changes that were not sent because neither the order nor the project sets a URL."""
+    return 0 if epoch.state.settings.webhook_url is not None else len(unsent_webhooks(epoch))
 
 
 def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:

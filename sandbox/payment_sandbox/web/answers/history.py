@@ -5,10 +5,11 @@ from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.deliver_webhook import unsent_webhooks
 from payment_sandbox.operations.history import TimelineEntry, history
 from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
@@ -37,6 +38,9 @@ def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Web
     order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
     serialize = delivery_summary if "summary" in query else delivery_record
     deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
+    if state == DeliveryState.UNSENT:
+        unsent = unsent_webhooks(project.epoch)
+        deliveries = [each for each in unsent if order_id in (None, each.order_id)]
     matching = (each for each in reversed(deliveries) if state in (None, each.state, each.outcome))
     page = newest_page(matching, query, lambda known: any(known == delivery.id for delivery in deliveries))
     return (serialize(delivery, project.masking) for delivery in page)

@@ -305,7 +305,7 @@ class Webhook(TypedDict):
 
     id: str
     order_id: str
-    url: str
+    url: Annotated[str, "Empty if no address was set."]
     state: Annotated[str, OneOf(delivery_states)]
     lost: Annotated[
         bool, "Whether a fault withheld the webhook from the shop; such webhooks count as delivered."

@@ -101,7 +101,7 @@ class WebhooksQuery(PageQuery):
     order_id = Text(about="Only webhooks of this order.")
     state = Choice(
         [*(state.value for state in DeliveryState), LOST],
-        about="Only webhooks in this state; lost webhooks also count as delivered.",
+        about="Only webhooks in this state; lost ones also count as delivered; only this lists unsent ones.",
     )
     summary = _summary_choice()
 

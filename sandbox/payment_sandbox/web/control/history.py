@@ -1,19 +1,26 @@
 """Routes for webhooks, requests and the fidelity rules."""
 
+from typing import Final
+
 from flask import Response
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
-from payment_sandbox.operations.deliver_webhook import find_delivery, redeliver
+from payment_sandbox.forms import read
+from payment_sandbox.operations.deliver_webhook import deliver_unsent, find_delivery, redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import history as histories
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.answers.shapes import declare_list
+from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import control
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import UnsentForm
+
+UNSENT_FORM: Final = UnsentForm()
 
 
 @route(
@@ -48,6 +55,25 @@ def get_webhook(call: Call, delivery_id: str) -> Response:
 def post_redelivery(call: Call, delivery_id: str) -> Response:
     """Redeliver a webhook now (CTL-22)."""
     return json_answer(delivery_record(redeliver(call.project, delivery_id), call.project.masking))
+
+
+@route(
+    control,
+    "POST",
+    "/webhooks/deliver/",
+    reads=UnsentForm,
+    answers=declare_list(records.Webhook, "Webhooks"),
+    errors=BODY_ERRORS,
+    example={"webhook_url": "https://shop.example/webhook"},
+    waits=True,
+)
+def post_unsent(call: Call) -> Response:
+    """Deliver all webhooks that were not sent because no address was set."""
+    data = read(UNSENT_FORM, json_body(call))
+    masking = call.project.masking
+    return list_answer(
+        delivery_record(each, masking) for each in deliver_unsent(call.project, data["webhook_url"])
+    )
 
 
 @route(

@@ -33,8 +33,8 @@ from payment_sandbox.web.dashboard.frame import (
 )
 from payment_sandbox.web.dashboard.snippets import command, creation_of
 from payment_sandbox.web.dashboard.verdict import (
+    CurrentReview,
     FindingGroup,
-    ProjectReview,
     available_review,
     cents_at_risk,
     listed_id,
@@ -147,7 +147,7 @@ def get_orders_view(call: Call, project_id: str) -> Response:
     )
 
 
-def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery) -> ListedOrders:
+def _list_orders(project: Project, known: CurrentReview | None, query: ListQuery) -> ListedOrders:
     """Count the orders by filter, and select those of the page."""
     filters = _filters_by_order(project, known)
     newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
@@ -160,7 +160,7 @@ def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery
     return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
 
 
-def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, tuple[str, ...]]:
+def _filters_by_order(project: Project, known: CurrentReview | None) -> dict[str, tuple[str, ...]]:
     """Return the names of the filters that show each order, newest first."""
     read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
     return {
@@ -177,14 +177,14 @@ def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, st
     return (*filters, "behind") if is_behind(order, shop_status) else filters
 
 
-def _orders_with(project: Project, known: ProjectReview | None, mistake: str) -> set[str] | None:
+def _orders_with(project: Project, known: CurrentReview | None, mistake: str) -> set[str] | None:
     """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
     groups = known.groups if known is not None and mistake else ()
     ids = next((group.orders for group in groups if group.name == mistake), None)
     return None if ids is None else {listed_id(project.find_order(order_id)) for order_id in ids}
 
 
-def _rows(project: Project, known: ProjectReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
+def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
     problems = known.problems if known is not None else {}
     for order, known_row in zip(orders, order_rows(project, orders), strict=True):
         row = {**known_row, "look": look_of(order), "problem": problems.get(order.id, "")}

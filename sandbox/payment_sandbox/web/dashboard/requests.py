@@ -14,11 +14,15 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
 from payment_sandbox.operations.deliver_webhook import (
+    WEBHOOK_HEADERS,
+    deliver_unsent,
     find_delivery,
+    find_unsent,
     redeliver,
     resend_later,
     standard_body,
     standard_url,
+    unsent_webhooks,
 )
 from payment_sandbox.operations.in_words import describe_call, refusal_message, short_reason
 from payment_sandbox.operations.recipes import play
@@ -48,6 +52,7 @@ from payment_sandbox.web.dashboard.frame import (
 from payment_sandbox.web.dashboard.notices import Notice, answer_notice, with_notice
 from payment_sandbox.web.dashboard.snippets import curl, format_body
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import UnsentForm
 
 ROWS_SHOWN: Final = 50
 BODY_LENGTH_MAX: Final = 16_384
@@ -59,6 +64,7 @@ OUTCOME_LABELS: Final = {
     DeliveryState.DELIVERED.value: "delivered",
     DeliveryState.FAILED.value: "failed",
     LOST: "lost (fault)",
+    DeliveryState.UNSENT.value: "not sent",
 }
 DELAY_LABELS: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALLS, REFUSED, WEBHOOKS, UNDELIVERED = "calls", "refused", "webhooks", "undelivered"
@@ -118,17 +124,21 @@ def _newest_first(project: Project, query: RequestQuery) -> Iterator[Entry]:
     calls = epoch.journal.entries(
         lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
     )
-    webhooks = (each for each in reversed(epoch.store.deliveries()) if query.matches_webhook(project, each))
+    webhooks, unsent = (
+        (each for each in reversed(known) if query.matches_webhook(project, each))
+        for known in (epoch.store.deliveries(), unsent_webhooks(epoch))
+    )
 
     def place(entry: Entry) -> int:
         record = entry if isinstance(entry, JournalEntry) else reached.get((entry.order_id, entry.status))
         return 0 if record is None else number_of(record)
 
-    return heapq.merge(calls, webhooks, key=place, reverse=True)
+    return heapq.merge(calls, webhooks, unsent, key=place, reverse=True)
 
 
 def _find_entry(project: Project, entry_id: str) -> Entry | None:
-    return project.epoch.store.delivery(entry_id) or project.epoch.journal.find(entry_id)
+    epoch = project.epoch
+    return epoch.store.delivery(entry_id) or epoch.journal.find(entry_id) or find_unsent(epoch, entry_id)
 
 
 @route(dashboard, "GET", REQUESTS_PATH, **VIEW_FACTS)
@@ -155,6 +165,7 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         query=query,
         remark=remark,
         outcomes=OUTCOME_LABELS,
+        unsent=len(unsent_webhooks(project.epoch)),
     )
 
 
@@ -198,6 +209,8 @@ def _webhook_row(project: Project, delivery: Delivery, next_at: datetime | None)
 def describe_delivery(delivery: Delivery, next_at: datetime | None, now: datetime) -> str:
     """Describe the progress of a webhook in a sentence."""
     outcome, tries = delivery.outcome, delivery.delivery_attempts
+    if outcome == DeliveryState.UNSENT:
+        return "Not sent: no address was set."
     failed = sum(not attempt.reply.is_delivered for attempt in tries)
     if outcome == DeliveryState.PENDING:
         upcoming = (
@@ -266,6 +279,7 @@ def _webhook_values(project: Project, delivery: Delivery) -> Mapping[str, object
         "webhook": _webhook_row(project, delivery, _next_attempts(project.epoch).get(delivery.id)),
         "outcomes": OUTCOME_LABELS,
         "default_request": _default_request(project, delivery),
+        "sent_headers": WEBHOOK_HEADERS,
         "periods": DELAY_LABELS,
         "format_body": format_body,
     }
@@ -279,6 +293,16 @@ def post_test_webhook(call: Call, project_id: str) -> Response:
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = form_page(call) or url(project, "requests/")
     return redirect(with_notice(project, back, answer_notice(project, order.id)))
+
+
+@route(dashboard, "POST", f"{REQUESTS_PATH}deliver/", **FORM_FACTS)
+def post_unsent_view(call: Call, project_id: str) -> Response:
+    """Deliver all webhooks that were not sent, as no address was set."""
+    project = enter(call, project_id)
+    data = read(UNSENT_FORM, {"webhook_url": call.request.form.get("webhook_url", "").strip()})
+    delivered = deliver_unsent(project, data["webhook_url"])
+    notice = Notice(f"Sent {len(delivered)} webhook{'' if len(delivered) == 1 else 's'}.")
+    return redirect(with_notice(project, url(project, "requests/", show=WEBHOOKS), notice))
 
 
 @route(dashboard, "POST", f"{REQUESTS_PATH}<delivery_id>/redeliver/", **FORM_FACTS)
@@ -320,3 +344,4 @@ class ResendForm(Form):
 
 
 RESEND_FORM: Final = ResendForm()
+UNSENT_FORM: Final = UnsentForm()

@@ -102,13 +102,13 @@ class BarSegment(NamedTuple):
 class NewestReview:
     """The newest review of an epoch, shared by all pages."""
 
-    review: "ProjectReview | None" = None
+    review: "CurrentReview | None" = None
 
 
 NEWEST_REVIEW: Final = Slot(NewestReview)
 
 
-class ProjectReview(NamedTuple):
+class CurrentReview(NamedTuple):
     """The review of a project, and the time of the review."""
 
     event: int
@@ -249,7 +249,7 @@ def listed_id(order: Order) -> str:
     return order.refund_of_order_id or order.id
 
 
-def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
+def available_review(project: Project, *, may_wait: bool) -> CurrentReview | None:
     """Return the review of the project; None if the first review is slow and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
     if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
@@ -257,7 +257,7 @@ def available_review(project: Project, *, may_wait: bool) -> ProjectReview | Non
     return current_review(project)
 
 
-def current_review(project: Project) -> ProjectReview:
+def current_review(project: Project) -> CurrentReview:
     """Return the review of the project; a slow review is renewed less often."""
     epoch = project.epoch
     newest = epoch.slots.of(NEWEST_REVIEW)
@@ -276,5 +276,5 @@ def current_review(project: Project) -> ProjectReview:
     groups = group_findings(findings)
     covered = coverage(project, findings)
     took_seconds = project.services.real.monotonic_seconds() - now
-    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems, covered)
+    newest.review = CurrentReview(event, now, took_seconds, findings, groups, problems, covered)
     return newest.review
