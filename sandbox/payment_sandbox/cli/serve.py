@@ -148,7 +148,7 @@ def _tls_lines(server: "Server") -> Iterator[str]:
     yield f"The same port serves https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
     authority = server.security.authority
     if authority is not None:
-        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/https/."
+        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/operation/#https."
 
 
 def _stand_in_lines(announcement: Announcement) -> Iterator[str]:

@@ -37,7 +37,7 @@ ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the sys
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0  # browsers preconnect, and may never send this byte
 HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
-UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/https/"
+UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/operation/#https"
 HTTPS_HINT: Final = "a client tried https, but this server speaks only http; serve --tls adds https"
 
 log = logging.getLogger(__name__)
