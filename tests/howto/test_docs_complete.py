@@ -15,16 +15,16 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.serving.server import Server, openapi_description
+from payment_sandbox.serving.server import Server
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES
-from payment_sandbox.web.docs.contents import page
-from payment_sandbox.web.docs.flows import FLOWS
 from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes, facts_of
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
+from tests.documentation.flows import FLOWS
+from tests.support.documentation import written_text
 from tests.support.driver import Sandbox
 from tests.support.projects import made_registry
 from tests.support.servers import make_server
@@ -37,13 +37,13 @@ FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) 
 @pytest.fixture(scope="module")
 def all_pages() -> str:
     """The text of every page, with the parts generated from the code."""
-    return "\n".join(page(name, openapi_description).text for name in PAGE_NAMES)
+    return "\n".join(map(read_source, PAGE_NAMES))
 
 
 @pytest.fixture(scope="module")
 def written_pages() -> str:
     """The text of every page, without the parts generated from the code."""
-    return "\n".join(map(read_source, PAGE_NAMES))
+    return "\n".join(map(written_text, PAGE_NAMES))
 
 
 def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
@@ -101,7 +101,7 @@ def parameters(command: click.Command) -> Iterator[str]:
 
 def test_every_command_and_option_is_mentioned() -> None:
     """The page of the command line mentions each command and option."""
-    text = read_source("command-line")
+    text = read_source("reference")
     assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
     assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
 
@@ -268,17 +268,17 @@ def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, written_pages: st
 def test_search_finds_sections(sandbox: Sandbox) -> None:
     """The results are the sections with all words, best first, with links to their headings."""
     page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=Last-Event-ID").text
-    assert 'href="/docs/control-api/#inspect-a-project"' in page
+    assert 'href="/docs/reference/#inspect-a-project"' in page
     first = re.search(
         r'<ol class="found">\s*<li><a href="([^"]+)"',
         sandbox.http.get(f"{sandbox.url}/docs/search/?q=bank+QR").text,
     )
     assert first is not None
-    assert first[1].startswith("/docs/bank-qr/")
+    assert first[1].startswith("/docs/bank-transfer/")
     assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
     for words in ("nothingatall", "<script>", "x" * 500):
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
-        assert "No section contains" in text
+        assert "No section contains most" in text
         assert "<script>alert" not in text
     assert "Enter words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
 

@@ -17,17 +17,17 @@ from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import Application, Run, environment, error
 from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut, Placement
 from payment_sandbox.web.statistics import Statistics
 
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
-LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
+SILENT_SECONDS: Final = 60.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class TurnConnection(ClientConnection):
     """The client connection of a call that may run on a thread."""
 
     __slots__ = ("turn",)
+    has_event_loop = True
 
     def __init__(self, http: web.BaseRequest) -> None:
         super().__init__(http.raw_headers)
@@ -105,6 +106,10 @@ class Gateway:
                     return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
                 body = BytesIO()
                 return await self._answer(http, reply, body, await _read(http, body, bytes_max))
+        except TimeoutError:  # the client is neither sending nor reading
+            return reply.reset()
+        except ConnectionError:
+            return reply.cut()
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
@@ -128,13 +133,7 @@ class Gateway:
         except Exception:
             log.exception("a request could not be routed")
             return await reply.send_response(error(500, "the sandbox failed; see its log"))
-        run = await self._run(call, client, length)
-        try:
-            return await self._respond(run, reply)
-        except TimeoutError:  # the client is not reading
-            return reply.reset()
-        except ConnectionError:
-            return reply.cut()
+        return await self._respond(await self._run(call, client), reply)
 
     async def _respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send the application's response without a thread, then end the call."""
@@ -148,10 +147,9 @@ class Gateway:
         finally:
             run.close()
 
-    async def _run(self, call: Call, client: TurnConnection, length: int) -> Run:
-        """Run a call in its project's turn; ``length`` is the length of its body."""
-        if not call.on_thread:
-            client.may_wait = False
+    async def _run(self, call: Call, client: TurnConnection) -> Run:
+        """Run a call in its project's turn."""
+        if call.placement is Placement.EVENT_LOOP:
             if not self._turns.take():
                 await self._turns.wait(call.share)
             return Run(self._application, call)
@@ -160,7 +158,7 @@ class Gateway:
             client.turn = turn
             return Run(self._application, call)
 
-        pool = self._reading if length > LARGE_BYTES else self._working
+        pool = self._reading if call.placement is Placement.READING_THREAD else self._working
         running = pool.run(call.share, run)
         try:
             return await shield(running)
@@ -213,10 +211,9 @@ async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:
     is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
     if is_expected and http.transport is not None:
         http.transport.write(CONTINUE_RESPONSE)
-    async for piece in http.content.iter_any():
-        body.write(piece)
-        if body.tell() > bytes_max:
-            break
+    while body.tell() <= bytes_max and not http.content.at_eof():
+        async with timeout(SILENT_SECONDS):
+            body.write(await http.content.readany())
     length = body.tell()
     body.seek(0)
     return length

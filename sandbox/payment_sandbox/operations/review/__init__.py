@@ -1,7 +1,7 @@
 """The review: mistakes in an integration, detected in its requests and webhooks."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -70,6 +70,7 @@ __all__ = [
     "VAULT_TOKEN",
     "Finding",
     "calls_during",
+    "describe_mistakes",
     "is_answer_lost",
     "review",
     "review_order",
@@ -77,6 +78,18 @@ __all__ = [
 ]
 
 TEXT_MAX: Final = 2000
+
+
+def describe_mistakes(findings: Iterable[Finding], ignore: Collection[str] = ()) -> str:
+    """Return all open mistakes as text, except for those of ignored rules; empty if there are none."""
+    mistakes = [each for each in findings if each.is_open and each.rule not in ignore]
+    if not mistakes:
+        return ""
+    count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    listed = "\n\n".join(map(str, mistakes))
+    return f"the review found {count} in the integration:\n\n{listed}"
+
+
 UNNOTICED_AUTHORIZATION: Final = "a customer has authorized the payment and waits for goods"
 UNNOTICED: Final = "a later payment goes unnoticed"
 
@@ -127,7 +140,10 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         lapsed=lapsed_authorizations(epoch, orders),
     )
     findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *order_ids)]
-    findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own)), *findings]
+    findings = [
+        *_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own, all_requests)),
+        *findings,
+    ]
     return [finding._replace(order_id=order.id) for finding in findings]
 
 
@@ -140,16 +156,17 @@ def _index_orders(
     return {order.id: order for order in orders if order is not None}
 
 
-def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
+def _collect_basket(
+    epoch: Epoch, order: Order, requests: Iterable[JournalEntry], all_requests: Iterable[JournalEntry]
+) -> ReviewedHistory:
     """Collect the create calls with the same merchant number or body, and the history of their orders."""
-    all_requests = _evidence(epoch)
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
     def is_same_basket(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    creations = list(filter(is_creation, filter(is_same_basket, all_requests)))
+    creations = list(filter(is_same_basket, filter(is_creation, all_requests)))
     orders = _index_orders(epoch, creations)
     cancelled = [entry for entry in all_requests if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]

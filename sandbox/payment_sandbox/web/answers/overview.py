@@ -1,13 +1,15 @@
 """Orders for the control API and the dashboard: rows of lists, and the overview of one order."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
+from payment_sandbox.operations.beliefs import shop_statuses, standing
 from payment_sandbox.operations.cancel import uncancellable_reason
-from payment_sandbox.operations.coverage import CoverageGroup
+from payment_sandbox.operations.coverage import CoverageGroup, how_to_meet
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
@@ -24,11 +26,18 @@ MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100
 
 
-def order_row(project: Project, order: Order) -> records.OrderRow:
-    """Serialize an order for a list, with a summary of its webhooks."""
+def order_rows(project: Project, orders: Iterable[Order]) -> Iterator[records.OrderRow]:
+    """Serialize the orders of a list."""
+    read = shop_statuses(project.epoch)
+    return (order_row(project, order, read) for order in orders)
+
+
+def order_row(project: Project, order: Order, read: Mapping[str, str] | None = None) -> records.OrderRow:
+    """Serialize an order for a list, with a summary of its webhooks, and the status ``read`` by the shop."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
     states = Counter(delivery.outcome for delivery in deliveries)
+    known = standing(project.epoch, order, read)
     return {
         "id": order.id,
         "merchant_order_id": order.merchant_order_id,
@@ -48,6 +57,10 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
             "failed": states[DeliveryState.FAILED],
             "attempts": sum(len(delivery.attempts) for delivery in deliveries),
         },
+        "service": known.service,
+        "shop_status": known.shop_status,
+        "shop": known.shop,
+        "is_behind": known.is_behind,
     }
 
 
@@ -162,6 +175,7 @@ def coverage_row(row: CoverageGroup) -> records.CoverageRow:
             "count": len(cell.right),
             "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
             "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
+            "how": how_to_meet(row.group, what),
         }
         for what, cell in row.cells.items()
     ]

@@ -13,7 +13,7 @@ from payment_sandbox.operations.choose_scenario import choose_scenario, file_sch
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import Finding, review, start_of
+from payment_sandbox.operations.review import describe_mistakes, review, start_of
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
@@ -28,7 +28,7 @@ from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
-from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_row, scenario_record
+from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_rows, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import document_body, json_body
@@ -57,7 +57,7 @@ def get_orders(call: Call) -> Response:
     limit = query.get("limit")
     orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project
-    return list_answer(order_row(owner, order) for order in orders)
+    return list_answer(order_rows(owner, orders))
 
 
 @route(
@@ -142,10 +142,11 @@ def get_actions(call: Call) -> Response:
     return list_answer(map(to_plain_data, page))
 
 
-@route(control, "GET", "/review/", answers=declare_list(Finding, "Review"), slow=True)
+@route(control, "GET", "/review/", answers=records.ReviewResult, slow=True)
 def get_review(call: Call) -> Response:
     """List the mistakes in the integration's requests and webhook responses."""
-    return list_answer([finding._asdict() for finding in review(call.project.epoch)])
+    findings = review(call.project.epoch)
+    return list_answer([each._asdict() for each in findings], text=describe_mistakes(findings))
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)

@@ -1,0 +1,160 @@
+"""The generated parts of the documentation: blocks of pages, pictures of flows, and examples of calls."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import payment_sandbox.web
+from payment_sandbox.fidelity import ledger
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
+from payment_sandbox.projects.changes import NAMES_MAX
+from payment_sandbox.projects.edit import SCAN_FORMS_MAX
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
+from payment_sandbox.projects.journal import (
+    ENTRIES_MAX,
+    HEADER_VALUE_MAX,
+    JOURNAL_BODY_BYTES,
+    PATH_LENGTH_MAX,
+)
+from payment_sandbox.projects.relay import REPLACED_MAX
+from payment_sandbox.serving.server import openapi_description
+from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
+from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
+from payment_sandbox.web.dashboard.frame import PAGES_MAX
+from payment_sandbox.web.dashboard.notices import NOTICES_MAX
+from payment_sandbox.web.docs.library import PAGE_NAMES
+from tests.documentation import references
+from tests.documentation.commands import commands_reference
+from tests.documentation.examples import recorded_examples
+from tests.documentation.flows import FLOWS, draw_flow
+from tests.documentation.tables import table
+
+WEB: Final = Path(payment_sandbox.web.__file__).parent
+PAGES: Final = WEB / "docs" / "pages"
+EXAMPLES: Final = WEB / "examples.json"
+
+
+class Limit(NamedTuple):
+    """A limit on stored data: what it limits, its value and unit, and the effect of exceeding it."""
+
+    subject: str
+    maximum: int
+    unit: str
+    effect: str
+
+
+OLDEST_DROPPED_AND_COUNTED: Final = "the oldest entry is dropped and counted"
+OLDEST_DROPPED: Final = "the oldest entry is dropped"
+WEBHOOKS_MAX: Final = DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE
+TRUNCATED: Final = "the rest is cut off"
+LIMITS: Final = (
+    Limit("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED_AND_COUNTED),
+    Limit("A body in the journal", JOURNAL_BODY_BYTES, "bytes", TRUNCATED),
+    Limit("A path, query or order ID in the journal", PATH_LENGTH_MAX, "characters", TRUNCATED),
+    Limit("Scenario decisions", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("A header in the journal", HEADER_VALUE_MAX, "characters", TRUNCATED),
+    Limit("Actions of customers, banks and other actors", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Past scheduled events", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Status changes", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Failed scheduled events", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Webhooks", WEBHOOKS_MAX, "per project", "finished webhooks are dropped first, and counted"),
+    Limit(
+        "Delivery attempts of a webhook",
+        ATTEMPTS_STORED_MAX,
+        "per webhook",
+        "the first ten and the newest remain",
+    ),
+    Limit("A receiver's response", ATTEMPT_BODY_BYTES, "bytes", TRUNCATED),
+    Limit("Events for watchers", EVENTS_STORED_MAX, "per project", OLDEST_DROPPED),
+    Limit("A value in an event", VALUE_LENGTH_MAX, "characters", "the value is omitted"),
+    Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
+    Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_DROPPED),
+    Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),
+    Limit("Changes since a clock move, by name", NAMES_MAX, "per project", "older changes are only counted"),
+)
+
+
+def limits_table() -> str:
+    """Return the table of limits."""
+    rows = [(bound.subject, f"{bound.maximum:,} {bound.unit}", bound.effect) for bound in LIMITS]
+    return table(("Data", "Limit", "When exceeded"), rows)
+
+
+def rules_table() -> str:
+    """Return a table of rules for each section of the specification."""
+    tables = []
+    for section, rules in groupby(ledger.rules(), key=itemgetter("section")):
+        rows = ((f"`{rule['id']}`", rule["source"], rule["text"]) for rule in rules)
+        tables.append(f"### {section}\n\n" + table(("Rule", "Source", "Text"), rows))
+    return "\n\n".join(tables)
+
+
+def assumptions_table() -> str:
+    """Return the table of assumptions, with their reasons."""
+    rows = ((each["id"], each["source"], each["text"], each["reason"]) for each in ledger.assumptions())
+    return table(("No.", "Source", "Assumption", "Why"), rows)
+
+
+SHELL_SETUP: Final = """
+```sh
+API=http://127.0.0.1:8080
+call() { curl -s -u sandbox-key: -H 'Content-Type: application/json' "$API$@"; }
+field() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
+```
+""".strip()
+"""The shell setup for the commands on all pages."""
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    "shell": lambda: SHELL_SETUP,
+    "settings": references.settings_table,
+    "scenario": references.scenario_tables,
+    "outcomes": references.outcomes_table,
+    "effects": references.effects_table,
+    "effect-classes": references.effect_classes_table,
+    "variations": references.variations_table,
+    "sequences": references.webhook_sequence_list,
+    "offers": references.offers_table,
+    "ready-scenarios": references.ready_scenarios_table,
+    "trigger-values": references.trigger_values_table,
+    "cards": references.cards_table,
+    "methods": references.methods_table,
+    "refusals": references.refusals_table,
+    "errors": references.errors_table,
+    "bounds": limits_table,
+    "assumptions": assumptions_table,
+    "rules": rules_table,
+    "python": references.python_reference,
+    "commands": commands_reference,
+    "merchant-api": lambda: references.merchant_api(openapi_description()),
+    "control-api": lambda: references.control_api(openapi_description()),
+    "pages": lambda: references.pages(openapi_description()),
+}
+BLOCK: Final = re.compile(
+    r"^(?:\{\{ (?P<new>[a-z-]+) \}\}|<!-- generated: (?P<name>[a-z-]+) -->\n.*?\n<!-- end -->)$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A generated block of a page; ``{{ name }}`` stands for one that ``make docs`` has not written yet."""
+
+
+def fill_in(text: str) -> str:
+    """Return the text of a page with up-to-date generated blocks."""
+
+    def block(match: re.Match[str]) -> str:
+        name = match["new"] or match["name"]
+        return f"<!-- generated: {name} -->\n\n{PARTS[name]()}\n\n<!-- end -->"
+
+    return BLOCK.sub(block, text)
+
+
+def generated_files() -> Iterator[tuple[Path, str]]:
+    """Yield every generated file and every page, with its up-to-date text."""
+    yield EXAMPLES, recorded_examples()
+    for name in PAGE_NAMES:
+        file = PAGES / f"{name}.md"
+        yield file, fill_in(file.read_text(encoding="utf-8"))
+    for name in FLOWS:
+        yield PAGES / "flows" / f"{name}.svg", draw_flow(name)

@@ -1,0 +1,521 @@
+"""The reference pages, generated from the code: calls, fields, scenarios, settings, the Python API."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from inspect import cleandoc, getdoc
+from typing import Any, Final
+
+from payment_sandbox.forms.schemas import json_schema
+from payment_sandbox.loading import LOADING
+from payment_sandbox.methods import ALL_METHODS, REFUND
+from payment_sandbox.operations.choose_scenario import file_schema
+from payment_sandbox.orders import refusals as refusal_types
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.packaged import read_packaged
+from payment_sandbox.projects.default_scenario import default_document
+from payment_sandbox.projects.settings import Settings, SettingsForm
+from payment_sandbox.scenarios.catalogue import ready_scenarios
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
+from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
+from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
+from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
+from tests.documentation.tables import code, fields, table
+
+SCENARIO_PARTS: Final = {
+    "The document": None,
+    "`rules[].when`": "When",
+    "`rules[].then`": "Then",
+    "`webhooks[].when`": "WebhookWhen",
+    "`webhooks[].then`": "WebhookThen",
+    "`faults[].when`": "FaultWhen",
+    "`faults[].then`": "FaultThen",
+}
+STATUS_MEANINGS: Final = {
+    400: "malformed: not a JSON object, a duplicate key, NaN, or nested too deeply",
+    401: "missing or unknown API key",
+    403: "the control API or a page was called with an unknown host name or from a page on another site",
+    405: "the path does not allow this method",
+    413: "the body is larger than 1 MiB",
+    415: "the body is not `application/json`",
+    429: "more requests than a `rate_limit` fault permits",
+    431: "the headers are too long",
+    500: "the sandbox failed; see its log",
+}
+SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
+    "name": "Sock shop",
+    "webhook_url": "http://localhost:3000/webhook",
+    "owner": "the checkout team",
+    "expires_after": "PT8H",
+    "forward_to": "http://localhost:3000/webhook",
+    "aliases": {"my-bank-button": "bank-redirect-nl"},
+    "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
+    "seed": 7,
+}
+FAULT_STATUS_MEANING: Final = "only from a configured fault"
+
+
+def settings_table() -> str:
+    """Return the table of project settings, with defaults and an example change for each."""
+    schema = json_schema(SettingsForm, {})
+    defaults = Settings().as_mapping()
+    for name, item in schema["properties"].items():
+        default = "all" if name == "payment_methods" else _format_default(defaults[name])
+        change = json.dumps({name: example_setting(name, item)})
+        item["description"] = f"{item['description']} Default: {default}. `PATCH` it with `{change}`."
+    return fields(schema, schema["$defs"])
+
+
+def example_setting(name: str, item: Mapping[str, Any]) -> Any:
+    """Return an example value other than the default; a test sends each example."""
+    default = Settings().as_mapping()[name]
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, list):
+        return default[:2]
+    if "enum" in item:
+        return next(value for value in item["enum"] if value != default)
+    return SETTING_EXAMPLES[name]
+
+
+def _format_default(value: object) -> str:
+    if value in ("", None, {}):
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def scenario_tables() -> str:
+    """Return a table of keys for each part of a scenario file."""
+    schema = file_schema()
+    parts = schema["$defs"]
+    shown = []
+    for head, name in SCENARIO_PARTS.items():
+        part = schema if name is None else parts[name]
+        top = {**part, "properties": {k: _without_nested(v) for k, v in part["properties"].items()}}
+        shown.append(f"### {head}\n\n{fields(top if name is None else part, {} if name is None else parts)}")
+    return "\n\n".join(shown)
+
+
+def _without_nested(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field without its nested fields, which have a separate table."""
+    flat = {key: value for key, value in item.items() if key not in ("$ref", "allOf")}
+    return (
+        {**flat, "items": {"type": "object"}} if flat.get("type") == "array" else {"type": "object", **flat}
+    )
+
+
+def outcomes_table() -> str:
+    """Return the table of outcome keys by method."""
+    rows = []
+    for method in (*ALL_METHODS, REFUND):
+        capabilities = method.capabilities
+        words = sorted({word for words in capabilities.outcomes for word in words})
+        answers = code(capabilities.screenings) if "screening" in words else ""
+        name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
+        rows.append((name, code(words), answers))
+    return table(("Method", "Keys of `then`", "`screening` answers"), rows)
+
+
+def effects_table() -> str:
+    """Return the table of the effects of faults on requests."""
+    rows = [(f"`{each.key}: {each.example}`", each.client_sees) for each in REQUEST_EFFECTS]
+    rows.append(
+        ("`latency: 1.5`", "the correct response, 1.5 real seconds late; can accompany another effect")
+    )
+    return table(("Effect", "What the client sees"), rows)
+
+
+def effect_classes_table() -> str:
+    """Return the table of effect classes, with their keys in scenario files."""
+    rows = []
+    for each in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS):
+        kind = "webhooks" if issubclass(each, WebhookEffect) else "requests"
+        rows.append((f"`{each.__name__}`", kind, f"`{each.key}`", (getdoc(each) or "").splitlines()[0]))
+    return table(("Class", "Applies to", "Key", "What happens"), rows)
+
+
+STEP_NAMES: Final = {
+    WEBHOOK: "the webhook",
+    PRESS: "the form",
+    ACTION: "the payment",
+    ATTEMPT: "the attempt",
+    JOB: "the job",
+    TIME: "the clock advance",
+}
+OFFER_PLACES: Final = {
+    OfferedIn.WHAT_IF: "**What if …** on an order's page",
+    OfferedIn.SWITCH: "a dashboard switch",
+    OfferedIn.SEQUENCE: "`payment_webhook_sequences`",
+    OfferedIn.SCENARIO: "scenario `{}`",
+}
+
+
+def variations_table() -> str:
+    """Return the table of variations, by the kind of step."""
+    rows = []
+    for each in rehearsal_variations():
+        sentence = each.sentence.format(step=STEP_NAMES.get(each.kinds[0], "the call"))
+        rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
+    return table(("Step", "Variation", "What happens", "What it costs"), rows)
+
+
+def offers_table() -> str:
+    """Return the table of variations for a whole project, or for the replay of an order."""
+    rows = []
+    for offer in all_offers():
+        places = "; ".join(OFFER_PLACES[place].format(offer.name) for place in offer.offered_in)
+        rows.append((offer.title, places, offer.risk, offer.undo))
+    return table(("What happens", "Where", "What it costs", "Undo"), rows)
+
+
+def webhook_sequence_list() -> str:
+    """List the webhook sequences."""
+    return f"The sequences, from the simplest to the most complex: {'; '.join(sequences())}."
+
+
+def ready_scenarios_table() -> str:
+    """Return the table of ready-made scenarios."""
+    names = [method.name for method in ALL_METHODS]
+    known = ready_scenarios(names, lambda settings: None).values()
+    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in known))
+
+
+def trigger_values_table() -> str:
+    """Return the table of trigger values, from the default scenario."""
+    rows = []
+    for rule in default_document()["rules"]:
+        when, then = rule["when"], rule["then"]
+        by_customer = when.get("customer", {}).get("email_address")
+        value = f"customer `{by_customer[:-1]}...`" if by_customer else f"amount `{when['amount']}`"
+        methods = "refunds" if when.get("refund") else code(when["payment_method"])
+        rows.append((value, methods, "; ".join(_describe_outcome(then))))
+    return table(("Value", "With", "What happens"), rows)
+
+
+def _describe_outcome(then: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in then.items():
+        yield f"{key}: " + (
+            ", ".join(_describe_outcome(value)) if isinstance(value, Mapping) else f"`{value}`"
+        )
+
+
+def cards_table() -> str:
+    """Return the table of test cards, without their numbers."""
+    rows = (
+        (f"`{card.name}`", card.family, card.flow, card.truncated_pan, card.refusal or "pays")
+        for card in CARDS.values()
+    )
+    return table(("Card", "Family", "3-D Secure flow", "Shown as", "Bank's answer"), rows)
+
+
+def methods_table() -> str:
+    """Return the table of payment methods, with their requirements."""
+    rows = []
+    for method in ALL_METHODS:
+        capabilities = method.capabilities
+        needs = ["order_lines"] * capabilities.needs_order_lines + ["customer"] * capabilities.needs_customer
+        test = (
+            "yes"
+            if capabilities.testable and capabilities.completes_in_test
+            else "stays pending"
+            if capabilities.testable
+            else "no"
+        )
+        authorizes = "yes" if capabilities.authorizes else ""
+        rows.append((f"`{method.name}`", capabilities.default_expiration, test, authorizes, code(needs)))
+    headers = ("Method", "Expires after", "In test mode", "Authorizes", "Needs")
+    return table(headers, rows)
+
+
+def refusals_table() -> str:
+    """Return the table of refusals: their error types and rules."""
+    rows = []
+    for kind in refusal_types.refusal_classes():
+        name = TYPE_BY_REFUSAL.get(kind, kind.__name__)
+        rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
+    return table(("Type", "Status", "Rule", "When"), sorted(rows))
+
+
+def errors_table() -> str:
+    """Return the table of all other error types."""
+    known = set(TYPE_BY_REFUSAL.values())
+    rows = [("`ValidationError`", "400", "invalid request: `violations` lists every problem")]
+    rows += [
+        (f"`{kind}`", str(status), STATUS_MEANINGS.get(status, FAULT_STATUS_MEANING))
+        for status, kind in TYPE_BY_STATUS.items()
+        if kind not in known
+    ]
+    rows.append(("`Refused`", "any other", FAULT_STATUS_MEANING))
+    return table(("Type", "Status", "When"), rows)
+
+
+HIGHLIGHT_MAX: Final = 1500  # the length in characters
+WRONG_KEY_STATUS: Final = "401"
+PLAIN_STATUSES: Final = ("200", "201", "303")
+
+
+def merchant_api(description: str) -> str:
+    """Describe the calls of the merchant API, from the OpenAPI description."""
+    return _describe_calls(description, "merchant API")
+
+
+def control_api(description: str) -> str:
+    """Describe the calls of the control API, the server and the documentation."""
+    return _describe_calls(description, "control API", "server", "documentation")
+
+
+def pages(description: str) -> str:
+    """Describe the payment pages."""
+    return _describe_calls(description, "pages")
+
+
+def _describe_calls(description: str, *tags: str) -> str:
+    whole = json.loads(description)
+    schemas = whole["components"]["schemas"]
+    shown = [
+        _describe_call(method, path, operation, schemas)
+        for path, operations in whole["paths"].items()
+        for method, operation in operations.items()
+        if operation["tags"][0] in tags
+    ]
+    return "\n\n".join(shown)
+
+
+def _describe_call(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+    lines = [f"### {method.upper()} {path}", operation["summary"]]
+    parameters = [p["name"] for p in operation["parameters"] if p["in"] != "path"]
+    if parameters:
+        lines.append(f"Parameters: {code(parameters)}.")
+    lines += _describe_request_body(operation.get("requestBody"), schemas)
+    lines.append(f"Responses: {', '.join(_describe_responses(operation['responses']))}.")
+    lines += _examples(operation["responses"])
+    return "\n\n".join(lines)
+
+
+def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the recorded response and refusals of a call, except the common refusal of a wrong key."""
+    for status, response in sorted(responses.items()):
+        content = response.get("content", {}).get("application/json", {})
+        if "example" not in content or status == WRONG_KEY_STATUS:
+            continue
+        yield f"**{status}**{_describe_request(content)}:"
+        text = json.dumps(content["example"], indent=2 if status < "400" else None)
+        # highlighting a long example would slow the page down
+        yield f"```{'json' if len(text) < HIGHLIGHT_MAX else 'text'}\n{text}\n```"
+
+
+def _describe_request(content: Mapping[str, Any]) -> str:
+    sent = content.get("x-request")
+    if sent is None:
+        return ""
+    return f" for {sent}" if isinstance(sent, str) else f" for `{json.dumps(sent)}`"
+
+
+def _describe_request_body(body: Mapping[str, Any] | None, schemas: Mapping[str, Any]) -> Iterator[str]:
+    if body is None:
+        return
+    content = body["content"]["application/json"]
+    form = content["schema"]["$ref"].rpartition("/")[2]
+    yield fields(schemas[form], schemas)
+    if content.get("example"):
+        yield f"An example:\n\n```json\n{json.dumps(content['example'], indent=2)}\n```"
+
+
+def _describe_responses(responses: Mapping[str, Any]) -> Iterator[str]:
+    for status, answer in sorted(responses.items()):
+        yield (
+            status
+            if status in PLAIN_STATUSES
+            else f"{status} ({answer['description'][0].lower()}{answer['description'][1:]})"
+        )
+
+
+DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
+    ("testing/project.py", "PaymentSandbox"),
+    ("testing/project.py", "ShopInProcess"),
+    ("testing/shops/browser.py", "Browser"),
+    ("client/clock.py", "SandboxClock"),
+    ("client/clock.py", "Advance"),
+    ("testing/project.py", "AsyncPaymentSandbox"),
+    ("testing/aio.py", "AsyncClock"),
+    ("client/receiver.py", "WebhookReceiver"),
+    ("client/receiver.py", "ReceivedWebhook"),
+    ("testing/unittesting.py", "PaymentSandboxMixin"),
+    ("testing/servers.py", "PaymentSandboxServer"),
+    ("client/client.py", "SandboxClient"),
+    ("client/client.py", "BaseClient"),
+    ("client/errors.py", "SandboxError"),
+    ("orders/refusals.py", "Violation"),
+    ("client/history.py", "Review"),
+    ("operations/review/evidence.py", "Finding"),
+)
+PROPERTY_DECORATORS: Final = ("property", "cached_property")
+LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
+CONSTANT_NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
+RAISES: Final = "Raises:"
+AWAITED_METHOD: Final = re.compile(r"(?P<name>\w+) = to_coroutine\((?P<owner>\w+)\.(?P=name), .*\)")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def python_reference() -> str:
+    """Describe the public classes as Markdown."""
+    return "\n\n".join(
+        _describe_class(_parse_class(file, name), _constants(file)) for file, name in DOCUMENTED_CLASSES
+    )
+
+
+@cache
+def _parse_module(file: str) -> ast.Module:
+    text = read_packaged(file).decode()
+    with LOADING:
+        return ast.parse(text)
+
+
+def _constants(file: str) -> dict[str, str]:
+    """Return the values of a module's constants, to replace their names in defaults."""
+    return {
+        node.target.id: ast.unparse(node.value)
+        for node in _parse_module(file).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+    }
+
+
+def _parse_class(file: str, name: str) -> ast.ClassDef:
+    return next(
+        node for node in _parse_module(file).body if isinstance(node, ast.ClassDef) and node.name == name
+    )
+
+
+def _describe_class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
+    parts = [f"### {definition.name}", _markdown(ast.get_docstring(definition))]
+    methods = _methods(definition)
+    fields = list(_attributes(definition.body))
+    for method in methods:
+        if method.name == "__init__":
+            fields += _attributes(method.body)
+            text = ast.get_docstring(method)  # only the constructors that users call have a docstring
+            parts += [f"`{_signature(method, definition.name, constants)}`", _markdown(text)] if text else []
+    parts.append("\n".join(f"- `{name}`{f': {_markdown(text)}' if text else ''}" for name, text in fields))
+    parts += [_describe_method(method, constants) for method in methods if not method.name.startswith("_")]
+    return "\n\n".join(filter(None, parts))
+
+
+def _methods(definition: ast.ClassDef) -> list[Function]:
+    return [method for statement in definition.body if (method := _method_of(statement)) is not None]
+
+
+def _method_of(statement: ast.stmt) -> Function | None:
+    """Return the method that a statement defines; ``to_coroutine(...)`` wraps a method of another class."""
+    if isinstance(statement, Function):
+        return statement
+    awaited = AWAITED_METHOD.fullmatch(ast.unparse(statement))
+    if awaited is None:
+        return None
+    file = next(file for file, name in DOCUMENTED_CLASSES if name == awaited["owner"])
+    method = next(
+        each for each in _methods(_parse_class(file, awaited["owner"])) if each.name == awaited["name"]
+    )
+    return ast.AsyncFunctionDef(**dict(ast.iter_fields(method)))
+
+
+def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """Yield the public attributes with their docstrings; attributes of ``self`` only if they have one."""
+    for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        text, target = _docstring_text(after), _public_target(statement)
+        if isinstance(statement, ast.AnnAssign) and isinstance(target, ast.Name):
+            kind, note = _split_annotated(statement.annotation)
+            yield f".{target.id}: {_type_text(kind)}", text or note
+        elif text and isinstance(target, ast.Attribute):
+            yield f".{target.attr}", text
+
+
+class _AnnotatedStripper(ast.NodeTransformer):
+    """Strips ``Annotated`` from type hints, and collects the descriptions in it."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Replace ``Annotated`` with its type."""
+        if ast.unparse(node.value) != "Annotated" or not isinstance(node.slice, ast.Tuple):
+            return self.generic_visit(node)
+        kind, *notes = node.slice.elts
+        self.texts += [str(note.value) for note in notes if isinstance(note, ast.Constant)]
+        return self.visit(kind)  # type: ignore[no-any-return]
+
+
+def _split_annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
+    """Return a type hint without ``Annotated``, and the descriptions that it contained."""
+    notes = _AnnotatedStripper()
+    kind: ast.expr = notes.visit(deepcopy(annotation))  # the cached syntax tree stays unchanged
+    return kind, " ".join(notes.texts)
+
+
+def _public_target(statement: ast.stmt) -> ast.expr | None:
+    if isinstance(statement, ast.AnnAssign):
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    name = target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+    return None if name.startswith("_") else target
+
+
+def _type_text(annotation: ast.expr) -> str:
+    kind = ast.unparse(annotation)
+    return kind.removeprefix("ClassVar[").removesuffix("]") if kind.startswith("ClassVar[") else kind
+
+
+def _docstring_text(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return cleandoc(str(statement.value.value))
+    return ""
+
+
+def _describe_method(method: Function, constants: Mapping[str, str]) -> str:
+    decorators = {ast.unparse(each) for each in method.decorator_list}
+    name = (
+        f".{method.name}"
+        if decorators & set(PROPERTY_DECORATORS)
+        else _signature(method, f".{method.name}", constants)
+    )
+    prefix = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
+    return f"#### `{prefix}{name}`\n\n{_markdown(ast.get_docstring(method))}"
+
+
+def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str:
+    arguments = method.args
+    arguments = ast.arguments(
+        posonlyargs=[arg for arg in arguments.posonlyargs if arg.arg != "self"],
+        args=[arg for arg in arguments.args if arg.arg != "self"],
+        vararg=arguments.vararg,
+        kwonlyargs=arguments.kwonlyargs,
+        kw_defaults=arguments.kw_defaults,
+        kwarg=arguments.kwarg,
+        defaults=arguments.defaults,
+    )
+    return_type = (
+        ast.unparse(method.returns).strip("'\"").removeprefix("answers.")
+        if method.returns is not None
+        else "None"
+    )
+    shown = CONSTANT_NAME.sub(
+        lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(arguments)})"
+    )
+    shown = shown.replace("'", '"')
+    return shown if return_type == "None" else f"{shown} -> {return_type.replace('answers.', '')}"
+
+
+def _markdown(text: str | None) -> str:
+    """Convert a docstring to Markdown; the exceptions become a list."""
+    body, raises, errors = LITERAL.sub(r"`\1`", text or "").partition(RAISES)
+    if not raises:
+        return body.strip()
+    listed = cleandoc(errors.strip("\n")).replace("\n    ", " ")
+    items = [re.sub(r"^(\w+):", r"- raises `\1`:", line) for line in listed.splitlines() if line]
+    return f"{body.strip()}\n\n" + "\n".join(items)
