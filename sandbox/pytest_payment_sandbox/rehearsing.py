@@ -56,7 +56,7 @@ from pytest_payment_sandbox.rehearsal.showing import (
     read_pages,
     visit_shop,
 )
-from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, Timeline, draw_timeline
+from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, DrawnTimeline, draw_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 BUDGET_OPTION: Final = "--payment-rehearse-budget"
@@ -191,7 +191,7 @@ class ItemRun:
         if not self.verdict.problems:
             return
         if self._hang_location:  # the timeline of a hanging run may be very long
-            self.timeline = Timeline(self._hang_location, "")
+            self.timeline = DrawnTimeline(self._hang_location, "")
         else:
             self.timeline = draw_timeline([run], self._describe_changed_line(run))
 
