@@ -1,0 +1,110 @@
+"""Answers in a form in which two servers agree: without identifiers, times and addresses of their own."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.patterns import UUID
+
+TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?")
+TEXT_LENGTH_MAX: Final = 100_000
+OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
+OWN_IDENTIFIERS: Final = ("vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
+OWN_TEXTS: Final = (  # texts of which only the form has a rule
+    *("truncated_pan", "card_expiry", "consumer_bic", "consumer_iban", "creditor_bic", "creditor_iban"),
+    *("list_type", "payment_method_brand"),
+)
+OWN_VALUES: Final = (  # values of which only the type has a rule
+    *("cardholder_name", "consumer_city", "consumer_name", "beneficiary", "merchant_sub_id", "msc_amount"),
+    *("creditor_account_holder_name", "creditor_account_holder_city", "creditor_account_holder_country"),
+    *("reason", "customer_message"),
+)
+
+
+class Moment(NamedTuple):
+    """A time: its spelling with ``d`` for each digit, and its distance from the start of the scene."""
+
+    spelling: str
+    seconds: float | None
+
+    def __repr__(self) -> str:
+        distance = "" if self.seconds is None else f", {self.seconds:+.0f} s from the start"
+        return f"a time spelled {self.spelling}{distance}"
+
+
+class Gap(NamedTuple):
+    """The seconds between two webhooks."""
+
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"{self.seconds:.0f} s"
+
+
+class Named(str):
+    """An identifier by the step in which it appeared first, or the form of a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Names:
+    """The identifiers of one scene on one server, named by the step in which each appeared first."""
+
+    def __init__(self, start: datetime, own_texts: Mapping[str, str] | None = None) -> None:
+        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names."""
+        self._start = start
+        self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
+        self._step = ""
+        self._count = 0
+
+    def begin_step(self, step: str) -> None:
+        """Name the identifiers that appear from now on after this step."""
+        self._step, self._count = step, 0
+
+    def name(self, value: str, kind: str) -> Named:
+        """Return the name of an identifier; the name has its form if it is a UUID."""
+        if value not in self._names:
+            self._count += 1
+            form = "UUID" if UUID.fullmatch(value) else form_of(value)
+            self._names[value] = Named(f"<{kind} {self._count} of {self._step}, {form}>")
+        return self._names[value]
+
+    def normalise(self, value: Any, key: str = "") -> Any:
+        """Return a JSON value without what is this server's own."""
+        if isinstance(value, dict):
+            return {name: self.normalise(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.normalise(item, key) for item in value]
+        if value is None or isinstance(value, bool) or key not in OWN_VALUES:
+            return self._normalise_text(value, key) if isinstance(value, str) else value
+        return Named(f"<{type(value).__name__}>")
+
+    def _normalise_text(self, text: str, key: str) -> Any:
+        if key in OWN_ADDRESSES:
+            return Named("an address with a scheme" if "://" in text else "an address without a scheme")
+        if text in self._names:
+            return self._names[text]
+        if key == "id" or key in OWN_IDENTIFIERS or UUID.fullmatch(text):
+            return self.name(text, key or "id")
+        if key in OWN_TEXTS:
+            return Named(f"<{form_of(text)}>")
+        return self._moment(text) if len(text) < 40 and TIME.fullmatch(text) else text
+
+    def _moment(self, text: str) -> Any:
+        spelling = re.sub(r"\d", "d", text)
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            return Moment(spelling, None)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        return Moment(spelling, (at - self._start).total_seconds())
+
+
+def form_of(text: str) -> str:
+    """Return the form of a text: its runs of letters and digits, each as one character."""
+    short = text[:TEXT_LENGTH_MAX]
+    return re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]+", "A", re.sub(r"\d+", "1", short)))
