@@ -7,11 +7,11 @@ from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox_verify.generated import (
     AFTER_SHORT_PERIOD_SECONDS,
-    MONEY,
     ORDER_CALLS,
     SHORT_PERIOD,
     OrderCall,
     calls_on_order,
+    create,
     change_scenes,
     field_scenes,
     issuers,
@@ -19,13 +19,7 @@ from payment_sandbox_verify.generated import (
     read,
     state_scenes,
 )
-from payment_sandbox_verify.rules import (
-    INITIAL_RULES,
-    OTHER_PERIOD_RULE,
-    PAID_RULES,
-    PERIOD_RULES,
-    VISIT_RULES,
-)
+from payment_sandbox_verify.rules import METHOD_RULES, PAID_RULES, VISIT_RULES
 from payment_sandbox_verify.samples import (
     CARD,
     CUSTOMER,
@@ -86,25 +80,6 @@ def all_scenes() -> list[Scene]:
         *_patient_scenes(),
     ]
     return sorted(scenes, key=lambda scene: scene.is_patient)
-
-
-def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> Call:
-    """Return a call that creates an order of 10 euros."""
-    method = transactions[0]["payment_method"] if transactions else ""
-    rules = rules or INITIAL_RULES.get(method, INITIAL_RULES["other"])
-    about = {}
-    if method and "expiration_period" not in transactions[0]:
-        period_rule = PERIOD_RULES.get(method, OTHER_PERIOD_RULE)
-        about = {"transactions.expiration_period": period_rule}
-    return Call(
-        method="POST",
-        path=ORDERS_PATH,
-        body=sale(*transactions, **fields),
-        rules=rules,
-        name=f"a new order with {method or 'no transaction'}",
-        saves=saves,
-        about=about,
-    )
 
 
 def get(path: str, rules: str, name: str = "", **options: Any) -> Call:
@@ -344,7 +319,7 @@ def _payment_scenes() -> Iterator[Scene]:
         Customer(order="order", action="pay", choice=WALLET_WEB, rules="FLOW-02 GEN-05", name="a payment on the hosted page"),
         read("order", "FLOW-02 SET-24", blocks=True),
         Webhooks(rules=WEBHOOK_RULES),
-        *calls_on_order("a paid hosted order", [each for each in ORDER_CALLS if not each.name.startswith(MONEY)]),
+        *calls_on_order("a paid hosted order", is_paid=True),
     )
     yield Scene("hosted page, paid", hosted, is_costly=True)
     yield Scene(
@@ -375,12 +350,12 @@ def _payment(method: str) -> Iterator[Step]:
     yield Webhooks(rules=WEBHOOK_RULES)
     if METHODS_BY_NAME[method].capabilities.needs_order_lines:
         return
-    yield from calls_on_order(f"a paid {method} order")
+    yield from calls_on_order(f"a paid {method} order", is_paid=True)
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
 def _part(kind: str, amount: int) -> OrderCall:
-    rules = {"captures": "END-14 CAP-02 SET-47", "voids": "END-16 VOID-01", "refunds": "END-10 SET-49"}[kind]
+    rules = {"captures": "END-14 CAP-02 SET-47 SET-46", "voids": "END-16 VOID-01", "refunds": "END-10 SET-49"}[kind]
     suffix = "refunds/" if kind == "refunds" else f"transactions/<<order.transactions[-1].id>>/{kind}/amount/"
     return OrderCall(f"{kind[:-1]} of {amount} cents", rules, "POST", suffix, {"amount": amount, "description": "part"})
 
@@ -421,7 +396,7 @@ def _authorization_scenes() -> Iterator[Scene]:
         for name, plan in PLANS.items():
             state = f"{'delayed ' if mode == 'delayed' else ''}{method} authorization, {name}"
             if mode != "delayed" or "void" in name or name == "captured by amount":
-                steps = (*_authorize(method, mode), *_plan_steps(plan, state), Webhooks(rules=WEBHOOK_RULES))
+                steps = (*_authorize(method, mode), *_plan_steps(plan, state, method), Webhooks(rules=WEBHOOK_RULES))
                 yield Scene(state, tuple(steps), is_costly=True)
     for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
         for capture in (False, True):
@@ -438,17 +413,20 @@ def _authorize(method: str, mode: str, **transaction: Any) -> Iterator[Step]:
     yield create(transaction_with(method, **capture_mode, **transaction), webhook_url=WEBHOOK, **lines)
     if method != INVOICE:
         choice = "frictionless" if method == CARD else ""
-        rules = "SET-38 CAP-01 CARD-03" if method == CARD else "SET-38 PLA-02"
+        rules = "SET-38 CAP-01 CARD-03" if method == CARD else "SET-38 PLA-02 PLA-05"
         yield Customer(order="order", action="pay", choice=choice, rules=rules, name=f"an authorization with {method}")
         yield read("order", rules, blocks=True, name=f"the authorized {method} order")
 
 
-def _plan_steps(plan: tuple[OrderCall, ...], state: str) -> Iterator[Step]:
-    for number, call in enumerate(plan):
+def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[Step]:
+    for number, planned in enumerate(plan):
+        kind = next((kind for kind in ("captures", "voids", "refunds") if kind in planned.suffix), "")
+        shown = METHOD_RULES.get((method, kind), "")
+        call = planned._replace(rules=f"{planned.rules} {shown}")
         name = f"{call.name}, {state}"
         is_money = call.method == "POST" and "captures" in call.suffix
         rules = {"IFM": "IFM-01"} if call.suffix.endswith("amount/") else {"IFM": "IFM-02"}
-        if is_money and number == 0 and call is not ALL:
+        if is_money and number == 0 and planned is not ALL:
             yield order_call(call._replace(rules=f"{rules['IFM']} SET-33"), f"{name}, stale ETag", '"stale"')
         step = order_call(call, name, "<<order@ETag>>" if is_money and number == 0 else "")
         yield step
@@ -459,7 +437,7 @@ def _plan_steps(plan: tuple[OrderCall, ...], state: str) -> Iterator[Step]:
 
 def _rule_of_effect(call: OrderCall) -> str:
     if "captures" in call.suffix:
-        return "SET-40 STA-19"
+        return "SET-40 STA-19 LDET-03"
     return "SET-43 STA-20" if "voids" in call.suffix else "SET-26"
 
 
@@ -481,7 +459,7 @@ def _expire(method: str, mode: str, capture: bool) -> Iterator[Step]:
 
 def _card_scenes() -> Iterator[Scene]:
     """Yield the test cards, and payments with stored cards."""
-    for name, rule in (("challenge", "CARD-07"), ("configurable", "CARD-08")):
+    for name, rule in (("challenge", "CARD-07"), ("challenge-configurable", "CARD-08")):
         for action in ("pay", "fail"):
             steps = (
                 create(card(), **SHOP),
@@ -489,6 +467,16 @@ def _card_scenes() -> Iterator[Scene]:
                 read("order", rule, name=f"the order after {action} with the card {name}"),
             )
             yield Scene(f"card {name}, {action}", steps, is_costly=True)
+    for shown, content, body in (("no body", None, None), ("an empty body", b"", None), ("an empty object", None, {})):
+        capture = Call(
+            method="POST",
+            path=f"{ORDER_PATH}transactions/<<order.transactions[0].id>>/captures/",
+            body=body,
+            content=content,
+            rules="SET-10 END-11",
+            name=f"a capture with {shown}",
+        )
+        yield Scene(f"captured with {shown}", (*_authorize(CARD, "manual"), capture), is_costly=True)
     yield Scene("one-click", tuple(_stored_card("one_click_type", "one-click")), is_costly=True)
     yield Scene("recurring", tuple(_stored_card("recurring_type", "recurring")), is_costly=True)
     yield Scene("stored cards without a card", tuple(_missing_card()), is_costly=True)

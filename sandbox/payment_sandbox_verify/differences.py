@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, SUCCESS_STATUSES
-from payment_sandbox_verify.normalising import Gap, Moment
+from payment_sandbox_verify.normalising import Gap, Moment, anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.rules import (
+    ALSO_SHOWN,
     CHALLENGE_RULE,
     ETAG_RULE,
     IGNORED_RULE,
@@ -157,7 +158,8 @@ def compare_scene(theirs: Played, ours: Played) -> Compared:
         compared.differences.extend(found)
         visible = [each for each in found if not each.is_message]
         if not visible:
-            compared.agreed.update(_shown_rules(step, one, other))
+            shown = set(_shown_rules(step, one, other))
+            compared.agreed.update(shown, *(ALSO_SHOWN[each].split() for each in shown & ALSO_SHOWN.keys()))
             for name in _saved(step):
                 tainted.pop(name, None)
         elif any(each.path in ("", *STATE_PATHS) for each in visible):
@@ -243,8 +245,8 @@ def _compare_refusals(theirs: Observation, ours: Observation, difference: Any) -
         values = theirs.shown.get("violations"), ours.shown.get("violations")
         reason = f"the violations are {describe(values[0])}, not {describe(values[1])}"
         yield difference(VIOLATIONS_RULE, reason, "error.violations", values)
-    if theirs.error("value") != ours.error("value"):
-        values = theirs.error("value"), ours.error("value")
+    values = tuple(anonymize(str(each.error("value"))) for each in (theirs, ours))
+    if values[0] != values[1]:
         yield difference(ours.rules[0] if ours.rules else rule, "", "error.value", values)._replace(is_message=True)
     yield from _compare_headers(theirs, ours, difference)
 

@@ -14,7 +14,13 @@ from payment_sandbox.web.answers.order import OrderForm, OrderLineForm, UpdateFo
 from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.answers.transactions import DetailsForm, TransactionForm
 from payment_sandbox_verify.answer import PATH_SEGMENT
-from payment_sandbox_verify.rules import INITIAL_RULES, VISIT_RULES, rule_of_path
+from payment_sandbox_verify.rules import (
+    INITIAL_RULES,
+    OTHER_PERIOD_RULE,
+    PERIOD_RULES,
+    VISIT_RULES,
+    rule_of_path,
+)
 from payment_sandbox_verify.samples import (
     CARD,
     CUSTOMER,
@@ -225,7 +231,7 @@ ORDER_CALLS: Final = (  # those that usually are refused come first, those that 
     OrderCall("refund of the rest", "END-10 SET-49", "POST", "refunds/"),
     OrderCall("cancellation", "SET-50 END-07", "DELETE", ""),
 )
-MONEY: Final = ("refund", "void", "capture")
+LAST_POST: Final = ORDER_CALLS[-2]
 
 
 def order_call(call: OrderCall, name: str, etag: str = "", order: str = "order") -> Call:
@@ -242,63 +248,78 @@ def order_call(call: OrderCall, name: str, etag: str = "", order: str = "order")
     )
 
 
-def calls_on_order(state: str, calls: Sequence[OrderCall] = ORDER_CALLS, order: str = "order") -> Iterator[Step]:
-    """Yield each call on an order in a state, with a stale ETag first; the order is read after each."""
-    for call in calls:
+def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> Iterator[Step]:
+    """Yield each call on an order in a state; after a payment, a stale ETag and a read go with each."""
+    for call in ORDER_CALLS:
         name = f"{call.name} of {state}"
-        yield order_call(call, f"{name} with a stale ETag", '"stale"', order)
+        if is_paid:
+            yield order_call(call, f"{name} with a stale ETag", '"stale"', order)
         yield order_call(call, name, order=order)
-        yield read(order, call.rules.split()[0], blocks=True, name=f"{name}, read")
+        if is_paid or call.method != "POST" or call is LAST_POST:
+            yield read(order, call.rules.split()[0], blocks=True, name=f"{name}, read")
 
 
-def state_scenes() -> Iterator[Scene]:
-    """Yield a scene for each method and state that an order reaches without a payment."""
-    for method in ("", *METHODS_BY_NAME):
-        transactions = [transaction_with(method)] if method else []
-        shown = f"a {method} order" if method else "a hosted order"
-        is_costly = bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
-        create = Call(
-            method="POST",
-            path=ORDERS_PATH,
-            body=sale(*transactions, **({} if is_costly else {"order_lines": LINES})),
-            rules=INITIAL_RULES.get(method, INITIAL_RULES["other"]),
-            name=shown,
-            saves="order",
-        )
-        banks = [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
-        visit = Customer(order="order", action="visit", rules=VISIT_RULES.get(method, "SET-36"), name=f"visit to {shown}")
-        read_visited = read("order", visit.rules.split()[0], name=f"{shown} after a visit")
-        yield Scene(f"{shown}, new", (*banks, create, read("order"), *calls_on_order(f"new {shown[2:]}")), is_costly)
-        yield Scene(
-            f"{shown}, visited", (*banks, create, visit, read_visited, *calls_on_order(f"visited {shown[2:]}")), is_costly
-        )
-        cancelled = order_call(ORDER_CALLS[-1], f"cancellation of {shown}")
-        yield Scene(
-            f"{shown}, cancelled",
-            (*banks, create, cancelled, read("order", "SET-50"), *calls_on_order(f"cancelled {shown[2:]}")),
-            is_costly,
-        )
-        yield from _expired_scene(method, shown, banks, is_costly)
-
-
-SHORT_PERIOD: Final = "PT2S"
-AFTER_SHORT_PERIOD_SECONDS: Final = 4.0
-
-
-def _expired_scene(method: str, shown: str, banks: Sequence[Step], is_costly: bool) -> Iterator[Scene]:
-    rule = "ORD-12" if not method else "TRQ-03"
-    transactions = [transaction_with(method, expiration_period=SHORT_PERIOD)] if method else []
-    period = {} if method else {"expiration_period": SHORT_PERIOD}
-    create = Call(
-        method="POST", path=ORDERS_PATH, body=sale(*transactions, **period), rules=rule, name=shown, saves="order"
-    )
-    pause = Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-    expired = read("order", rule, name=f"{shown} after its expiration_period")
-    yield Scene(
-        f"{shown}, expired", (*banks, create, pause, expired, *calls_on_order(f"expired {shown[2:]}")), is_costly
+def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> Call:
+    """Return a call that creates an order of 10 euros."""
+    method = transactions[0]["payment_method"] if transactions else ""
+    about = {}
+    if method and "expiration_period" not in transactions[0]:
+        about = {"transactions.expiration_period": PERIOD_RULES.get(method, OTHER_PERIOD_RULE)}
+    return Call(
+        method="POST",
+        path=ORDERS_PATH,
+        body=sale(*transactions, **fields),
+        rules=rules or INITIAL_RULES.get(method, INITIAL_RULES["other"]),
+        name=f"a new order with {method or 'no transaction'}",
+        saves=saves,
+        about=about,
     )
 
 
 def issuers() -> Call:
     """Return the call that lists the banks, as ``banks``."""
     return Call(method="GET", path="/v1/bank-redirect-nl/issuers/", rules="END-17 ISS-01 ISS-02", saves="banks")
+
+
+SHORT_PERIOD: Final = "PT2S"
+AFTER_SHORT_PERIOD_SECONDS: Final = 4.0
+
+
+def state_scenes() -> Iterator[Scene]:
+    """Yield a scene for each method and state that an order reaches without a payment, and one of expiries."""
+    expiring: dict[bool, list[tuple[str, list[Step], list[Step]]]] = {False: [], True: []}
+    for method in ("", *METHODS_BY_NAME):
+        is_costly = bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
+        banks: list[Step] = [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
+        transactions = [transaction_with(method)] if method else []
+        new = [*banks, create(*transactions, **({} if is_costly else {"order_lines": LINES}))]
+        rule = VISIT_RULES.get(method, "SET-36")
+        visit = Customer(order="order", action="visit", rules=rule, name=f"a visit to the page of {method or 'an order'}")
+        shown = f"{method} order" if method else "hosted order"
+        ways: Sequence[tuple[str, Sequence[Step]]] = (
+            ("new", [read("order")]),
+            ("visited", [visit, read("order", rule)]),
+            ("cancelled", [order_call(ORDER_CALLS[-1], f"cancellation of a {shown}"), read("order", "SET-50")]),
+        )
+        for state, way in ways:
+            yield Scene(f"{state} {shown}", (*new, *way, *calls_on_order(f"a {state} {shown}")), is_costly)
+        stale = (order_call(each, f"{each.name} with a stale ETag", '"stale"') for each in ORDER_CALLS)
+        yield Scene(f"{shown} with a stale ETag", (*new, *stale, read("order", "SET-33")), is_costly)
+        name = f"order{len(expiring[is_costly])}"
+        expiring[is_costly].append((name, *_expiring_steps(method, name, banks)))
+    for is_costly, orders in expiring.items():
+        begin = [step for _, steps, _ in orders for step in steps]
+        end = [step for _, _, steps in orders for step in steps]
+        pause = Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
+        yield Scene(f"expired {'invoices' if is_costly else 'orders'}", (*begin, pause, *end), is_costly)
+
+
+def _expiring_steps(method: str, name: str, banks: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """Return the steps before and after the expiry of an order."""
+    rule = "TRQ-03" if method else "ORD-12 SET-35"
+    period = {"expiration_period": SHORT_PERIOD}
+    call = create(transaction_with(method, **period), rules=rule, saves=name) if method else create(
+        rules=rule, saves=name, **period
+    )
+    shown = f"an expired {method or 'hosted'} order"
+    return [*banks, call], [read(name, rule, name=shown), *calls_on_order(shown, order=name)]

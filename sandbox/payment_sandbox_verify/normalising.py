@@ -8,6 +8,9 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.patterns import UUID
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?")
+SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
+    r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|\b[0-9a-f]{32}\b"
+)
 TEXT_LENGTH_MAX: Final = 100_000
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
 OWN_IDENTIFIERS: Final = ("vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
@@ -69,8 +72,8 @@ class Names:
         """Return the name of an identifier; the name has its form if it is a UUID."""
         if value not in self._names:
             self._count += 1
-            form = "UUID" if UUID.fullmatch(value) else form_of(value)
-            self._names[value] = Named(f"<{kind} {self._count} of {self._step}, {form}>")
+            form = ", a UUID" if UUID.fullmatch(value) else ""
+            self._names[value] = Named(f"<{kind} {self._count} of {self._step}{form}>")
         return self._names[value]
 
     def normalise(self, value: Any, key: str = "") -> Any:
@@ -102,6 +105,11 @@ class Names:
             return Moment(spelling, None)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return Moment(spelling, (at - self._start).total_seconds())
+
+
+def anonymize(text: str) -> str:
+    """Remove identifiers, URLs and times, which differ between services, from a message."""
+    return SPECIFIC.sub("", UUID.sub("", text))
 
 
 def form_of(text: str) -> str:

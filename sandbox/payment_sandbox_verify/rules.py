@@ -45,6 +45,23 @@ PARTY_RULES: Final = {  # details of the customer's and of the merchant's accoun
     "consumer_": {"bank-transfer": "SEPA-07", "bank-redirect-nl": "IDR-04"},
 }
 REFUND_RULE: Final = "SET-48"
+ALSO_SHOWN: Final = {  # rules that say the same in another section, by the rule that names a difference
+    "ORD-03": "LIM-01",
+    "SET-11": "ORD-05 LIM-02",
+    "SET-14": "ORD-18",
+    "SET-25": "CUS-13",
+    "SET-30": "LINE-07",
+    "STA-01": "ORD-23",
+    "TRQ-02": "TX-09",
+    "TRQ-03": "TX-08 TRQ-04 SET-20",
+    "TRQ-07": "TX-11",
+    "TX-01": "ORD-17",
+    "TX-15": "STA-18",
+    "EVT-03": "TX-16 TEV-01",
+    "CAP-04": "ERR-03",
+    "CAP-06": "ERR-05",
+    "CAP-08": "ERR-04",
+}
 ISSUER_RULES: Final = {"id": "ISS-01", "list_type": "ISS-02", "name": "ISS-02"}
 SPELLED_RULES: Final = {"ORD-19": "SET-19", "TX-06": "SET-19", "ORD-20": "SET-19", "ORD-21": "SET-19"}
 """The rule on the spelling of times and identifiers, by the rule of the field that has it."""
@@ -53,7 +70,7 @@ INITIAL_RULES: Final = {
     "": "STA-03 GEN-01 END-02",
     "bank-transfer": "STA-10 SEPA-01 SEPA-03 SEPA-05",
     "pay-later-a": "SET-37 FLOW-12 PLA-01",
-    "invoice-later-b": "STA-17 FLOW-13 INV-01 INV-02",
+    "invoice-later-b": "STA-17 FLOW-13 INV-01 INV-02 INV-06",
     "bank-redirect-be": "BRB-01 SET-61",
     "wallet-apple": "WAPP-01 WAPP-02 SET-61",
     "wallet-google": "GPAY-01 STA-02",
@@ -86,6 +103,14 @@ PERIOD_RULES: Final = {
     "pay-later-a": "SET-68",
 }
 OTHER_PERIOD_RULE: Final = "SET-65"
+METHOD_RULES: Final = {  # what a method supports, by the method and the kind of call
+    ("pay-later-a", "captures"): "PLA-03",
+    ("pay-later-a", "voids"): "PLA-04",
+    ("invoice-later-b", "captures"): "INV-03",
+    ("invoice-later-b", "refunds"): "INV-04 REF-01",
+    ("invoice-later-b", ""): "INV-05 REF-02",
+    ("credit-card", "captures"): "CARD-03",
+}
 STATUS_RULES: Final = {401: "SET-02", 404: "SET-08", 405: "SET-08", 412: "SET-33", 413: "SET-09", 415: "SET-09"}
 OTHER_STATUS_RULE: Final = "SET-08"
 REFUSAL_RULES: Final = ("SET-03", "SET-04", "SET-05", "END-01")
@@ -105,7 +130,7 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     "needs a customer whom the screening declines or defers": (
         "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
     ),
-    "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
+    "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-14 QR-17 QR-27 WQR-01",
     "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
     "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
     "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",

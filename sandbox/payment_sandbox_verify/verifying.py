@@ -54,11 +54,11 @@ class RuleReport(NamedTuple):
 
 
 class VerificationResult(NamedTuple):
-    """The verdict on every rule in the ledger, all differences, and the plays of the service by scene."""
+    """The verdict on every rule in the ledger, all differences, and the plays of both servers by scene."""
 
     reports: Mapping[str, RuleReport]
     differences: Sequence[Difference]
-    plays: Sequence[Played] = ()
+    pairs: Sequence[tuple[Played, Played]] = ()
     remaining: Mapping[str, str] = {}
     """The remaining amounts or problems of orders, by order id."""
     code_count: int = 0
@@ -134,8 +134,7 @@ def verify(
         raise
     remaining = service.clean_up()
     result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
-    plays = [theirs for theirs, _ in pairs]
-    return result._replace(plays=plays, remaining=remaining, code_count=service.code_count)
+    return result._replace(pairs=pairs, remaining=remaining, code_count=service.code_count)
 
 
 def _describe_remaining(orders: Mapping[str, str]) -> str:

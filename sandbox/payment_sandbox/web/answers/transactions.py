@@ -89,7 +89,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             ON_CREATE,
             always=True,
-            rule="TX-11",
+            rule="TRQ-07",
         ),
         RecordField(
             "payment_url",

@@ -1,0 +1,204 @@
+"""Finds by trial the settings with which a sandbox answers as a service does."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.forms import Choice, Flag
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
+from payment_sandbox_verify.differences import Difference, compare_scene, unique
+from payment_sandbox_verify.normalising import anonymize
+from payment_sandbox_verify.player import Observation, Played
+from payment_sandbox_verify.samples import card, sale
+from payment_sandbox_verify.service import Service
+from payment_sandbox_verify.steps import ORDERS_PATH, Scene
+from payment_sandbox_verify.verifying import reference_sandbox
+
+CURRENCIES_PATH: Final = "/v1/merchants/self/projects/self/currencies/"
+FEATURE_DETAILS: Final = {
+    "one_click_enabled": ("one_click_type", "first"),
+    "recurring_enabled": ("recurring_type", "first"),
+    "dynamic_descriptor_enabled": ("dynamic_descriptor", "VERIFY"),
+}
+NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conversation
+ERRORS: Final = "errors"
+ROUNDS_MAX: Final = 3
+UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
+VALIDATION_ERROR: Final = "ValidationError"
+
+Kinds = frozenset[tuple[str, str, str]]
+
+
+class SettingsFound(NamedTuple):
+    """Settings, and the differences that remain between the service and a sandbox with them."""
+
+    settings: Mapping[str, Any]
+    remaining: Sequence[Difference]
+
+
+def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
+    """Read the mode, the methods and the features of an account, which are no differences.
+
+    What cannot be read keeps its default.
+    """
+    settings: dict[str, Any] = {"mode": "live" if live else "test"}
+    try:
+        methods = service.call("GET", CURRENCIES_PATH).at("payment_methods")
+        if isinstance(methods, dict):
+            enabled = [name for name in METHOD_NAMES if name in methods]
+            settings |= {"payment_methods": enabled} if 0 < len(enabled) < len(_listed_by_default(live)) else {}
+        for feature, (name, value) in FEATURE_DETAILS.items():
+            answer = service.call("POST", ORDERS_PATH, sale(card(**{name: value})))
+            if answer.status in REFUSED_STATUSES and name in str(answer.data):
+                settings[feature] = False
+    except CannotTell:
+        pass
+    return settings
+
+
+def _listed_by_default(live: bool) -> list[str]:
+    with reference_sandbox({"mode": "live" if live else "test"}) as reference:
+        return list(reference.service.call("GET", CURRENCIES_PATH).at("payment_methods"))
+
+
+def find_settings(
+    pairs: Sequence[tuple[Played, Played]], differences: Sequence[Difference], base: Mapping[str, Any]
+) -> SettingsFound:
+    """Try each setting alone, then together with those that helped, until no other one helps.
+
+    Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
+    plays all scenes; a setting that adds a difference is dropped.
+    """
+    kinds = {each.kind: each.scene for each in reversed(differences)}
+    names = set(kinds.values())
+    theirs = [one for one, _ in pairs if one.scene.name in names]
+    search = _Search(theirs, base)
+    settings: dict[str, Any] = {}
+    for _ in range(ROUNDS_MAX):
+        before = settings
+        for candidate in (*_single_settings(), *_error_settings(theirs, search.plays(settings))):
+            settings = search.better(settings, candidate)
+        if settings == before or not search.remaining(settings):
+            break
+    whole = _Search([one for one, _ in pairs], base)
+    while settings and (added := whole.kinds(settings) - kinds.keys()):
+        settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) - kinds.keys() & added))
+    return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+
+
+class _Search:
+    """Compares the plays of a service with those of sandboxes with other settings."""
+
+    def __init__(self, theirs: Sequence[Played], base: Mapping[str, Any]) -> None:
+        self._theirs = theirs
+        self._base = base
+        self._plays: dict[str, list[Played]] = {}
+
+    def plays(self, settings: Mapping[str, Any]) -> list[Played]:
+        """Return the plays of a sandbox with these settings."""
+        key = repr(sorted(settings.items(), key=str))
+        if key not in self._plays:
+            with reference_sandbox({**self._base, **settings}) as reference:
+                reference.service.is_live = self._base.get("mode") == "live"
+                self._plays[key] = [reference.player.play(each.scene) for each in self._theirs]
+        return self._plays[key]
+
+    def remaining(self, settings: Mapping[str, Any]) -> list[Difference]:
+        """Return the differences between the service and a sandbox with these settings."""
+        pairs = zip(self._theirs, self.plays(settings), strict=True)
+        return [each for theirs, ours in pairs for each in compare_scene(theirs, ours).differences]
+
+    def kinds(self, settings: Mapping[str, Any]) -> Kinds:
+        """Return the kinds of the remaining differences."""
+        return frozenset(each.kind for each in unique(self.remaining(settings)))
+
+    def better(self, settings: dict[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with the candidate if fewer differences remain with it."""
+        together = merge_settings(settings, candidate)
+        if together == settings:
+            return settings
+        return together if len(self.kinds(together)) < len(self.kinds(settings)) else settings
+
+
+def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with further ones; overrides of errors are merged."""
+    errors = {**settings.get(ERRORS, {}), **more.get(ERRORS, {})}
+    return {**settings, **more, **({ERRORS: errors} if errors else {})}
+
+
+def _without_one(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the settings without one of them; an override of an error counts as one."""
+    for name in settings:
+        if name != ERRORS:
+            yield {key: value for key, value in settings.items() if key != name}
+    for name in settings.get(ERRORS, {}):
+        errors = {key: value for key, value in settings[ERRORS].items() if key != name}
+        others = {key: value for key, value in settings.items() if key != ERRORS}
+        yield {**others, **({ERRORS: errors} if errors else {})}
+
+
+def _single_settings() -> Iterator[dict[str, Any]]:
+    """Yield each other value of each setting that has a few."""
+    defaults = Settings()
+    for name, kind in SETTINGS_FORM.fields.items():
+        values: Sequence[Any] = (True, False) if isinstance(kind, Flag) else ()
+        values = kind.choices if isinstance(kind, Choice) else values
+        if name not in NOT_TRIED:
+            yield from ({name: value} for value in values if value != getattr(defaults, name))
+
+
+# Refusals
+
+RefusalPairs = Sequence[tuple[Observation, Observation]]
+
+
+def _error_settings(theirs: Sequence[Played], ours: Sequence[Played]) -> Iterator[dict[str, Any]]:
+    """Yield overrides of errors: the values common to each error type, then each rule's deviations."""
+    pairs = list(_refusal_pairs(theirs, ours))
+    for kind, group in _group(pairs, lambda each: str(each.error("type"))).items():
+        common = _common_values(group)
+        if common:
+            yield {ERRORS: {kind: common}}
+        if kind == VALIDATION_ERROR:
+            for rule, of_rule in _group(group, lambda each: next(iter(each.rules), "")).items():
+                own = {name: value for name, value in _common_values(of_rule).items() if common.get(name) != value}
+                if rule and own:
+                    yield {ERRORS: {rule: own}}
+
+
+def _refusal_pairs(
+    theirs: Sequence[Played], ours: Sequence[Played]
+) -> Iterator[tuple[Observation, Observation]]:
+    """Yield both servers' refusals of the same call, in pairs."""
+    for one, other in zip(theirs, ours, strict=True):
+        for pair in zip(one.observations, other.observations, strict=True):
+            statuses = {each.status for each in pair}
+            if all(status in REFUSED_STATUSES for status in statuses) and UNAUTHORIZED not in statuses:
+                if pair[0].path.startswith("/v1/"):  # no setting changes answers outside the API
+                    yield pair
+
+
+def _group(pairs: RefusalPairs, name: Callable[[Observation], str]) -> dict[str, list[tuple[Observation, Observation]]]:
+    groups: dict[str, list[tuple[Observation, Observation]]] = {}
+    for pair in pairs:
+        groups.setdefault(name(pair[1]), []).append(pair)
+    return groups
+
+
+def _common_values(pairs: RefusalPairs) -> dict[str, Any]:
+    """Return the values that all refusals by the service share, if the sandbox's refusals differ."""
+    common = {}
+    for name in ("status", "type", "value"):
+        theirs = {repr(_value_of(one, name)): _value_of(one, name) for one, _ in pairs}
+        ours = {repr(_value_of(other, name)) for _, other in pairs}
+        value = next(iter(theirs.values()))
+        is_plain = isinstance(value, int) or (isinstance(value, str) and anonymize(value) == value)
+        if len(theirs) == 1 and set(theirs) != ours and is_plain:
+            common[name] = value
+    return common
+
+
+def _value_of(observation: Observation, name: str) -> Any:
+    value = observation.status if name == "status" else observation.error(name)
+    return None if value is MISSING else value
