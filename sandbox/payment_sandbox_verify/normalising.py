@@ -9,7 +9,7 @@ from payment_sandbox.kernel.patterns import UUID
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?")
 SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
-    r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|\b[0-9a-f]{32}\b"
+    r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\b[0-9a-f]{8,}(?:-\w{1,40})?\b"
 )
 TEXT_LENGTH_MAX: Final = 100_000
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")

@@ -195,7 +195,7 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[Ref
 
     with build(ServerConfig()) as server, direct_session() as session:
         first = SandboxClient(server.url, REFERENCE_KEY, session=session)
-        client = first.create_project(**(settings or {}))
+        client = first.create_project(**{"clock": "frozen", **(settings or {})})
         inbox = Inbox()
         try:
             service = service_at(

@@ -1,0 +1,252 @@
+"""The events of orders: actions by customers, banks, screenings and processors, and expiries."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tests.model.specification import changes
+from tests.model.specification.calls import (
+    ACTION_IMPOSSIBLE,
+    Act,
+    Advance,
+    Create,
+    Outcomes,
+    Refusal,
+    Scan,
+    SetReachability,
+    allow,
+    refuse,
+    refuse_if,
+)
+from tests.model.specification.merchant import begin_attempt, is_offered, new_attempt
+from tests.model.specification.money import is_amount
+from tests.model.specification.records import METHODS, Attempt, Order, QrRequest, Shop, add_period
+
+NOT_COMPLETABLE: Final = Refusal(409, "NotCompletableInTestMode", ("SEPA-04", "SET-62"))
+FIRST_PAYMENT_RULES: Final = {
+    "first one-click": ("STA-08", "FLOW-04", "CARD-20"),
+    "first recurring": ("STA-09", "FLOW-07", "CARD-20"),
+}
+SCREENING_ANSWERS: Final = {"approve": "passed", "decline": "declined", "error": "error"}
+
+
+def act(shop: Shop, call: Act) -> Outcomes:
+    """Perform an action, or refuse it with 409 if the state does not allow it (CTL-20)."""
+    return ACTIONS[(call.actor, call.action)](shop, call)
+
+
+def payable_attempt(order: Order) -> int | None:
+    """Return the number of the attempt that the customer can pay, if any."""
+    for index, attempt in enumerate(order.attempts):
+        is_waiting = attempt.status in {"new", "processing"} and attempt.due is None
+        if order.is_active and is_waiting and attempt.facts.has_page:
+            return index
+    return None
+
+
+def visit_page(shop: Shop, call: Act) -> Outcomes:
+    """Open the payment page as the customer (STA-04 to STA-07, SET-36).
+
+    Unspecified: whether a visit to the hosted page changes the status, and whether an unnecessary visit
+    is refused.
+    """
+    order = shop.orders[call.order]
+    if order.is_hosted and order.is_active and not order.attempts:
+        unchanged = changes.change(shop, call.order, replace(order, has_acted=True))
+        return allow(200, changes.visit(shop, call.order), "SET-36"), allow(200, unchanged)
+    index = payable_attempt(order)
+    if index is None:
+        return allow(200, shop), *refuse(shop, ACTION_IMPOSSIBLE)
+    return (allow(200, changes.visit(shop, call.order), order.attempts[index].facts.visit_rule, "GEN-06"),)
+
+
+def pay_as_customer(shop: Shop, call: Act) -> Outcomes:
+    """Pay as the customer, which implies a visit; both send a webhook (A32, STA-08, STA-09).
+
+    Test cards only affect card payments.
+    """
+    index = payable_attempt(shop.orders[call.order])
+    if index is None:
+        return refuse(shop, ACTION_IMPOSSIBLE)
+    visited = changes.visit(shop, call.order)
+    attempt = visited.orders[call.order].attempts[index]
+    method = attempt.facts
+    if call.card == "declined" and method.has_flows:  # only cards have flows
+        return (
+            allow(200, changes.end_attempt(visited, call.order, index, "error"), "SET-28", assumption="A11"),
+        )
+    paid = changes.pay(visited, call.order, index)
+    payment_rules = ("SET-38", "CAP-01") if attempt.capture_mode else (method.payment_rule, "GEN-05")
+    return (allow(200, paid, *FIRST_PAYMENT_RULES.get(attempt.flow, ()), *payment_rules, assumption="A32"),)
+
+
+def fail_as_customer(shop: Shop, call: Act) -> Outcomes:
+    """Cancel as the customer, or let the payment fail (A11).
+
+    Unspecified: whether a visit is implied, and what the action does to transfers or before a payment.
+    """
+    order = shop.orders[call.order]
+    index = payable_attempt(order)
+    if index is None:
+        return () if order.is_active else refuse(shop, ACTION_IMPOSSIBLE)
+    status = "cancelled" if call.action == "cancel" else "error"
+    unvisited = changes.change(shop, call.order, replace(order, has_acted=True))
+    return tuple(
+        allow(
+            200, changes.end_attempt(before, call.order, index, status), "SET-28", "SET-35", assumption="A11"
+        )
+        for before in (changes.visit(shop, call.order), unvisited)
+    )
+
+
+def choose_method(shop: Shop, call: Act) -> Outcomes:
+    """Choose a method on the hosted page as the customer (GEN-03, GEN-04, ORD-14, SET-18, A22).
+
+    A choice is only possible until the page expires, even if a transfer keeps the order open (ORD-12, A21).
+    Unspecified: whether a choice is possible after part of a transfer has arrived.
+    """
+    order = shop.orders[call.order]
+    is_listed = call.method in (order.offered or METHODS)
+    if not order.is_page_open(shop.now):
+        return refuse(shop, ACTION_IMPOSSIBLE)
+    if not is_listed or not is_offered(shop, order, call.method):
+        return refuse(shop, ACTION_IMPOSSIBLE, Refusal(400, "", ("GEN-04", "SET-61")))
+    refusal = refuse(shop, ACTION_IMPOSSIBLE) if order.captured else ()
+    visited = changes.visit(shop, call.order)
+    attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
+    attempt, _ = begin_attempt(shop, order, new_attempt(shop, order, Create(order.amount, call.method)))
+
+    def add_attempt(attempt: Attempt) -> Shop:
+        return changes.change(
+            visited, call.order, replace(visited.orders[call.order], attempts=(*attempts, attempt))
+        )
+
+    shops = [add_attempt(attempt)]
+    if attempt.status == "paid":
+        shops = [changes.pay(shops[0], call.order, len(attempts))]
+    elif attempt.status == "new":  # unspecified: whether choosing counts as a visit
+        shops.append(add_attempt(replace(attempt, status="processing")))
+    rules = ("GEN-03", "GEN-04", "SET-18", "FLOW-12", "FLOW-13")
+    return (*(allow(200, shop_after, *rules, assumption="A22") for shop_after in shops), *refusal)
+
+
+def credit_transfer(shop: Shop, call: Act) -> Outcomes:
+    """Credit a bank transfer (SEPA-04, SET-62, SET-63, A29, A45)."""
+    order = shop.orders[call.order]
+    indexes = [index for index, attempt in enumerate(order.attempts) if attempt.facts.is_transfer]
+    if not indexes:
+        return refuse(shop, ACTION_IMPOSSIBLE)
+    attempt = order.attempts[indexes[-1]]
+    if shop.mode == "test":
+        return refuse(shop, NOT_COMPLETABLE, *([] if attempt.is_open else [ACTION_IMPOSSIBLE]))
+    amount = max(attempt.amount - attempt.received, 0) if call.amount is None else call.amount
+    return add_credit(shop, call.order, indexes[-1], amount)
+
+
+def add_credit(shop: Shop, number: int, index: int, cents: int) -> Outcomes:
+    """Add a credit; the full amount completes the order, even late (A29), and any excess stays (A45).
+
+    Unspecified: whether a bank can credit a paid or cancelled order.
+    """
+    order, attempt = shop.orders[number], shop.orders[number].attempts[index]
+    received = replace(attempt, received=attempt.received + cents)
+    added = changes.change(
+        shop, number, replace(changes.with_attempt(order, index, received), has_acted=True)
+    )
+    done = [added if received.received < attempt.amount else changes.pay(added, number, index)]
+    is_unpaid = order.status in {"new", "processing", "expired"} and attempt.status in {"pending", "expired"}
+    if attempt.status == "completed":
+        done = [added if cents else shop]
+    elif not is_unpaid:
+        done.append(added)
+    outcomes = tuple(allow(200, each, "SET-63", "SEPA-02", "HOOK-13", assumption="A29") for each in done)
+    return outcomes if is_unpaid else (*outcomes, *refuse(shop, ACTION_IMPOSSIBLE))
+
+
+def end_screening(shop: Shop, call: Act) -> Outcomes:
+    """End a slow screening through a control call (STA-14)."""
+    for index, attempt in enumerate(shop.orders[call.order].attempts):
+        if attempt.screening and attempt.is_open:
+            done = changes.answer_screening(shop, call.order, index, SCREENING_ANSWERS[call.action])
+            return (allow(200, done, "STA-14", "ERR-01", "ERR-02"),)
+    return refuse(shop, ACTION_IMPOSSIBLE)
+
+
+def end_processing(shop: Shop, call: Act) -> Outcomes:
+    """Settle or fail a refund or a recurring payment, as the processor (STA-12, A27)."""
+    order, is_settled = shop.orders[call.order], call.action == "settle"
+    if call.refund is not None:
+        if order.refunds[call.refund].status != "processing":
+            return refuse(shop, ACTION_IMPOSSIBLE)
+        status = "completed" if is_settled else "error"
+        return (
+            allow(200, changes.end_refund(shop, call.order, call.refund, status), "SCN-09", assumption="A27"),
+        )
+    for index, attempt in enumerate(order.attempts):
+        if attempt.flow == "recurring" and attempt.is_open:
+            done = changes.settle_recurring(shop, call.order, index, is_settled)
+            return (allow(200, done, "SET-64", "STA-12"),)
+    return refuse(shop, ACTION_IMPOSSIBLE)
+
+
+ACTIONS: Final[dict[tuple[str, str], Callable[[Shop, Act], Outcomes]]] = {
+    ("customer", "visit"): visit_page,
+    ("customer", "pay"): pay_as_customer,
+    ("customer", "cancel"): fail_as_customer,
+    ("customer", "fail"): fail_as_customer,
+    ("customer", "choose"): choose_method,
+    ("bank", "credit"): credit_transfer,
+    ("screening", "approve"): end_screening,
+    ("screening", "decline"): end_screening,
+    ("screening", "error"): end_screening,
+    ("processor", "settle"): end_processing,
+    ("processor", "fail"): end_processing,
+}
+
+
+def is_amount_allowed(code: QrRequest, amount: int) -> bool:
+    """Whether a QR code allows an amount (QR-04 to QR-09, LIM-05)."""
+    if not code.is_changeable:
+        return amount == code.amount
+    return max(code.smallest or 1, 1) <= amount <= (code.largest or amount)
+
+
+def scan(shop: Shop, call: Scan) -> Outcomes:
+    """Scan a QR code, which creates an order (QR-04, QR-05, QR-13, QR-14, QR-17, A52, A53)."""
+    code = shop.codes[call.code]
+    amount = code.amount if call.amount is None else call.amount
+    refusals = refuse_if(call.amount is not None and not is_amount(amount), "SET-11")
+    if code.is_one_off and code.scans:
+        refusals.append(Refusal(409, "QrUsed", ("QR-13",), "A52"))
+    if shop.now >= code.expires:
+        refusals.append(Refusal(409, "QrExpired", ("QR-17",)))
+    if not is_amount_allowed(code, amount):
+        refusals.append(Refusal(409, "QrAmountRefused", ("QR-04", "QR-05", "LIM-05")))
+    if refusals:
+        return refuse(shop, *refusals)
+    period = METHODS["bank-redirect-nl"].period
+    attempt = Attempt("bank-redirect-nl", amount, "processing", period, add_period(shop.now, period))
+    order = Order(amount, "processing", None, attempts=(attempt,), has_acted=True, from_code=True)
+    codes = (
+        *shop.codes[: call.code],
+        code._replace(scans=code.scans + 1),
+        *shop.codes[call.code + 1 :],
+    )
+    shop_after = changes.add_order(replace(shop, codes=codes), order)
+    return (allow(201, shop_after, "QR-04", "QR-05", "QR-14", "ORD-26", "ORD-27", assumption="A53"),)
+
+
+def advance(shop: Shop, call: Advance) -> Outcomes:
+    """Advance the clock; every due event happens at its own time (CTL-13)."""
+    done = changes.run_until(shop, add_period(shop.now, call.by))
+    ends = [
+        rule
+        for before, order in zip(shop.orders, done.orders, strict=True)
+        for rule in changes.ending_rules(before, order)
+    ]
+    return (allow(200, done, "CTL-13", *ends),)
+
+
+def set_reachability(shop: Shop, call: SetReachability) -> Outcomes:
+    """Set the status with which the shop answers webhooks, 200 or 503 (HOOK-09 to HOOK-12)."""
+    return (allow(200, replace(shop, is_reachable=call.is_reachable), "HOOK-10"),)

@@ -1,0 +1,208 @@
+"""Authorizations, captures, voids and refunds (capture and void rules 1 to 6)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from tests.model.specification.calls import Capture, CreateRefund, Refusal, RequestedLines, Void, refuse_if
+from tests.model.specification.records import (
+    LARGEST_AMOUNT,
+    Attempt,
+    Authorization,
+    LineItem,
+    Order,
+    add_period,
+)
+
+
+def is_amount(amount: Any, largest: int = LARGEST_AMOUNT) -> bool:
+    """Whether a value is an amount, unlike 12.95, "1295", true or null (ORD-05, LIM-02, SET-11, A08)."""
+    return type(amount) is int and 1 <= amount <= largest
+
+
+def authorize(attempt: Attempt, order: Order, now: datetime) -> Attempt:
+    """Authorize an attempt, and restart its period (CAP-01, SET-45, A14)."""
+    nothing = (0,) * len(order.lines)
+    expires, is_delayed = add_period(now, attempt.period), attempt.capture_mode == "delayed"
+    return replace(
+        attempt, authorization=Authorization(attempt.amount, expires, is_delayed, nothing, nothing)
+    )
+
+
+def allocate(
+    lines: Sequence[LineItem], available: Sequence[int], requested: RequestedLines
+) -> tuple[int, ...] | None:
+    """Split the requested quantities among the lines; return None if too few are available (LINE-04)."""
+    allocated = [0] * len(lines)
+    for line_id, quantity in requested:
+        missing = quantity
+        for index, line in enumerate(lines):
+            if line.id == line_id:
+                part = min(missing, available[index] - allocated[index])
+                allocated[index] += part
+                missing -= part
+        if missing:
+            return None
+    return tuple(allocated)
+
+
+def price(lines: Sequence[LineItem], quantities: Sequence[int]) -> int:
+    """Return the price of these quantities of each line; a line's amount is per item (A16)."""
+    return sum(line.amount * quantity for line, quantity in zip(lines, quantities, strict=True))
+
+
+def _add(quantities: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(quantities, more, strict=True))
+
+
+def available_quantities(order: Order, authorization: Authorization) -> tuple[int, ...]:
+    """Return the quantity of each line not captured or voided by lines (STA-19, STA-20)."""
+    handled = _add(authorization.captured_lines, authorization.voided_lines)
+    return tuple(line.quantity - part for line, part in zip(order.lines, handled, strict=True))
+
+
+def malformed_refusals(order: Order, call: Capture | CreateRefund) -> list[Refusal]:
+    """Refuse unknown lines, and quantities or amounts that are not positive integers (LINE-04, SET-11)."""
+    known = {line.id for line in order.lines}
+    is_known = all(line in known and is_amount(quantity) for line, quantity in call.lines or ())
+    return refuse_if(call.lines == () or not is_known, "LINE-04") + refuse_if(
+        call.amount is not None and not is_amount(call.amount), "LIM-02", "SET-11"
+    )
+
+
+def authorization_refusals(attempt: Attempt, now: datetime) -> list[Refusal]:
+    """Refuse a call if the authorization is missing or expired (CAP-02, CAP-04, TRQ-05, ERR-03)."""
+    expired = Refusal(409, "AuthorizationExpired", ("CAP-04", "TRQ-05", "ERR-03"))
+    if attempt.authorization is None:
+        missing = Refusal(409, "AuthorizationMissing", ("CAP-02",))
+        return [missing, expired] if attempt.status == "expired" else [missing]
+    if attempt.authorization.is_expired:
+        return [expired]
+    refusals = [expired] if now >= attempt.authorization.expires else []
+    if attempt.status == "cancelled":
+        refusals.append(Refusal(409, "AuthorizationMissing", ("VOID-02", "SET-43")))
+    return refusals
+
+
+def capture_refusals(order: Order, attempt: Attempt, call: Capture, now: datetime) -> list[Refusal]:
+    """Refuse a capture (capture and void rules 2 to 4; CAP-02 to CAP-09, SET-47)."""
+    refusals, authorization = authorization_refusals(attempt, now), attempt.authorization
+    if authorization is None:
+        return malformed_refusals(order, call) + refusals
+    if authorization.is_delayed:
+        refusals.append(Refusal(409, "AuthorizationDelayed", ("CAP-06", "ERR-05")))
+    if call.style and authorization.style and call.style != authorization.style:
+        rule = "CAP-08" if authorization.style == "lines" else "CAP-09"
+        refusals.append(Refusal(409, "CaptureStyleMixed", (rule, "ERR-04")))
+    return refusals + excess_refusals(order, authorization, call, "CaptureExceedsRemainder")
+
+
+def void_refusals(order: Order, attempt: Attempt, call: Void, now: datetime) -> list[Refusal]:
+    """Refuse a void beyond the remainder, in cents or items (VOID-01, VOID-02, A15)."""
+    refusals = authorization_refusals(attempt, now)
+    if attempt.authorization is None:
+        return malformed_refusals(order, call) + refusals
+    return refusals + excess_refusals(order, attempt.authorization, call, "VoidExceedsRemainder")
+
+
+def excess_refusals(order: Order, authorization: Authorization, call: Capture, kind: str) -> list[Refusal]:
+    """Refuse a malformed request, or an amount or lines beyond the remainder (SET-47, VOID-01)."""
+    refusals = malformed_refusals(order, call)
+    if refusals:
+        return refusals
+    cents, _ = _requested_portion(order, authorization, call)
+    is_over = cents is None or not 1 <= cents <= authorization.remaining
+    rule = "SET-47" if kind == "CaptureExceedsRemainder" else "VOID-02"
+    return [Refusal(409, kind, (rule,))] if is_over else []
+
+
+def _requested_portion(
+    order: Order, authorization: Authorization, call: Capture
+) -> tuple[int | None, tuple[int, ...]]:
+    """Return the requested amount and quantities; the amount is None if too few items are available."""
+    nothing = (0,) * len(order.lines)
+    if call.lines is not None:
+        allocated = allocate(order.lines, available_quantities(order, authorization), call.lines)
+        return (None, nothing) if allocated is None else (price(order.lines, allocated), allocated)
+    return (authorization.remaining if call.amount is None else call.amount), nothing
+
+
+def apply_capture(order: Order, authorization: Authorization, call: Capture) -> Authorization:
+    """Capture by lines, by amount or in full (PLA-03, INV-03, STA-19, END-11, END-13, END-14)."""
+    cents, quantities = _requested_portion(order, authorization, call)
+    assert cents is not None, "refused before"
+    return replace(
+        authorization,
+        captured=authorization.captured + cents,
+        captured_lines=_add(authorization.captured_lines, quantities),
+        style=authorization.style or call.style,
+    )
+
+
+def apply_void(order: Order, authorization: Authorization, call: Void) -> Authorization:
+    """Void by lines or by amount, which reduces the authorization (PLA-04, STA-20, END-15, END-16)."""
+    cents, quantities = _requested_portion(order, authorization, call)
+    assert cents is not None, "refused before"
+    return replace(
+        authorization,
+        voided=authorization.voided + cents,
+        voided_by_amount=authorization.voided_by_amount + (cents if call.lines is None else 0),
+        voided_lines=_add(authorization.voided_lines, quantities),
+    )
+
+
+def refund_refusals(order: Order, call: CreateRefund) -> list[Refusal]:
+    """Refuse a refund that exceeds the captured money less earlier refunds (SET-49, REF-01, END-09, A33)."""
+    by_lines = order.is_invoice
+    refusals = malformed_refusals(order, call) + refuse_if(call.lines is None and by_lines, "END-09")
+    is_malformed = bool(refusals)
+    if order.refundable == 0:
+        refusals.append(Refusal(409, "NothingToRefund", ("REF-01",) if by_lines else ("SET-49",)))
+    cents = 0 if is_malformed else requested_refund(order, call)[0]
+    if cents is None or cents > order.refundable:
+        refusals.append(Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
+    return refusals
+
+
+def refundable_quantities(order: Order) -> tuple[int, ...]:
+    """Return the refundable quantity of each line.
+
+    If all captures were by line, only captured items are refundable; otherwise, all items are.
+    """
+    remaining = [line.quantity for line in order.lines]
+    for attempt in order.attempts:
+        authorization = attempt.authorization
+        if (
+            authorization is not None
+            and authorization.style == "lines"
+            and authorization.captured == price(order.lines, authorization.captured_lines)
+        ):
+            remaining = list(authorization.captured_lines)
+    for refund in order.refunds:
+        if refund.status != "error":
+            remaining = [a - b for a, b in zip(remaining, refund.lines, strict=True)]
+    return tuple(remaining)
+
+
+def has_voided(order: Order, requested: RequestedLines) -> bool:
+    """Whether any requested line was voided by lines; captures by amount may cover its refund."""
+    apply_void = [attempt.authorization.voided_lines for attempt in order.attempts if attempt.authorization]
+    requested_ids = {line for line, _ in requested}
+    return any(
+        quantity and line.id in requested_ids
+        for quantities in apply_void
+        for line, quantity in zip(order.lines, quantities, strict=True)
+    )
+
+
+def requested_refund(order: Order, call: CreateRefund) -> tuple[int | None, tuple[int, ...]]:
+    """Return the amount and quantities of a refund; lines set the amount for the invoice method (A46)."""
+    nothing = (0,) * len(order.lines)
+    if call.lines is None:
+        return (order.refundable if call.amount is None else call.amount), nothing
+    allocated = allocate(order.lines, refundable_quantities(order), call.lines)
+    if allocated is None:
+        return None, nothing
+    by_lines = call.amount is None or order.is_invoice
+    return (price(order.lines, allocated) if by_lines else call.amount), allocated

@@ -1,0 +1,178 @@
+"""The merchant's view of the model; it omits fields that the specification leaves open."""
+
+from typing import Any
+
+from tests.model.specification.money import available_quantities, price
+from tests.model.specification.records import Attempt, Authorization, Order, Refund, Shop, Webhook
+
+Json = dict[str, Any]
+
+
+def read_order(shop: Shop, number: int) -> Json:
+    """Return GET /v1/orders/<order_id>/ with both extra blocks (END-03 to END-06, ORD-17, SET-26)."""
+    order = shop.orders[number]
+    view: Json = {
+        "amount": order.amount,
+        "currency": "EUR",
+        "status": order.status,
+        "flags": flags(shop, order),
+        "transactions": [read_attempt(shop, order, attempt) for attempt in order.attempts],
+        "webhooks": [read_webhook(webhook) | {"url": order.webhook_url} for webhook in order.webhooks],
+        "refunds": [read_refund(refund) for refund in order.refunds],
+    }
+    return view | optional_fields(order) | amount_details(order) | line_details(order)
+
+
+def optional_fields(order: Order) -> Json:
+    """Return the fields that only exist in some states (ORD-06, ORD-20, ORD-24, ORD-25, SET-24, SET-28)."""
+    view: Json = {}
+    if not order.from_code or order.description:  # unspecified for a QR order
+        view["description"] = order.description or None
+    if order.is_unpaid or order.status in {"new", "processing", "completed"}:
+        view["completed"] = order.status == "completed"
+    if order.status == "error":
+        view["reason"] = True
+    if order.is_hosted and order.is_active:
+        view["order_url"] = True
+    return view
+
+
+def flags(shop: Shop, order: Order) -> Json:
+    """Return each flag and whether it is set (SET-26); for a sale, has-captures is unspecified."""
+    authorizations = [attempt.authorization for attempt in order.attempts if attempt.authorization]
+    view: Json = {"is-test": shop.mode == "test", "from-bankqr": order.from_code, "is-refund": False}
+    if authorizations or not order.captured:
+        view["has-captures"] = any(a.captured for a in authorizations)
+        view["has-voids"] = any(a.voided for a in authorizations)
+    if all(refund.status == "completed" for refund in order.refunds):
+        view["has-refunds"] = bool(order.refunds)
+    return view
+
+
+def read_attempt(shop: Shop, order: Order, attempt: Attempt) -> Json:
+    """Return the view of a transaction (TX-01 to TX-17, SET-27, SET-29)."""
+    view: Json = {
+        "payment_method": attempt.method,
+        "amount": attempt.amount,
+        "currency": "EUR",
+        "credit_debit": "credit",  # TX-05
+        "channel": "ecom",  # SET-29
+        "balance": "test" if shop.mode == "test" else "internal",
+        "expiration_period": attempt.period,  # TX-08, SET-20
+    }
+    if attempt.capture_mode:
+        view["capture_mode"] = attempt.capture_mode  # CAP-01
+    if not attempt.screening:
+        view["status"] = attempt.status  # unspecified during a slow screening
+    if attempt.is_unpaid or attempt.status in {"new", "processing", "pending", "completed"}:
+        view["completed"] = attempt.status == "completed"  # TX-07
+    if attempt.status == "error":
+        view["reason"] = True  # SET-28
+    return view | read_authorization(attempt) | read_card(attempt)
+
+
+def read_authorization(attempt: Attempt) -> Json:
+    """Return the capture flags of a transaction (SET-27, SET-42, CAP-02)."""
+    authorization, view = attempt.authorization, Json()
+    if authorization is None:
+        return {"is_capturable": False} if attempt.capture_mode else {}
+    if not authorization.is_delayed:
+        view["is_capturable"] = bool(authorization.remaining) and not authorization.is_expired
+    if not authorization.voided:
+        view["is_fully_captured"] = authorization.remaining == 0
+    return view
+
+
+def read_card(attempt: Attempt) -> Json:
+    """Return whether the payment page and the stored card exist (STA-02, SET-37, TX-13, CARD-20, CARD-21)."""
+    if attempt.flow in {"one-click", "recurring"}:
+        return {"payment_url": False, "first_authorised_transaction_id": True}
+    is_waiting = attempt.facts.has_page and attempt.status == "new"
+    view: Json = {"payment_url": True} if is_waiting else {}
+    if attempt.flow.startswith("first"):
+        view["vault_token"] = bool(attempt.captured or attempt.authorization)
+    return view
+
+
+def amount_details(order: Order) -> Json:
+    """Return ``amount_details`` if a single attempt has paid (ADET-01, A45)."""
+    paying = [a for a in order.attempts if a.authorization or a.received]
+    for attempt in paying if len(paying) == 1 else ():
+        authorization = attempt.authorization
+        if authorization is not None:
+            view = {"captured": authorization.captured, "voided": authorization.voided}
+            view |= {} if authorization.is_expired else {"remaining": authorization.remaining}
+            return {"amount_details": {"original": order.amount, **view}}
+        if authorization is None and attempt.status == "completed":
+            view = {"captured": order.amount, "voided": 0, "remaining": 0}
+            return {"amount_details": {"original": order.amount, **view}}
+    return {}
+
+
+def line_details(order: Order) -> Json:
+    """Return ``order_line_details`` of an authorization: quantities by line and status (LDET-01 to LDET-04).
+
+    Numbers are strings, and entries of quantity 0 are omitted (contract).
+    """
+    authorization = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
+    if authorization is None or not are_lines_decided(order, authorization):
+        return {}
+    entries = [
+        {"merchant_order_line_id": line.id, "amount": str(line.amount), "status": status}
+        | {"quantity": str(parts[index])}
+        for status, parts in zip(
+            ("authorized", "captured", "voided"), quantities_by_status(order, authorization), strict=True
+        )
+        for index, line in enumerate(order.lines)
+        if parts[index]
+    ]
+    return {"order_line_details": entries}
+
+
+def are_lines_decided(order: Order, authorization: Authorization) -> bool:
+    """Whether the lines add up to the amount, and their quantities by status are specified (A41)."""
+    total = price(order.lines, [line.quantity for line in order.lines])
+    if authorization.is_expired or not order.lines or total != order.amount:
+        return False
+    unassigned = price(order.lines, available_quantities(order, authorization))
+    return (
+        bool(authorization.remaining)
+        or not authorization.captured
+        or not 0 < authorization.voided_by_amount < unassigned
+    )
+
+
+def quantities_by_status(
+    order: Order, authorization: Authorization
+) -> tuple[list[int], list[int], list[int]]:
+    """Return authorized, captured and voided items; if nothing remains, the amounts decide (A41)."""
+    remaining, captured, voided = (
+        list(available_quantities(order, authorization)),
+        list(authorization.captured_lines),
+        list(authorization.voided_lines),
+    )
+    if authorization.remaining:
+        return remaining, captured, voided
+    budget = authorization.voided_by_amount
+    for index, line in enumerate(order.lines):
+        for _ in range(remaining[index]):
+            is_voided = line.amount <= budget or not authorization.captured
+            budget -= line.amount if is_voided else 0
+            (voided if is_voided else captured)[index] += 1
+        remaining[index] = 0
+    return remaining, captured, voided
+
+
+def read_webhook(webhook: Webhook) -> Json:
+    """Return a webhook as in GET /control/webhooks/ (HOOK-11, CTL-21)."""
+    return {"state": webhook.state, "attempts": webhook.attempts, "since": webhook.created_at}
+
+
+def read_refund(refund: Refund) -> Json:
+    """Return a refund, which is readable as an order (SET-48)."""
+    return {
+        "amount": refund.amount,
+        "status": refund.status,
+        "is-refund": True,
+        "webhooks": [read_webhook(webhook) for webhook in refund.webhooks],
+    }
