@@ -15,6 +15,7 @@ help:  ## List the targets
 
 PROJECTS := pyproject.toml $(wildcard sandbox/*/pyproject.toml)
 EDITABLE := --no-deps --no-build-isolation $(patsubst %/pyproject.toml,-e ./%,$(patsubst pyproject.toml,./pyproject.toml,$(PROJECTS)))
+SERVER := -e './.[server,tls]'
 install = $(1)/pip install --quiet --disable-pip-version-check $(2)
 
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
@@ -22,26 +23,27 @@ TOO_OLD := The sandbox needs Python 3.11 or newer, and $(PYTHON) is not; try: ma
 
 define environment  # an incomplete environment has no stamp, and is recreated
 @$(PYTHON) -c '$(NEW_ENOUGH)' || { echo '$(TOO_OLD)' >&2; exit 1; }
-$(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
+@echo 'Installing $(2) into $(1), which takes up to two minutes, and only happens once'
+@$(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
 endef
 
-.venv/serve.stamp: requirements.lock $(PROJECTS)
-	$(call environment,.venv)
-	$(call install,$(BIN),-r requirements.lock hatchling -c requirements-dev.lock)
-	$(call install,$(BIN),$(EDITABLE))
+.venv/serve.stamp: requirements.lock pyproject.toml  # only what serving needs: the lock has constraints for more
+	$(call environment,.venv,the server)
+	@$(call install,$(BIN),--no-compile hatchling -c requirements-dev.lock)
+	@$(call install,$(BIN),--no-compile --no-build-isolation $(SERVER) -c requirements.lock)
 	@touch $@
 
 .venv/develop.stamp: requirements-dev.lock $(PROJECTS)
-	$(call environment,.venv)
-	$(call install,$(BIN),-r requirements-dev.lock)
-	$(call install,$(BIN),$(EDITABLE))
+	$(call environment,.venv,the packages for development)
+	@$(call install,$(BIN),-r requirements-dev.lock)
+	@$(call install,$(BIN),$(EDITABLE))
 	@touch $@ .venv/serve.stamp
 
 .venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock $(PROJECTS)
-	$(call environment,.venv-lowest)
-	$(call install,$(LOWEST),-r requirements-dev.lock)
-	$(call install,$(LOWEST),-r requirements-lowest.lock)
-	$(call install,$(LOWEST),$(EDITABLE))
+	$(call environment,.venv-lowest,the lowest supported versions)
+	@$(call install,$(LOWEST),-r requirements-dev.lock)
+	@$(call install,$(LOWEST),-r requirements-lowest.lock)
+	@$(call install,$(LOWEST),$(EDITABLE))
 	@touch $@
 
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
@@ -49,8 +51,8 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 
 # The fast tests wait for a quarter of their time, so three workers use two processors.
 test check: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
-test: .venv/develop.stamp  ## Run the fast tests, which cover every feature
-	$(BIN)/pytest $(PARALLEL)
+test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARGS=tests/web
+	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 prove: export DAY := $(DAY)
 prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded bugs, builds, the mutants of the day

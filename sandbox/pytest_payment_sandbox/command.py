@@ -19,7 +19,6 @@ from payment_sandbox.cli.annotations import format_option
 @click.option(
     "--pages", multiple=True, metavar="URL", help="Page about an order: http://localhost:3000/{order_id}."
 )
-@click.option("--continue", "resumes", is_flag=True, help="Resume the last rehearsal if it was stopped.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),

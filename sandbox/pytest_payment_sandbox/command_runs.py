@@ -3,33 +3,34 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn, TypeVar
+from zlib import crc32
 
 from payment_sandbox.cli.annotations import JSON, TEXT, Annotation, format_findings
 from payment_sandbox.cli.options import fail, say
 from pytest_payment_sandbox.rehearsal.announced import Sources
-from pytest_payment_sandbox.rehearsal.exploring import Exploration, parse_variation
+from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration, parse_seconds
+from pytest_payment_sandbox.rehearsal.changes import parse_variation
+from pytest_payment_sandbox.rehearsal.driver import Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
-from pytest_payment_sandbox.rehearsal.progress import Progress
-from pytest_payment_sandbox.rehearsal.remembering import read_state, write_state
-from pytest_payment_sandbox.rehearsal.report import Reports, TestReport, lines_of, report_of, summary, write
-from pytest_payment_sandbox.rehearsal.run import check_report, parse_seconds
-from pytest_payment_sandbox.rehearsal.suites import (
-    TEST_PLACEHOLDER,
-    UNNAMED_TEST,
-    Plan,
-    Suite,
-    SuiteFailed,
-    SuiteResult,
+from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
+from pytest_payment_sandbox.rehearsal.report import (
+    Reports,
+    TestReport,
+    check_report,
+    lines_of,
+    report_of,
+    summary,
+    write,
 )
+from pytest_payment_sandbox.rehearsal.suites import TEST_PLACEHOLDER, UNNAMED_TEST, SuiteFailed, SuitePlayer
 
 OptionValue = TypeVar("OptionValue")
 
 EXIT_INTERRUPTED: Final = 130  # the exit code that shells report for Ctrl-C
-RESUME_HINT: Final = "some variations were not tried: --continue resumes with them"
 
 
 class SuiteOptions(NamedTuple):
@@ -41,7 +42,6 @@ class SuiteOptions(NamedTuple):
     one: str | None
     books: str | None
     pages: tuple[str, ...]
-    resumes: bool
     report: Path | None
     as_json: bool
     form: str
@@ -63,30 +63,43 @@ class SuiteOptions(NamedTuple):
 def rehearse_suite(options: SuiteOptions) -> NoReturn:
     """Rehearse a suite, and exit."""
     try:
-        result = _rehearse(options)
+        outcomes, is_stopped = _rehearse(options)
     except (SuiteFailed, ValueError) as wrong:
         fail(str(wrong))
     except OSError as error:
         fail(f"cannot run {options.command[0]!r}: {error.strerror}")
-    _refuse_unplayed(options.only, list(result.tests.values()))
-    _finish_suite(options, result)
-
-
-def _finish_suite(options: SuiteOptions, result: SuiteResult) -> NoReturn:
+    _refuse_unplayed(options.only, list(outcomes.values()))
     tests = [
         report_of(name or options.name, each, partial(options.rerun_command, name))
-        for name, each in result.tests.items()
+        for name, each in outcomes.items()
     ]
-    is_partial = result.is_stopped or any(test["left"] for test in tests)
-    if not options.only:
-        write_state(options.name, result.stored if is_partial else {})
-    unit = "suite" if list(result.tests) == [UNNAMED_TEST] else "test"
+    unit = "suite" if list(outcomes) == [UNNAMED_TEST] else "test"
     output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, unit)
-    output.finish(tests, is_partial=is_partial, is_stopped=result.is_stopped)
+    output.finish(tests, is_stopped=is_stopped)
 
 
-def _rehearse(options: SuiteOptions) -> SuiteResult:
-    seconds = _parse_option("--budget", parse_seconds, options.budget)
+def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]:
+    """Return the outcome of each test, and whether Ctrl-C stopped the rehearsal."""
+    budget = Budget(_parse_option("--budget", parse_seconds, options.budget))
+    sources = _check_options(options)
+    only = [parse_variation(name) for name in options.only] or None
+    progress = Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
+    player = SuitePlayer(options.command, sources, budget, progress.write_line, options.one)
+    baselines = _select(player.run_unchanged(), options.test)
+    plans = {
+        name: Plan(baseline, budget.has_time, hints=Hints(crc32(name.encode())), only=only)
+        for name, baseline in baselines.items()
+    }
+    progress.write_line(
+        f"changing one thing at a time in {_count_tests(plans)}; a run takes "
+        f"{player.suite_seconds:.1f} s, with {format_duration(budget.remaining_seconds)} left (--budget)"
+    )
+    driver = RehearsalDriver(plans, player, budget, progress)
+    return driver.rehearse(), driver.is_stopped
+
+
+def _check_options(options: SuiteOptions) -> Sources:
+    """Check the options; return the sources of the books and pages."""
     if options.report is not None:
         _parse_option("--report", check_report, str(options.report))
     if options.one is not None and TEST_PLACEHOLDER not in options.one:
@@ -95,14 +108,25 @@ def _rehearse(options: SuiteOptions) -> SuiteResult:
             f"not {options.one!r}"
         )
     books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
-    plan = Plan(
-        seconds,
-        [parse_variation(name) for name in options.only],
-        options.test,
-        options.one,
-        read_state(options.name) if options.resumes else {},
-    )
-    return Suite(options.command, Sources(books, options.pages), _create_progress()).explore(plan)
+    return Sources(books, options.pages)
+
+
+def _count_tests(names: Iterable[str]) -> str:
+    count = sum(name != UNNAMED_TEST for name in names)
+    return f"{count} tests" if count > 1 else "1 test" if count else "the whole suite"
+
+
+def _select(baselines: dict[str, Run], wanted: str) -> dict[str, Run]:
+    """Return the tests whose names contain a text.
+
+    Raises:
+        SuiteFailed: there is no such test.
+    """
+    selected = {name: each for name, each in baselines.items() if wanted in name}
+    if not selected:
+        names = ", ".join(repr(name) for name in baselines if name) or "tests without names"
+        raise SuiteFailed(f"no test has {wanted!r} in its name; the tests are: {names}")
+    return selected
 
 
 class CommandOutput(NamedTuple):
@@ -113,12 +137,11 @@ class CommandOutput(NamedTuple):
     form: str
     unit: str  # the rehearsed unit: a test or a suite
 
-    def finish(self, tests: Reports, *, is_partial: bool, is_stopped: bool) -> NoReturn:
+    def finish(self, tests: Reports, *, is_stopped: bool) -> NoReturn:
         """Print and write the reports on the tests, and exit with 1 if there are findings."""
         if self.report is not None:
             write(self.report, tests, self.unit)
         notes = [note for test in tests for note in test["notes"]]
-        notes += [RESUME_HINT] if is_partial or is_stopped else []
         notes += [f"the full report is in {self.report}"] if self.report is not None else []
         say(*self._format(tests, notes))
         has_findings = any(test["findings"] for test in tests)
@@ -154,17 +177,12 @@ def _merge_reports(name: str, tests: Reports) -> TestReport:
     }
 
 
-def _refuse_unplayed(only: Sequence[str], explored: Sequence[Exploration]) -> None:
+def _refuse_unplayed(only: Sequence[str], outcomes: Sequence[RehearsalOutcome]) -> None:
     """Exit if a selected variation has no step in any test."""
-    unplayed = [each.unplayed for each in explored]
+    unplayed = [each.unplayed for each in outcomes]
     unplayed_names = [problem for problem in unplayed[0] if all(problem in each for each in unplayed)]
     if unplayed_names:
         fail(f"{'; '.join(unplayed_names)}: --only {' '.join(only)} was not played")
-
-
-def _create_progress() -> Progress:
-    """Create the progress display of a command, on stderr."""
-    return Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
 
 
 def _parse_option(option: str, check: Callable[[str], OptionValue], text: str) -> OptionValue:

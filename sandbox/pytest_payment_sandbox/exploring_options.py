@@ -33,11 +33,6 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
         help="time budget for all variations, such as 90s or 10m (default: 60s)",
     )
     group.addoption(
-        "--payment-rehearse-continue",
-        action="store_true",
-        help="resume the last rehearsal if it was stopped, without the variations already tried",
-    )
-    group.addoption(
         "--payment-rehearse-report",
         metavar="FILE",
         help="write the findings of a rehearsal to this .html or .json file",
@@ -85,7 +80,7 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     if text is None:
         return BUDGET_SECONDS
     with LOADING:
-        from pytest_payment_sandbox.rehearsal.run import parse_seconds
+        from pytest_payment_sandbox.rehearsal.budget import parse_seconds
 
     try:
         return parse_seconds(text)
@@ -97,7 +92,7 @@ def _check_report(option: str, name: str | None) -> None:
     if not name:
         return
     with LOADING:
-        from pytest_payment_sandbox.rehearsal.run import check_report
+        from pytest_payment_sandbox.rehearsal.report import check_report
 
     try:
         check_report(name)
@@ -131,6 +126,6 @@ def coverage_fail_under(config: pytest.Config) -> float:
 def is_rehearsed(item: pytest.Item) -> bool:
     """Whether an option or a marker selects a test for rehearsal."""
     config = item.config
-    option_names = ("payment_rehearse", "payment_rehearse_only", "payment_rehearse_continue")
+    option_names = ("payment_rehearse", "payment_rehearse_only")
     is_requested = any(config.getoption(name) for name in option_names)
     return bool(is_requested) or item.get_closest_marker("payment_rehearse") is not None

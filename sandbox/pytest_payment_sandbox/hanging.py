@@ -2,9 +2,11 @@
 
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event, Thread, get_ident
+from traceback import walk_stack
 from typing import Final
 
 import pytest
@@ -12,16 +14,12 @@ import pytest
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.tracebacks import location_on_thread
 
-RUN_SECONDS_MIN: Final = 5.0
-RUN_SECONDS_MAX: Final = 20.0
-BASELINE_FACTOR: Final = 4  # multiplies the duration of the unchanged test
 UNWIND_SECONDS: Final = 3.0
+CHECK_SECONDS: Final = 0.05
+STANDARD_LIBRARY: Final = f"{sysconfig.get_path('stdlib')}{os.sep}"
+PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
+PYTEST: Final = f"{os.sep}_pytest{os.sep}"
 FRAME_PREFIX: Final = "  File "
-
-
-def time_limit(remaining_seconds: float, baseline_seconds: float) -> float:
-    """Return the time limit of a run, given the remaining budget."""
-    return min(RUN_SECONDS_MAX, max(RUN_SECONDS_MIN, remaining_seconds)) + BASELINE_FACTOR * baseline_seconds
 
 
 def cancel_timeout(item: pytest.Item) -> None:
@@ -57,17 +55,27 @@ class RunWatchdog:
         self._thread.join()
 
     def _watch(self) -> None:
-        if self._is_over.wait(self._seconds):
-            return
-        self._stop_soon(location_on_thread(self._watched_thread_id))
-        if not self._is_over.wait(UNWIND_SECONDS):
-            self._abandon(location_on_thread(self._watched_thread_id))
+        for seconds, give_up in ((self._seconds, self._stop_soon), (UNWIND_SECONDS, self._abandon)):
+            self._is_over.wait(seconds)
+            while not self._is_over.is_set() and _is_in_pytest(self._watched_thread_id):
+                self._is_over.wait(CHECK_SECONDS)
+            if self._is_over.is_set():
+                return
+            give_up(location_on_thread(self._watched_thread_id))
 
 
 def last_frame(location: str) -> str:
     """Return the innermost frame of a stack trace in one line: ``File "shop.py", line 7, in look``."""
     frames = [line.strip() for line in location.splitlines() if line.startswith(FRAME_PREFIX)]
     return frames[-1] if frames else "unknown code"
+
+
+def _is_in_pytest(thread_id: int) -> bool:
+    """Whether a thread runs pytest's own code, such as the formatting of tracebacks, which ends."""
+    frames = walk_stack(sys._current_frames().get(thread_id))
+    files = (frame.f_code.co_filename for frame, _ in frames)
+    inner = next((file for file in files if not file.startswith(STANDARD_LIBRARY) or PACKAGES in file), "")
+    return PYTEST in inner
 
 
 def end_process(item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None:

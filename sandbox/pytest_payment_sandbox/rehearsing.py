@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
@@ -25,24 +25,13 @@ from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_te
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
 from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox import exploring_options
-from pytest_payment_sandbox.hanging import (
-    RUN_SECONDS_MAX,
-    RunWatchdog,
-    cancel_timeout,
-    end_process,
-    last_frame,
-    time_limit,
-)
+from pytest_payment_sandbox.hanging import RunWatchdog, cancel_timeout, end_process, last_frame
 from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
 from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.budget import RUN_SECONDS_MAX, Budget, format_duration
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
-from pytest_payment_sandbox.rehearsal.exploring import (
-    ChangedSteps,
-    Exploration,
-    Explorer,
-    RunResult,
-    parse_variation,
-)
+from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation, variation_name
+from pytest_payment_sandbox.rehearsal.driver import Batch, Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.judging import (
     REVIEW_PREFIX,
     RunVerdict,
@@ -57,8 +46,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
     read_books,
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
-from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
-from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
+from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
@@ -74,18 +62,18 @@ from pytest_payment_sandbox.rehearsal.showing import (
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 
 
-def add_findings(report: pytest.TestReport, explored: Exploration, item: pytest.Item) -> None:
+def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pytest.Item) -> None:
     """Add the findings from a test's variations to the test's report; findings fail the test."""
     test = report_of(
         item.nodeid,
-        explored,
+        outcome,
         lambda variation: f'pytest "{item.nodeid}" --payment-rehearse-only="{variation}"',
     )
     report.user_properties.append((REHEARSAL_PROPERTY, test))
-    if explored.findings or explored.unplayed:
+    if outcome.findings or outcome.unplayed:
         title = f"payment rehearsal: {summary([test])}"
         report.outcome = "failed"
-        report.longrepr = "\n".join([title, "", *lines_of(test), *explored.unplayed, *explored.notes])
+        report.longrepr = "\n".join([title, "", *lines_of(test), *outcome.unplayed, *test["notes"]])
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
@@ -153,6 +141,7 @@ class ItemRun:
         self._visits: list[ShownPage] = []
         self._hang_location = ""  # where the code was when the run was abandoned
         self.watch: Callable[[], AbstractContextManager[object]] = nullcontext  # entered for judging
+        self.budget = Budget(RUN_SECONDS_MAX)
 
     def stop_soon(self, location: str) -> None:
         """Make a run that takes too long stop at its next call to the sandbox."""
@@ -160,11 +149,11 @@ class ItemRun:
         if self._run is not None:
             self._run.is_abandoned = True
 
-    def abandoned_result(self, location: str) -> RunResult:
+    def abandoned_result(self, location: str) -> Run:
         """Return the result of a run that cannot be stopped."""
         steps = self._run.steps if self._run is not None else []
         verdict = RunVerdict([hang_problem(last_frame(location))], (), ())
-        return RunResult(verdict, steps, self.variation, location, "")
+        return Run(verdict, steps, self.variation, location)
 
     def attach(self, project: PaymentSandbox, lookup: FixtureLookup | None = None) -> None:
         """Rehearse the test's project, but no other projects of the same test.
@@ -234,7 +223,7 @@ class ItemRun:
             lambda: self._read_view(project, run),
             self._snapshots,
         )
-        verdict = judge(trial, lambda until: _advance(project, until), self._get_fixture(BOOKS_FIXTURE))
+        verdict = judge(trial, partial(self._advance, project), self._get_fixture(BOOKS_FIXTURE))
         verdict.problems.extend(unrelated)
         if self._baseline is not None:
             may_fail = has_changed_calls(self.variation)
@@ -244,6 +233,10 @@ class ItemRun:
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
         verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
+
+    def _advance(self, project: PaymentSandbox, until: datetime) -> None:
+        with suppress(Exception):  # errors from handlers are ignored, because the test has ended
+            project.clock.advance(to=until, timeout_seconds=self.budget.remaining_seconds)
 
     def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""
@@ -269,12 +262,12 @@ class ItemRun:
         return leaks_in_output(self._run.project, texts) if self._run is not None else []
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> Run:
         """The result of the run."""
         run = self._run
         if run is None or self.verdict is None:
-            return RunResult(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT, [], [], "", "")
-        return RunResult(
+            return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
+        return Run(
             self.verdict,
             run.steps,
             run.applied,
@@ -325,12 +318,9 @@ def _changed_line(run: RehearsedRun) -> str:
     return f'\nthe changed call was made in File "{file}", line {line}'
 
 
-def _advance(project: PaymentSandbox, until: datetime) -> None:
-    with suppress(Exception):  # errors from handlers are ignored, because the test has ended
-        project.clock.advance(to=until, timeout_seconds=20)
-
-
 RUN_KEY: "pytest.StashKey[ItemRun]" = pytest.StashKey()
+STOPPED_NOTE: Final = "the rehearsal was stopped"
+CACHE_KEY: Final = "payment-rehearsal"
 
 
 def is_variation(item: pytest.Item) -> bool:
@@ -339,199 +329,202 @@ def is_variation(item: pytest.Item) -> bool:
     return run is not None and bool(run.variation)
 
 
-STOPPED_NOTE: Final = "the rehearsal was stopped; --payment-rehearse-continue resumes it"
-
-
 def _create_progress(config: pytest.Config) -> Progress:
-    """Create the progress display for a session's rehearsals, on the terminal unless pytest is quiet."""
+    """Create the progress display for a session's rehearsals, on the terminal."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
-    is_quiet = terminal is None or config.getoption("verbose") < 0
 
     def write_line(line: str) -> None:
-        terminal.ensure_newline()
-        terminal.write_line(f"payment rehearsal: {line}")
-        terminal.flush()
+        if terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_line(f"payment rehearsal: {line}")
+            terminal.flush()
 
-    return Progress(write_line, is_quiet=is_quiet)
+    return Progress(write_line)
 
 
 class SessionRehearsal:
     """The rehearsals of all tests in a session."""
 
-    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
-        self._until_seconds = monotonic_seconds() + budget_seconds
+    def __init__(self, config: pytest.Config, items: int, only: ChangedSteps | None) -> None:
+        seconds = exploring_options.rehearsal_seconds(config)
+        self._budget = Budget(seconds)
         self._only = only
-        self._remaining_items = 0
-        resumes = bool(config.getoption("payment_rehearse_continue"))
-        self._memory = PytestMemory(getattr(config, "cache", None), resumes=resumes)
+        self._remaining_items = max(1, items)
+        self._cache: Any = getattr(config, "cache", None)
         self._progress = _create_progress(config)
-        self._budget_seconds = budget_seconds
-        self._is_stopped = False
-        self._problems: set[tuple[str, str]] = set()  # each problem's test and kind
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
-
-    def share_budget(self, count: int) -> None:
-        """Divide the time budget among this many tests."""
-        self._remaining_items = max(1, count)
-        remaining = format_duration(self._budget_seconds)
-        tests = "1 test" if self._remaining_items == 1 else f"{self._remaining_items} tests"
-        resume = "Ctrl-C stops, --payment-rehearse-continue resumes"
-        self._progress.write_line(f"rehearsing {tests} in at most {remaining}; {resume}")
+        tests = "1 test" if items == 1 else f"{items} tests"
+        self._progress.write_line(
+            f"rehearsing {tests} in at most {format_duration(seconds)} (--payment-rehearse-budget); "
+            "Ctrl-C stops"
+        )
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
         """Run a test unchanged and in its variations, and report the test once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        runs = _TestRuns(item)
-        reports, result = runs.run_unchanged()
-        explored = None
-        if all(report.passed for report in reports) and result.steps:
+        player = ItemPlayer(item)
+        reports = player.run_unchanged()
+        outcome, is_stopped = None, False
+        if all(report.passed for report in reports) and player.baseline.steps:
             cancel_timeout(item)
-            explored = self._explore(item, runs, result)
+            outcome, is_stopped = self._rehearse(item, player)
         self._remaining_items -= 1
         reports += _teardown_shared(item, nextitem)
         for report in reports:
-            if explored is not None and report.when == "call":
-                add_findings(report, explored, item)
+            if outcome is not None and report.when == "call":
+                add_findings(report, outcome, item)
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        if self._is_stopped:
+        if is_stopped:
             raise KeyboardInterrupt
 
-    def _explore(self, item: pytest.Item, runs: "_TestRuns", baseline: RunResult) -> Exploration:
-        now = monotonic_seconds()
-        runs.until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._remaining_items)
-        tried = TriedVariations(baseline, self._memory.tried_variations(item.nodeid))
-
-        def run(variation: ChangedSteps) -> RunResult:
-            result = tried.run(variation, runs.run_variation)
-            self._problems |= {(item.nodeid, problem.kind) for problem in result.verdict.problems[:1]}
-            self._progress.record(len(self._problems), self._until_seconds, item.name)
-            return result
-
-        runs.explorer = explorer = Explorer(
-            run,
-            lambda: monotonic_seconds() < runs.until_seconds,
-            seed=crc32(item.nodeid.encode()),
-            first=self._failed_variations(item),
-            threads=lambda: runs.is_thread_safe,
-            fruitful=self._fruitful,
+    def _rehearse(self, item: pytest.Item, player: "ItemPlayer") -> tuple[RehearsalOutcome, bool]:
+        player.budget = budget = self._budget.share(self._remaining_items)
+        only = self._only if self._only is not None else _variation_of_marker(item)
+        plan = Plan(
+            player.baseline,
+            budget.has_time,
+            hints=Hints(crc32(item.nodeid.encode()), self._failed_variations(item), self._fruitful),
+            can_use_threads=lambda: player.is_thread_safe,
+            only=None if only is None else [only],
         )
-        only = self._only or _variation_of_marker(item)
-        if only:
-            return explorer.explore_only(only, tried.baseline)
-        try:
-            runs.find_leaks_in_logs(baseline)
-            explored = explorer.explore(tried.baseline)
-        except KeyboardInterrupt:
-            self._is_stopped = True
-            explored = explorer.partial_result([STOPPED_NOTE], 0)
-        self._memory.store(item.nodeid, explored, tried, is_stopped=self._is_stopped)
-        self._fruitful |= {each.change.name for finding in explored.findings for each in finding.variation}
-        return explored
+        player.driver = driver = RehearsalDriver({item.nodeid: plan}, player, budget, self._progress)
+        if not only:
+            player.find_leaks_in_logs()
+        outcome = driver.rehearse()[item.nodeid]
+        if driver.is_stopped:
+            outcome = outcome._replace(notes=[*outcome.notes, STOPPED_NOTE])
+        if only is None:
+            self._remember(item, outcome)
+        return outcome, driver.is_stopped
+
+    def _remember(self, item: pytest.Item, outcome: RehearsalOutcome) -> None:
+        """Remember the variations and changes with findings, which are tried first in the future."""
+        variations = [finding.variation for finding in outcome.findings if finding.variation]
+        self._fruitful |= {each.change.name for variation in variations for each in variation}
+        if self._cache is not None:
+            self._cache.set(_cache_key(item), list(map(variation_name, variations)))
 
     def _failed_variations(self, item: pytest.Item) -> list[ChangedSteps]:
+        """Return the variations with findings in the last rehearsal."""
         variations = []
-        for text in self._memory.failed_variations(item.nodeid):
+        for text in self._cache.get(_cache_key(item), []) if self._cache is not None else ():
             with suppress(ValueError):  # the name is from another release
                 variations.append(parse_variation(text))
         return variations
 
 
-def _variation_of_marker(item: pytest.Item) -> ChangedSteps:
+def _cache_key(item: pytest.Item) -> str:
+    return f"{CACHE_KEY}/{crc32(item.nodeid.encode())}"
+
+
+def _variation_of_marker(item: pytest.Item) -> ChangedSteps | None:
     """Return the variation that a test's marker selects.
 
     Raises:
         pytest.UsageError: the marker's value is not a variation.
     """
     marker = item.get_closest_marker("payment_rehearse")
-    return _parse_variation(marker.kwargs.get("only"), item.nodeid) if marker is not None else ()
+    return _parse_variation(marker.kwargs.get("only"), item.nodeid) if marker is not None else None
 
 
-def _parse_variation(text: str | None, source: str) -> ChangedSteps:
+def _parse_variation(text: str | None, source: str) -> ChangedSteps | None:
     try:
-        return parse_variation(text) if text else ()
+        return parse_variation(text) if text else None
     except ValueError as wrong:
         raise pytest.UsageError(f"{source}: {wrong}") from None
 
 
-class _TestRuns:
-    """The runs of one test, each under a watchdog that abandons a hanging run."""
+class ItemPlayer:
+    """Plays the variations of one test by running the test again, under a watchdog."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
         self._reports: list[pytest.TestReport] = []
-        self._baseline: RunResult | None = None
         self._baseline_seconds = 0.0
         self._verdicts: Verdicts = {}
-        self.until_seconds = 0.0
-        self.explorer: Explorer | None = None
+        self.baseline = Run(NO_VERDICT)
+        self.budget = Budget(0)
+        self.driver: RehearsalDriver | None = None
 
-    def run_unchanged(self) -> tuple[list[pytest.TestReport], RunResult]:
+    def run_unchanged(self) -> list[pytest.TestReport]:
         """Run the unchanged test; the watchdog covers only the judging, which has no other time limit."""
         started_seconds = monotonic_seconds()
         run = ItemRun(self._item, verdicts=self._verdicts)
-        run.watch = lambda: RunWatchdog(
-            RUN_SECONDS_MAX, run.stop_soon, lambda location: self._abandon(run, location)
-        )
-        self._reports, result = _run_once(self._item, run)
-        self._baseline = result
+        run.watch = lambda: self._watch(run)
+        self._reports = _run_once(self._item, run)
+        self.baseline = run.result
         self._baseline_seconds = monotonic_seconds() - started_seconds
-        return list(self._reports), result
+        return list(self._reports)
 
-    def run_variation(self, variation: ChangedSteps) -> RunResult:
-        """Run a variation of the test."""
+    def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+        """Run the test with its variation."""
+        ((name, variation),) = batch.items()
         is_early = any(each.change.effect == WEBHOOKS_FIRST for each in variation)
         run = ItemRun(
             self._item,
             variation,
             is_thread_safe=not is_early or self.is_thread_safe,
-            baseline=self._baseline.verdict if self._baseline is not None else None,
-            verdicts=self._verdicts,
+            baseline=self.baseline.verdict if variation else None,
+            verdicts={} if is_replay else self._verdicts,
         )
-        return self._run_watched(run)[1]
+        texts: list[str] = []
+        with ExitStack() as stack:
+            if not variation:
+                texts = stack.enter_context(collect_logs())
+            self._run_watched(run)
+        if all(each.kind != LEAK_KIND for each in run.result.verdict.problems):
+            run.result.verdict.problems.extend(run.find_leaks(texts))
+        return {name: run.result}
 
-    def _run_watched(self, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
-        remaining_seconds = self.until_seconds - monotonic_seconds()
-        limit_seconds = time_limit(remaining_seconds, self._baseline_seconds)
-        with RunWatchdog(limit_seconds, run.stop_soon, lambda location: self._abandon(run, location)):
+    def _run_watched(self, run: "ItemRun") -> list[pytest.TestReport]:
+        run.budget = self.budget.for_run(self._baseline_seconds)
+        with self._watch(run):
             return _run_once(self._item, run)
 
-    def find_leaks_in_logs(self, baseline: RunResult) -> None:
-        """Find secrets in logs of all levels, in a separate run."""
-        run = ItemRun(self._item)
-        with collect_logs() as texts:
-            self._run_watched(run)
-        if all(problem.kind != LEAK_KIND for problem in baseline.verdict.problems):
-            baseline.verdict.problems.extend(run.find_leaks(texts))
+    def _watch(self, run: "ItemRun") -> RunWatchdog:
+        return RunWatchdog(
+            run.budget.remaining_seconds, run.stop_soon, lambda location: self._abandon(run, location)
+        )
+
+    def find_leaks_in_logs(self) -> None:
+        """Find secrets in logs of all levels, in a separate run of the unchanged test."""
+        (run,) = self.play({self._item.nodeid: ()}, is_replay=True).values()
+        problems = self.baseline.verdict.problems
+        if all(problem.kind != LEAK_KIND for problem in problems):
+            problems.extend(each for each in run.verdict.problems if each.kind == LEAK_KIND)
 
     @cached_property
     def is_thread_safe(self) -> bool:
         """Whether the shop's handlers work on threads other than the test's; False if none ran."""
-        baseline = self._baseline
-        if baseline is None or not any(step.kind == WEBHOOK for step in baseline.steps):
+        if not any(step.kind == WEBHOOK for step in self.baseline.steps):
             return False
-        reports, result = self._run_watched(ItemRun(self._item, is_threaded=True))
-        if any(report.failed for report in reports):
+        run = ItemRun(self._item, is_threaded=True)
+        if any(report.failed for report in self._run_watched(run)):
             return False
-        verdict, expected = result.verdict, baseline.verdict
-        return (verdict.problems, verdict.state) == (expected.problems, expected.state)
+        ends = [
+            ({problem.kind for problem in each.problems} - {LEAK_KIND}, each.state)
+            for each in (run.result.verdict, self.baseline.verdict)
+        ]
+        return ends[0] == ends[1]
 
-    def _abandon(self, run: ItemRun, location: str) -> None:
+    def _abandon(self, run: "ItemRun", location: str) -> None:
         """Report the findings so far, on the watchdog's thread, and exit the process."""
-        result = run.abandoned_result(location)
-        explorer = self.explorer or Explorer(lambda variation: result, lambda: False)
-        explorer.record(run.variation, result)
-        items = self._item.session.items
-        skipped = len(items) - items.index(self._item) - 1
-        explored = explorer.partial_result([ABANDONED_NOTE.format(count=skipped)], 0)
+        item, nodeid, result = self._item, self._item.nodeid, run.abandoned_result(location)
+        driver = self.driver or RehearsalDriver(
+            {nodeid: Plan(result, lambda: False)}, self, self.budget, Progress(print)
+        )
+        items = item.session.items
+        note = ABANDONED_NOTE.format(count=len(items) - items.index(item) - 1)
+        outcome = driver.abandon(nodeid, run.variation, result)
+        outcome = outcome._replace(notes=[*outcome.notes, note])
         if not self._reports:
-            item = self._item
-            self._reports = [pytest.TestReport(item.nodeid, item.location, {}, "failed", None, "call")]
+            self._reports = [pytest.TestReport(nodeid, item.location, {}, "failed", None, "call")]
         for report in self._reports:
             if report.when == "call":
-                add_findings(report, explored, self._item)
-        end_process(self._item, self._reports)
+                add_findings(report, outcome, item)
+        end_process(item, self._reports)
 
 
 ABANDONED_NOTE: Final = (
@@ -546,12 +539,9 @@ def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
         pytest.UsageError: the selected variation is invalid.
     """
     only = _parse_variation(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
-    rehearsal = SessionRehearsal(
-        session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
-    )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    rehearsal.share_budget(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
-    return rehearsal
+    items = sum(exploring_options.is_rehearsed(item) for item in session.items) // workers
+    return SessionRehearsal(session.config, items, only)
 
 
 def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
@@ -568,7 +558,7 @@ def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:
     return outcome
 
 
-def _run_once(item: pytest.Item, run: ItemRun) -> tuple[list[pytest.TestReport], RunResult]:
+def _run_once(item: pytest.Item, run: ItemRun) -> list[pytest.TestReport]:
     """Run a test once with new function-scoped fixtures; reuse fixtures with a wider scope."""
     item.stash[RUN_KEY] = run
     initialize: Any = getattr(item, "_initrequest", None)
@@ -582,7 +572,7 @@ def _run_once(item: pytest.Item, run: ItemRun) -> tuple[list[pytest.TestReport],
         run.check_output(reports[-1])
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
-    return reports, run.result
+    return reports
 
 
 def _teardown_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:

@@ -72,7 +72,7 @@ def compose(target: Target, seed: str) -> Case:
         f"composed with {seed}",
         lambda: iter((raw,)),
         tuple(request.expected for request in answered),
-        random_source.choice((Ending.WAITS, Ending.WAITS, Ending.HALF_CLOSES, Ending.RESETS)),
+        random_source.choice((Ending.WAITS, Ending.WAITS, Ending.RESETS)),
         is_certain=all(request.is_certain for request in requests) and len(answered) == len(requests),
     )
     if random_source.random() < 0.4 and not any(expected.is_head for expected in case.expected):

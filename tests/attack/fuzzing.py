@@ -45,7 +45,6 @@ PEAK_MIB_MAX: Final = 96  # above the memory at rest, during a case
 MEMORY_SECONDS: Final = 5.0
 PROBLEMS_MAX: Final = 12  # of one production; further ones add no information
 WITH_STATE_FILE: Final = (
-    "half-closes",
     "ends",
     "pipelines",
     "compositions",

@@ -62,9 +62,7 @@ def secure_records(target: Target) -> Iterator[Case]:
     for name, pieces, ending in _records(target):
         yield Case(name, lambda pieces=pieces: iter(pieces), (), ending, is_certain=False, is_http=False)  # type: ignore[misc]
     yield must_answer("http on the same port", get(target), {200})
-    yield pipelined(
-        "creations over http", post(target), 20, response(target.if_authorized(201)), Ending.HALF_CLOSES
-    )
+    yield pipelined("creations over http", post(target), 20, response(target.if_authorized(201)))
 
 
 def _records(target: Target) -> Iterator[tuple[str, list[bytes | Pause | RawBytes], Ending]]:

@@ -260,44 +260,6 @@ def _too_long(target: Target) -> bytes:
 # The ends of connections
 
 
-def half_closes(target: Target) -> Iterator[Case]:
-    """Yield complete requests whose client closes its sending side, and reads the answers."""
-    created, ok = target.if_authorized(201), frozenset({200})
-    half_close = Ending.HALF_CLOSES
-    for count in (1, 2, 20, target.size.count(1000, 50)):
-        yield pipelined(f"{count} creations", post(target), count, response(created), half_close)
-        yield pipelined(f"{count} reads", get(target), count, response(ok), half_close)
-    chunked = post_chunked(target) + chunk(ORDER) + LAST_CHUNK
-    yield pipelined("creations in chunks", chunked, 20, response(created), half_close)
-    yield must_answer("a request that closes", post(target, CONNECTION_CLOSE), created)._replace(
-        ending=half_close
-    )
-    http10_request = post(target, start=b"POST /v1/orders/ HTTP/1.0")
-    yield must_answer("HTTP/1.0", http10_request, created, is_http10=True)._replace(ending=half_close)
-    yield must_answer("HEAD", get(target, start=b"HEAD /health/ HTTP/1.1"), ok, is_head=True)._replace(
-        ending=half_close
-    )
-    yield must_answer("an unknown path", get(target, start=b"GET /nothing/ HTTP/1.1"), {404})._replace(
-        ending=half_close
-    )
-    wait_request = get(target, start=b"GET /control/wait/?idle=1&timeout=1 HTTP/1.1")
-    yield must_answer("a call that waits", wait_request, target.if_authorized(200, 408))._replace(
-        ending=half_close
-    )
-    advance = post(target, body=b'{"by": "PT1S"}', start=b"POST /control/clock/advance/ HTTP/1.1")
-    yield must_answer("a call on a thread", advance, target.if_authorized(200))._replace(ending=half_close)
-    expected = (response(created), response(REFUSALS))
-    yield Case(
-        "a whole request, and a part",
-        sends(post(target) + post(target)[:-5]),
-        expected,
-        half_close,
-        is_certain=False,
-    )
-    yield Case("cut before the end", lambda: segments(post(target) + get(target), 20, len(post(target))),
-               (response(created), response(ok)), half_close)  # fmt: skip
-
-
 def ends(target: Target) -> Iterator[Case]:
     """Yield requests that are cut at any byte; incomplete requests must have no effect."""
     for raw in (post(target), post_chunked(target) + chunk(ORDER) + LAST_CHUNK):
@@ -325,6 +287,5 @@ SEQUENCES: Final[Mapping[str, Production]] = {
     "trailers": trailers,
     "authorizing trailers": authorizing_trailers,
     "pipelines": pipelines,
-    "half-closes": half_closes,
     "ends": ends,
 }

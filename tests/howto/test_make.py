@@ -65,6 +65,16 @@ def test_an_incomplete_environment_is_recreated(folder: Path) -> None:
     assert "-e ./." in installed, "the entry points of the commands are missing"
 
 
+def test_a_first_start_installs_what_serving_needs(folder: Path) -> None:
+    """A line says what takes so long; pytest and the packages for development belong to ``make test``."""
+    first, second = make_run(folder, NEW_PYTHON), make_run(folder, NEW_PYTHON)
+    assert first.stdout.startswith("Installing the server into .venv, which takes")
+    assert second.stdout == "ran -m payment_sandbox serve --port 8099\n"
+    installed = (folder / ".venv" / "installed").read_text()
+    assert "-e ./.[server,tls] -c requirements.lock" in installed
+    assert "-r " not in installed
+
+
 def test_a_complete_environment_needs_no_other_python(folder: Path) -> None:
     """A complete environment is used, whichever Python is configured."""
     assert make_run(folder, NEW_PYTHON).returncode == 0

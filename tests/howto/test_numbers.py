@@ -13,8 +13,12 @@ from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
 from payment_sandbox.scenarios.forms import RULES_MAX
-from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
-from payment_sandbox.serving.gateway import RUNNING_CALLS_MAX, RUNNING_CALLS_MAX_SHARED
+from payment_sandbox.serving.gateway import (
+    HEAD_BYTES_MAX,
+    RUNNING_CALLS_MAX,
+    RUNNING_CALLS_MAX_SHARED,
+    Limits,
+)
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS

@@ -1,31 +1,31 @@
 """The commands in the README work unchanged."""
 
 import json
+import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click import Context
 
+from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.catalogue import ready_names
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.server import Server
+from tests.howto.test_projects import OFFLINE
+from tests.requirements import PROJECTS, declared
+from tests.support.documentation import BIN, README, ROOT, run_command
 from tests.support.servers import make_server
 
-ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
-CURL_BLOCKS = [block for block in BLOCKS if "curl" in block]
-PROJECT_LINK = re.compile(
-    r"https://(?:github|raw\.githubusercontent)\.com/payment-sandbox/payment-sandbox/(?:blob/)?main/(.+)"
-)
+COMMANDS = [block.strip() for block in BLOCKS]
+CREATE, PAY_AND_CAPTURE, SCENARIO, RESET = (block for block in BLOCKS if "curl" in block)
 NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
 
 
@@ -48,7 +48,7 @@ def paste(server: Server, *blocks: str) -> str:
 
 def test_the_first_payment_works_as_pasted(server: Server) -> None:
     """The order is created, paid, and captured a week later."""
-    printed = paste(server, *CURL_BLOCKS[:-1])
+    printed = paste(server, CREATE, PAY_AND_CAPTURE, RESET)
     paid, advanced, read, _ = (json.loads(response) for response in printed.splitlines())
     assert (paid["status"], read["amount_details"]["captured"]) == ("completed", 1295)
     assert advanced["events"][-1]["kind"] == "delayed-capture"
@@ -58,36 +58,120 @@ def test_the_first_payment_works_as_pasted(server: Server) -> None:
 
 def test_the_scenario_works_as_pasted(server: Server) -> None:
     """The scenario file is accepted unchanged."""
-    printed = json.loads(paste(server, CURL_BLOCKS[-1]))
+    printed = json.loads(paste(server, SCENARIO))
     assert (printed["name"], len(printed["rules"])) == ("second-try-works", 2)
 
 
-def test_its_own_server_starts(tmp_path: Path) -> None:
-    """The serve command, run with this interpreter, becomes ready."""
-    (command,) = (block for block in BLOCKS if ".venv/bin/python" in block)
-    script = command.replace(".venv/bin/python", sys.executable).strip()
-    with subprocess.Popen([*shlex.split(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert "API key sandbox-key" in running.stdout.readline()
-        assert set(json.loads((tmp_path / "ready.json").read_text())) >= {"url", "pid", "version"}
-        running.terminate()
+def test_its_example_passes_its_own_rehearsal(tmp_path: Path) -> None:
+    """The example survives every change, such as lost webhooks and lost responses."""
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "test_shop.py").write_text(example)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    result = run_command(["pytest", "-q", "-p", "no:cacheprovider", "--payment-rehearse"], tmp_path)
+    assert "2 tests rehearsed in" in result.stdout, result.stdout[-4000:]
+    assert "variations: no findings" in result.stdout, result.stdout[-4000:]
 
 
-def test_its_development_section_begins_with_make_run() -> None:
-    """The Makefile has every target that the README mentions."""
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh clone: the files under version control, and nothing that was installed or built."""
+    folder = tmp_path_factory.mktemp("clone") / "payment-sandbox"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def in_shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a folder without this environment's programs."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    path = os.pathsep.join(each for each in inherited["PATH"].split(os.pathsep) if each != str(BIN))
+    return subprocess.run(
+        ["bash", "-euc", script],
+        cwd=folder,
+        env={**inherited, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+def succeed(folder: Path, script: str) -> str:
+    """Run a script that must succeed; return what it prints."""
+    result = in_shell(folder, script)
+    if "CI" not in os.environ and any(words in result.stderr for words in OFFLINE):
+        pytest.skip("the packages of this environment cannot be fetched")
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+SERVED = """
+PIPE=$(mktemp -u) && mkfifo $PIPE
+{command} < $PIPE > log &
+exec 9> $PIPE
+timeout 240 sh -c 'until test -s {ready}; do sleep 0.1; done'
+export SANDBOX_URL=$(python3 -c 'import json; print(json.load(open("{ready}"))["url"])')
+curl -sf $SANDBOX_URL/ > answer
+"""
+"""Serve until the script ends; ``--stop-with-stdin`` stops the server then."""
+
+
+@pytest.mark.prove
+def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
+    """Each command runs as written; servers get a free port, and ``make test`` runs the tests of one folder."""
+    make_run, *_, own_server, make_test = COMMANDS
+    ready = 'make run PORT=0 ARGS="--ready-file run.json --stop-with-stdin"'
+    assert make_run == "make run"
+    served = SERVED.format(command=ready, ready="run.json")
+    pasted = "\n".join(block for block in BLOCKS if "curl" in block or "trigger" in block)
+    printed = succeed(clone, served + pasted.replace("http://127.0.0.1:8080", "$SANDBOX_URL"))
+    assert "second-try-works" in printed
+    assert "service  completed" in printed, "order last shows the history of the triggered order"
+    succeed(clone, SERVED.format(command=f"{own_server} --stop-with-stdin", ready="ready.json"))
+    (install,) = (command for command in COMMANDS if "pip install ." in command)
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (tmp_path / "test_shop.py").write_text(example)
+    environment = f"python3 -m venv {tmp_path}/environment; . {tmp_path}/environment/bin/activate"
+    assert "2 passed" in succeed(clone, f"{environment}\n{install}\ncd {tmp_path}\npytest -q test_shop.py")
+    assert " passed" in succeed(clone, f"{make_test} WORKERS=1 ARGS=tests/kernel")
+
+
+def test_only_the_section_of_the_release_needs_a_release() -> None:
+    """The commands that need published packages stand in one section, and have the packages' names."""
+    before, _, rest = README.partition("## Once released\n")
+    released, _, after = rest.partition("\n## ")
+    names = {declared(folder)["project"]["name"] for folder in PROJECTS}
+    fetched = re.compile(r"uvx '([\w-]+)|pip install '?([\w-]+)|docker run .* (\S+)$", re.MULTILINE)
+    assert [match for text in (before, after) for match in fetched.findall(text)] == []
+    installed = [next(filter(None, match)) for match in fetched.findall(released)]
+    assert len(installed) == 4
+    assert set(installed) <= names | {"paymentsandbox/payment-sandbox"}
+
+
+def test_inline_commands_and_targets_exist() -> None:
+    """The program has each command in the text, and the Makefile has each target."""
     targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    _, _, development = README.partition("## Development")
-    assert re.findall(r"```sh\n(.*?)```", development, re.DOTALL) == ["make run\n", "make test\n"]
-    assert set(re.findall(r"make ([a-z]+)", README)) <= set(targets)
+    assert set(re.findall(r"make ([a-z]+)", README)) - {"sandbox"} <= set(targets)
+    subcommands = set(re.findall(r"`payment-sandbox ([a-z-]+)", README))
+    assert subcommands <= set(commands.list_commands(Context(commands)))
+    assert len(subcommands) > 2
 
 
 def test_its_links_lead_somewhere() -> None:
-    """Links are absolute for the package index; those within the project lead to existing files."""
-    links = re.findall(r"\]\(([^)#]+)", README)
-    assert [link for link in links if not link.startswith("https://")] == []
-    paths = [match[1] for link in links if (match := PROJECT_LINK.match(link))]
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-    assert len(paths) > 10
+    """Links within the project are relative, because it has no address yet; their files exist."""
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+    assert len(links) > 10
+    addresses = re.findall(r"https?://[\w.:-]+", README)
+    assert set(addresses) <= {"http://127.0.0.1:8080", "http://localhost:3000"}
 
 
 def test_it_has_the_number_of_scenarios() -> None:

@@ -5,8 +5,9 @@ import pytest
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, RunSigns, Signs, find_cause, observe_signs
-from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.changes import parse_variation
+from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
+from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import lines_of, report_html, report_of
 from tests.support.in_process import place
 
@@ -16,8 +17,7 @@ LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 def run_signs(name: str, *signs: str) -> RunSigns:
     """Return the signs of a run with these changes."""
-    changes = [parse_changed_step(part) for part in name.split("+")]
-    return RunSigns(changes, frozenset(signs), {})
+    return RunSigns(parse_variation(name), frozenset(signs))
 
 
 def cause_of(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
@@ -57,20 +57,6 @@ def test_signs_of_passing_variations_are_no_cause() -> None:
     assert cause_of("payment-missed", failing, many, frozenset([LATER])) == ""
 
 
-def test_similar_variations_have_a_common_cause() -> None:
-    """Similar variations have the cause of their smallest common family."""
-    twice, together = run_signs("webhook:2:twice"), run_signs("press:1:together")
-    unpaid = [run_signs("action:1:fails"), run_signs("action:1:cancels")]
-    concurrent = "two of the shop's handlers run at the same moment"
-    assert cause_of("shipped-twice", [together, run_signs("action:1:two-tabs")], []) == concurrent
-    assert cause_of("shipped-twice", [together, twice], []) == "the shop handles the same event twice"
-    assert cause_of("shipped-twice", [together, run_signs("create:1:silent")], []) == ""
-    assert cause_of("shipped-twice", [twice, run_signs("webhook:2:together")], []) == "", (
-        "the change is more specific"
-    )
-    assert cause_of("paid-for-nothing", unpaid, []) == "the payment is missing or incomplete"
-
-
 def test_a_single_change_is_its_own_cause() -> None:
     """A single change needs no other cause, even at two steps."""
     assert cause_of("shipped-twice", [run_signs("webhook:1:twice"), run_signs("webhook:2:twice")], []) == ""
@@ -82,8 +68,8 @@ def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSand
     assert project is not None
     order_id = place(payment_sandbox)
     entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
-    early = BooksSnapshot([entry], {order_id: "processing"})
-    end = BooksSnapshot([entry], {order_id: "completed"})
+    early = BooksSnapshot([entry], {order_id: ("processing",)})
+    end = BooksSnapshot([entry], {order_id: ("new", "completed")})
     assert observe_signs([early, end], project) == {EARLY, "the shop ships when it reads 'processing'"}
     assert observe_signs([BooksSnapshot([entry], {})], project) == {
         "the shop marks a purchase as paid without reading the order",
@@ -92,7 +78,7 @@ def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSand
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
     assert payment_sandbox.session.post(url, json={"amount": 1}, timeout=5).status_code == 409
     assert "the shop continues although its call was refused" in observe_signs([end], project)
-    assert observe_signs([BooksSnapshot([], {order_id: "new"})], project) == {
+    assert observe_signs([BooksSnapshot([], {order_id: ("completed", "new")})], project) == {
         "the last status that the shop read is 'new'"
     }
     assert observe_signs([], project) == frozenset()
@@ -109,7 +95,7 @@ def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSand
 def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words: str) -> None:
     """The text and the page count the other variations with a finding."""
     problem = BookProblem("shipped-twice", "it ships twice")
-    finding = RehearsalFinding(problem, (), "it ships twice", "", "", "a cause", "one click", shown_by)
-    report = report_of("test_a_sale", Exploration([finding], 3, 0, []), lambda each: "")
+    finding = RehearsalFinding(problem, (), "one click", cause="a cause", shown_by=shown_by)
+    report = report_of("test_a_sale", RehearsalOutcome([finding], 3), lambda each: "")
     assert f"  {words}" in lines_of(report)
     assert f"<p>{words}</p>" in report_html([report])

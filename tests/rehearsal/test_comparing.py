@@ -5,6 +5,7 @@ import pytest
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.comparing import (
+    Moved,
     RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
@@ -69,5 +70,5 @@ def test_lost_calls_and_webhooks_do_not_justify_extra_charges(changes: list[str]
 
 def test_a_repeated_movement_is_named() -> None:
     """A repeated movement of money is named by amount and kind."""
-    problems = find_repeated_moves((2000, 500, 1000), (1000, 500, 2000))
+    problems = find_repeated_moves(Moved(2000, 500, 1000), Moved(1000, 500, 2000))
     assert [each.sentence for each in problems] == ["€20.00 was charged instead of €10.00"]

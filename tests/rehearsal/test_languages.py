@@ -172,8 +172,8 @@ def test_a_correct_shop_has_no_findings(language: Language, tmp_path: Path) -> N
 
 
 @pytest.mark.prove
-def test_an_interrupted_rehearsal_is_continued(tmp_path: Path) -> None:
-    """Ctrl-C ends a rehearsal with its findings, and --continue skips tried variations."""
+def test_an_interrupted_rehearsal_reports_its_findings(tmp_path: Path) -> None:
+    """Ctrl-C ends a rehearsal with its findings so far."""
     with start_rehearsal(NODE, tmp_path / "suite", "--budget", "10m") as interrupted:
         assert interrupted.stderr is not None
         lines = iter(interrupted.stderr.readline, "")
@@ -183,10 +183,7 @@ def test_an_interrupted_rehearsal_is_continued(tmp_path: Path) -> None:
         interrupted.send_signal(signal.SIGINT)
         printed, _ = interrupted.communicate(timeout=60)
     assert interrupted.returncode == 130
-    assert "some variations were not tried: --continue resumes with them" in printed
-    result = rehearse(NODE, tmp_path / "suite", "--budget", "1s", "--continue")
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert " variations were tried before" in result.stderr
+    assert "2 tests rehearsed in " in printed
 
 
 @pytest.mark.prove

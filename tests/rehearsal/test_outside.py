@@ -1,33 +1,20 @@
-"""Data from outside a rehearsal: helpers of a suite, external books, and remembered variations."""
+"""Data from outside a rehearsal: helpers of a suite, and external books."""
 
-import json
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 import requests
 
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.scenarios.variation import READ, WEBHOOK, ShopCall, Step
-from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.exploring import (
-    ChangedSteps,
-    Exploration,
-    RunResult,
-    parse_variation,
-)
+from pytest_payment_sandbox.rehearsal.budget import Budget, format_duration
+from pytest_payment_sandbox.rehearsal.driver import Progress
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint, NoHelperAnswer
-from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
-from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
-from pytest_payment_sandbox.rehearsal.remembering import PytestMemory, TriedVariations
 from pytest_payment_sandbox.rehearsal.report import shop_line
-from pytest_payment_sandbox.rehearsal.suites import NoMoreRuns, SharedRuns, pattern_of
+from pytest_payment_sandbox.rehearsal.suites import pattern_of
 from tests.support.projects import made_project
 
-TWICE = parse_variation("webhook:1:twice")
-LOST = parse_variation("webhook:1:lost")
 PYTHON = sys.executable
 
 
@@ -126,81 +113,15 @@ def test_unreadable_books_are_explained(source: str, words: str) -> None:
     assert words in str(error.value)
 
 
-def run_result(*problems: BookProblem, state: object = "paid", steps: tuple[Step, ...] = ()) -> RunResult:
-    """Return the result of a run with these problems."""
-    all_steps = steps or (Step(WEBHOOK, 1, "the webhook", ShopCall("", "")),)
-    trace = tuple(f"{step.name} {step.label}" for step in all_steps)
-    return RunResult(
-        RunVerdict(list(problems), trace, (state,)), list(all_steps), list(TWICE), "line", "picture"
-    )
-
-
-def test_results_are_remembered() -> None:
-    """A remembered result has its problems, trace and steps; it is dropped if the test has changed."""
-    played: list[ChangedSteps] = []
-
-    def play(variation: ChangedSteps) -> RunResult:
-        played.append(variation)
-        new = Step(READ, 2, "the shop's GET", ShopCall("GET", "/v1/orders/x/"))
-        return run_result(BookProblem("paid-twice", "twice"), steps=(*run_result().steps, new))
-
-    first = TriedVariations(run_result())
-    first_result = first.run(TWICE, play)
-    restored = TriedVariations(run_result(), first.results_json)
-    assert restored.count == 1
-    second_result = restored.run(TWICE, play)
-    assert played == [TWICE]
-    assert second_result.verdict.problems == first_result.verdict.problems
-    assert second_result.verdict[1:3] == first_result.verdict[1:3]
-    assert (list(second_result.steps), list(second_result.applied)) == (
-        list(first_result.steps),
-        list(first_result.applied),
-    )
-    assert (second_result.timeline, second_result.picture) == ("line", "picture")
-    restored.run(LOST, play)
-    assert played == [TWICE, LOST]
-    assert TriedVariations(run_result(state="unpaid"), first.results_json).count == 0, (
-        "the test has changed since"
-    )
-
-
 def test_progress_names_variations_and_remaining_time() -> None:
     """Progress counts variations and findings, but not after every variation."""
     lines: list[str] = []
     progress = Progress(lines.append)
     for _ in range(3):
-        progress.record(1, 0.0)
+        progress.record(1, Budget(0))
     assert lines == []
-    assert progress.describe(65.0) == "3 variations tried, 1 finding, at most 1 min 5 s left"
+    assert progress.describe(65.0) == "3 variations tried, 3 findings, at most 1 min 5 s left"
     assert format_duration(-1.0) == "0 s"
-    Progress(lines.append, is_quiet=True).write_line("something")
-    assert lines == []
-
-
-def test_tests_share_runs_and_stop_together() -> None:
-    """One run plays a variation of each test, and the first test to end does not block the others."""
-    played: dict[str, list[ChangedSteps]] = {"one": [], "two": []}
-
-    def exploration(name: str, count: int) -> Callable[[Callable[[ChangedSteps], RunResult]], Exploration]:
-        def explore(play: Callable[[ChangedSteps], RunResult]) -> Exploration:
-            try:
-                for _ in range(count):
-                    play(TWICE)
-                    played[name].append(TWICE)
-            except NoMoreRuns:
-                return Exploration([], -1, 0, [])
-            return Exploration([], count, 0, [])
-
-        return explore
-
-    batches = SharedRuns({"one": exploration("one", 1), "two": exploration("two", 9)})
-    with batches:
-        assert set(batches.next_batch()) == {"one", "two"}
-        batches.answer("one", run_result())
-        batches.answer("two", run_result())
-        assert set(batches.next_batch()) == {"two"}
-    assert {name: each.tried for name, each in batches.explored.items()} == {"one": 1, "two": -1}
-    assert [len(each) for each in played.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -223,30 +144,3 @@ def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
     """A test name is escaped for runners that read regular expressions."""
     assert pattern_of("sales > a sale (in part) #2") == r"a sale \(in part\)"
     assert pattern_of(r"Shop\SaleTest::testAll") == r"Shop\\SaleTest::testAll"
-
-
-class MemoryCache:
-    """A stand-in for pytest's cache, which stores JSON by key."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-
-    def get(self, key: str, default: object) -> object:
-        return json.loads(self._texts[key]) if key in self._texts else default
-
-    def set(self, key: str, value: object) -> None:
-        self._texts[key] = json.dumps(value)
-
-
-def test_pytest_resumes_a_stopped_rehearsal_on_request() -> None:
-    """The cache holds the tried variations until all are tried; an option resumes with them."""
-    cache, tried = MemoryCache(), TriedVariations(run_result())
-    tried.run(TWICE, lambda variation: run_result(BookProblem("paid-twice", "twice")))
-    PytestMemory(cache, resumes=False).store("a", Exploration([], 1, 0, []), tried, is_stopped=True)
-    assert PytestMemory(cache, resumes=False).tried_variations("a") is None
-    memory = PytestMemory(cache, resumes=True)
-    assert TriedVariations(run_result(), memory.tried_variations("a")).count == 1
-    assert (memory.tried_variations("b"), memory.failed_variations("a")) == (None, [])
-    memory.store("a", Exploration([], 1, 0, []), tried, is_stopped=False)
-    assert memory.tried_variations("a") is None
-    PytestMemory(None, resumes=True).store("a", Exploration([], 1, 1, []), tried, is_stopped=False)

@@ -173,7 +173,7 @@ def test_a_finding_fails_the_test_and_can_be_reproduced(tmp_path: Path) -> None:
 def test_two_runs_are_the_same(tmp_path: Path) -> None:
     """Two rehearsals try the same variations in the same order."""
     (tmp_path / "conftest.py").write_text("""
-from pytest_payment_sandbox.rehearsal.exploring import variation_name
+from pytest_payment_sandbox.rehearsal.changes import variation_name
 from pytest_payment_sandbox import rehearsing
 
 

@@ -5,7 +5,7 @@ from http.client import HTTPResponse
 
 import requests
 
-from payment_sandbox.serving.connection import Limits
+from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server

@@ -14,7 +14,7 @@ from werkzeug import Request
 from werkzeug.wsgi import ClosingIterator
 
 from payment_sandbox.serving.binding import bind
-from payment_sandbox.serving.connection import Limits
+from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection

@@ -39,7 +39,7 @@ class Rehearsal(Protocol):
         """Choose the fault for a call by the shop; None for no fault."""
         ...
 
-    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """Return the body of a response with an order; ``is_stale`` if the body is an earlier version."""
         ...
 
@@ -88,7 +88,7 @@ class NoRehearsal:
     def call(self, method: str, path: str) -> None:
         """Choose no fault."""
 
-    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """Return the body unchanged."""
         return body
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from payment_sandbox.projects.quotas import Quotas
-    from payment_sandbox.serving.connection import Limits
+    from payment_sandbox.serving.gateway import Limits
     from payment_sandbox.serving.listeners import SiteServer
     from payment_sandbox.serving.services import Observer
     from payment_sandbox.serving.sessions import Trust

@@ -1,23 +1,23 @@
-"""Runs the application: on the event loop if a call cannot block, otherwise on a thread."""
+"""From the socket to the view: reads a request, runs its call in its turn, and sends the response."""
 
 import logging
-from asyncio import AbstractEventLoop, timeout
+from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
 from collections.abc import Callable, Iterator
-from typing import Final
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Final, NamedTuple
 
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
+from aiohttp.hdrs import EXPECT
 
-from payment_sandbox.serving.bodies import Bodies, Body
-from payment_sandbox.serving.connection import Connection, Limits
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.turns import FairPool, Turn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
-from payment_sandbox.serving.wsgi import Application, Request, Run, environment, error
+from payment_sandbox.serving.wsgi import Application, Run, environment, error
 from payment_sandbox.web.addresses import accepts_snapshot
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut
-from payment_sandbox.web.event_stream import EventStream
-from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
@@ -25,9 +25,22 @@ RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly wait
 LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
+HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
+HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
+CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 log = logging.getLogger(__name__)
+
+
+class Limits(NamedTuple):
+    """The concurrency limits of a server."""
+
+    connections: int = 4800  # the system's open-file limit may allow fewer
+    waiting: int = 1024  # waiting calls, each on a thread; at most two thirds for one project
+    watching: int = 3000  # event streams; at most two thirds for one project
+    snapshots_bytes: int = 1 << 30  # the memory for all snapshots being received
+    send_seconds: float = 30.0  # the longest wait for the client to read a piece of a response
 
 
 class TurnConnection(ClientConnection):
@@ -35,8 +48,8 @@ class TurnConnection(ClientConnection):
 
     __slots__ = ("turn",)
 
-    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
-        super().__init__(headers)
+    def __init__(self, http: web.BaseRequest) -> None:
+        super().__init__(http.raw_headers)
         self.turn: Turn | None = None
 
     def begin_waiting(self) -> bool:
@@ -51,51 +64,91 @@ class Gateway:
         self,
         application: Application,
         loop: AbstractEventLoop,
-        on_connection_end: Callable[[], None],
         limits: Limits,
         statistics: Statistics,
-        cluster: SharedCluster | None,
+        is_draining: Callable[[], bool] | None,
     ) -> None:
-        """Create a gateway; ``on_connection_end`` is called at the end of each connection."""
-        self.connections: set[Connection] = set()
-        self.is_full = False
-        self.limits = limits
-        self.on_connection_end = on_connection_end
-        self.count = statistics.count_call
-        self.receive: Callable[[bytes], Body] = Bodies(limits.snapshots_bytes).receive
+        """Create a gateway; ``is_draining`` is set if several servers share their projects."""
         self._application = application
+        self._loop = loop
+        self._limits = limits
+        self._count = statistics.count_call
+        self._is_draining = is_draining or (lambda: False)
+        self._snapshots_bytes = 0  # the memory reserved for snapshots being received
         self._threads = Threads("request")
         waiting = WaitCounter(limits.waiting)
-        running_max = RUNNING_CALLS_MAX if cluster is None else RUNNING_CALLS_MAX_SHARED
+        running_max = RUNNING_CALLS_MAX if is_draining is None else RUNNING_CALLS_MAX_SHARED
         self._working = FairPool(loop, self._threads, running_max, waiting)
         self._reading = FairPool(loop, self._threads, READING_MAX, waiting)
         self._turns = Turns(loop)
         self._watching = WaitCounter(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
-        self._cluster = cluster
-
-    @property
-    def closes_connections(self) -> bool:
-        """Whether to close connections after responses: the server is full or draining."""
-        return self.is_full or (self._cluster is not None and self._cluster.is_draining)
 
     def stop(self) -> None:
         """Start no more threads; running threads end with the process."""
         self._threads.stop()
 
-    async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
-        """Answer a request."""
-        if len(request.body) != request.length and accepts_snapshot(request.path.decode("latin-1")):
-            return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
-        client = TurnConnection(request.headers)
+    async def answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request; aiohttp cancels this when the client disconnects."""
+        started_seconds = self._loop.time()
+        reply = PendingReply(http, closes_connection=self._is_draining())
         try:
-            call = self._application.place(environment(request, reply.peers), request.length, client)
+            if http.version not in (HttpVersion10, HttpVersion11):
+                return reply.reset()
+            if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
+                return await reply.send_response(error(431, HEAD_TOO_LONG))
+            if not http.body_exists:
+                return await self._answer(http, reply, BytesIO(), 0)
+            bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
+            with self._reserve_memory(http.content_length, bytes_max) as has_room:
+                if not has_room:
+                    return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
+                body = BytesIO()
+                return await self._answer(http, reply, body, await _read(http, body, bytes_max))
+        finally:
+            self._count(reply.status, self._loop.time() - started_seconds)
+
+    @contextmanager
+    def _reserve_memory(self, length: int | None, bytes_max: int) -> Iterator[bool]:
+        """Reserve memory for a snapshot in the context; yield False if there is not enough."""
+        reserved = min(length or bytes_max, bytes_max) if bytes_max > BODY_BYTES_MAX else 0
+        self._snapshots_bytes += reserved
+        try:
+            yield reserved == 0 or self._snapshots_bytes <= self._limits.snapshots_bytes
+        finally:
+            self._snapshots_bytes -= reserved
+
+    async def _answer(
+        self, http: web.BaseRequest, reply: PendingReply, body: BytesIO, length: int
+    ) -> web.StreamResponse:
+        """Answer a request with this body; ``length`` is that of the whole body."""
+        client = TurnConnection(http)
+        try:
+            call = self._application.place(environment(http, body, length), length, client)
         except Exception:
             log.exception("a request could not be routed")
             return await reply.send_response(error(500, "the sandbox failed; see its log"))
-        return await self.respond(await self.run(call, client, request.length), reply)
+        run = await self._run(call, client, length)
+        try:
+            return await self._respond(run, reply)
+        except TimeoutError:  # the client is not reading
+            return reply.reset()
+        except ConnectionError:
+            return reply.cut()
 
-    async def run(self, call: Call, client: TurnConnection, length: int) -> Run:
+    async def _respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
+        """Send the application's response without a thread, then end the call."""
+        if run.answer is None and run.call.stream is None:
+            return await self._send_pieces(run, reply)
+        try:
+            if run.answer is None or run.call.stream is not None:
+                return await self._watch(run, reply)
+            async with timeout(self._limits.send_seconds):
+                return await reply.send_response(run.answer)
+        finally:
+            run.close()
+
+    async def _run(self, call: Call, client: TurnConnection, length: int) -> Run:
         """Run a call in its project's turn; ``length`` is the length of its body."""
         if not call.on_thread:
             client.may_wait = False
@@ -108,59 +161,62 @@ class Gateway:
             return Run(self._application, call)
 
         pool = self._reading if length > LARGE_BYTES else self._working
-        return await pool.run(call.share, run)
-
-    async def respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send the application's response without a thread, then end the call."""
-        if run.answer is not None and run.call.stream is None:
-            try:
-                async with timeout(self.limits.send_seconds):
-                    return await reply.send_response(run.answer)
-            except TimeoutError:  # the client is not reading
-                return reply.reset()
-            finally:
-                run.close()
+        running = pool.run(call.share, run)
         try:
-            stream = run.call.stream
-            sending = self._send_pieces(run, reply) if stream is None else self._watch(run, stream, reply)
-            response = await sending
-        except Exception:
-            run.close()
+            return await shield(running)
+        except CancelledError:
+            running.add_done_callback(lambda done: done.result().close())
             raise
-        run.close()  # skipped on cancellation, when a thread may still be producing the next piece
-        return response
 
-    async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
+    async def _watch(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send an event stream."""
+        stream = run.call.stream
         with self._watching.count_call(run.call.share) as may_watch:
-            if not may_watch or run.head is None:
+            if not may_watch or run.head is None or stream is None:
                 return await reply.send_response(error(503, TOO_MANY_WAIT, retry=True))
             await reply.begin(run.head)
-            return await self._watchers.serve(stream, reply)
+            await self._watchers.serve(stream, reply)
+            return await reply.end()
 
     async def _send_pieces(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send a response of unknown length."""
+        """Send a response of unknown length, whose pieces are produced on threads."""
         assert run.head is not None, "a response without a head is an error, and short"
-        pieces, share = iter(run.pieces), run.call.share
+        pieces = iter(run.pieces)
+        producing: Future[bytes | None] | None = None
+
+        def produce() -> "Future[bytes | None]":
+            nonlocal producing
+            producing = self._working.run(run.call.share, lambda turn: next(pieces, None))
+            return shield(producing)
+
         try:
             async with timeout(STREAM_SECONDS_MAX):
-                piece = await self._next_piece(pieces, share)
+                piece = await produce()
                 await reply.begin(run.head)
-                while piece is not None and not reply.is_closed:
-                    async with timeout(self.limits.send_seconds):
+                while piece is not None:
+                    async with timeout(self._limits.send_seconds):
                         await reply.send(piece)
-                    piece = await self._next_piece(pieces, share)
-            return await reply.end()
+                    piece = await produce()
+                return await reply.end()
         except ConnectionCut:
-            return reply.cut() if reply.has_begun else reply.reset()
-        except TimeoutError:  # the client is not reading
-            return reply.reset()
-        except ConnectionError:
             return reply.cut()
-        except Exception:
-            log.exception("a response failed midway")
-            return reply.cut()
+        finally:
+            if producing is not None:  # a thread may still be producing a piece
+                producing.add_done_callback(lambda _: run.close())
 
-    async def _next_piece(self, pieces: Iterator[bytes], share: str) -> bytes | None:
-        """Produce the next piece of a response on a thread; return None at the end."""
-        return await self._working.run(share, lambda turn: next(pieces, None))
+
+async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:
+    """Read a body up to its limit, and return its length; aiohttp drops the rest of a longer one."""
+    length = http.content_length or 0
+    if length > bytes_max:  # the application will refuse it
+        return length
+    is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
+    if is_expected and http.transport is not None:
+        http.transport.write(CONTINUE_RESPONSE)
+    async for piece in http.content.iter_any():
+        body.write(piece)
+        if body.tell() > bytes_max:
+            break
+    length = body.tell()
+    body.seek(0)
+    return length

@@ -2,21 +2,19 @@
 
 import selectors
 import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
-    from payment_sandbox.serving.wsgi import Application
+    from payment_sandbox.web.app import SandboxFlask
 
 UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
@@ -27,7 +25,7 @@ class SiteServer(Protocol):
     port: int
     url: str
 
-    def start(self, application: "Application") -> None:
+    def start(self, application: "SandboxFlask") -> None:
         """Serve on a background thread."""
         ...
 
@@ -56,7 +54,7 @@ class LazyServer:
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()
 
-    def start(self, application: "Application") -> None:
+    def start(self, application: "SandboxFlask") -> None:
         """Wait for the first connection on a background thread, then serve."""
         self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
         start(self._thread)
@@ -78,7 +76,7 @@ class LazyServer:
         self._stop_receiver.close()
         self._stop_sender.close()
 
-    def _watch(self, application: "Application") -> None:
+    def _watch(self, application: "SandboxFlask") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._stop_receiver, selectors.EVENT_READ)
@@ -95,44 +93,44 @@ class LazyServer:
 
 
 class PlainServer:
-    """Werkzeug's HTTP server, without ``payment-sandbox[server]``: slower, and with fewer limits."""
+    """Werkzeug's server for the application as PEP 3333 defines it, without ``payment-sandbox[server]``."""
 
     def __init__(self, bound: socket.socket) -> None:
-        class QuietHandler(WSGIRequestHandler):
-            def log(self, *_: object) -> None:
-                """Do nothing, because the journal records all calls."""
+        self._bound = bound
+        self._server: BaseWSGIServer | None = None
 
-            def connection_dropped(self, error: BaseException, environ: object = None) -> None:
-                """Close the connection after a fault cut the response."""
-                self.close_connection = True
-
-        host, port = bound.getsockname()[:2]
-        self._application: Application | None = None
-        self._server = make_server(
-            host, port, self._answer, threaded=True, request_handler=QuietHandler, fd=bound.fileno()
-        )
-        self._thread = Thread(target=self._server.serve_forever, name="server", daemon=True)
-
-    def start(self, application: "Application") -> None:
+    def start(self, application: "SandboxFlask") -> None:
         """Serve on background threads."""
-        self._application = application
-        start(self._thread)
+        host, port = self._bound.getsockname()[:2]
+        self._server = server = make_server(
+            host,
+            port,
+            application,
+            threaded=True,
+            request_handler=_QuietHandler,
+            fd=self._bound.fileno(),
+        )
+        start(Thread(target=server.serve_forever, name="server", daemon=True))
 
     def finish(self, within_seconds: float) -> None:
         """Accept no more connections; only servers of a cluster wait for requests in progress."""
-        self._server.shutdown()
 
     def stop(self) -> None:
         """Accept no more connections."""
-        self._server.shutdown()
-        self._server.server_close()
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
 
-    def _answer(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        application = self._application
-        assert application is not None, "the server was not started"
-        length = environ.get("CONTENT_LENGTH") or ""
-        call = application.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
-        return application.answer(call, start_response)
+
+class _QuietHandler(WSGIRequestHandler):
+    """Closes cut connections, and logs nothing."""
+
+    def log(self, *_: object) -> None:
+        """Do nothing, because the journal records all calls."""
+
+    def connection_dropped(self, error: BaseException, environ: object = None) -> None:
+        """Close the connection after a fault cut the response."""
+        self.close_connection = True
 
 
 class NoPort:
@@ -141,7 +139,7 @@ class NoPort:
     port = 0
     url = UNREACHABLE_URL
 
-    def start(self, application: "Application") -> None:
+    def start(self, application: "SandboxFlask") -> None:
         """Do nothing."""
 
     def finish(self, within_seconds: float) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from aiohttp import web
-
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
@@ -22,30 +20,22 @@ class Watchers:
         self._send_seconds = send_seconds
         self._groups: dict[tuple[Events, float], _WatcherGroup] = {}
 
-    async def serve(self, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
-        """Send events until the project ends, or the client disconnects or stops reading."""
-        with self._listen(stream) as wakeup, stream.watching():
-            reply.on_disconnect(wakeup.set)
-            try:
-                await self._serve(stream, wakeup, reply)
-            except TimeoutError:
-                return reply.reset()
-            except ConnectionError:
-                return reply.cut()
-            finally:
-                reply.on_disconnect(None)
-            return await reply.end()
+    async def serve(self, stream: EventStream, reply: PendingReply) -> None:
+        """Send events until the project ends; this is cancelled when the client disconnects.
 
-    async def _serve(self, stream: EventStream, wakeup: Event, reply: PendingReply) -> None:
-        text: str | None = stream.first_batch()
-        while text is not None and not reply.is_closed:
-            async with timeout(self._send_seconds):
-                await reply.send(text.encode())
-            with suppress(TimeoutError):
-                async with timeout(HEARTBEAT_SECONDS):
-                    await wakeup.wait()
-            wakeup.clear()
-            text = stream.next_batch() or (None if stream.events.is_ended else stream.heartbeat)
+        Raises:
+            TimeoutError: the client is not reading.
+        """
+        with self._listen(stream) as wakeup, stream.watching():
+            text: str | None = stream.first_batch()
+            while text is not None:
+                async with timeout(self._send_seconds):
+                    await reply.send(text.encode())
+                with suppress(TimeoutError):
+                    async with timeout(HEARTBEAT_SECONDS):
+                        await wakeup.wait()
+                wakeup.clear()
+                text = stream.next_batch() or (None if stream.events.is_ended else stream.heartbeat)
 
     @contextmanager
     def _listen(self, stream: EventStream) -> Iterator[Event]:

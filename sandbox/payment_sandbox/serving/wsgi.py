@@ -3,47 +3,22 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from payment_sandbox.web.call import Call, ClientConnection, ConnectionCut
 from payment_sandbox.web.errors import TYPE_BY_STATUS, error_body
 
-REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # larger requests are refused before they are read
+if TYPE_CHECKING:
+    from aiohttp import web
 
 Headers = list[tuple[str, str]]
 
 log = logging.getLogger(__name__)
-
-
-class Request(NamedTuple):
-    """A received request; a body over the limit is truncated."""
-
-    method: str
-    target: bytes
-    version: str
-    headers: list[tuple[bytes, bytes]]  # with lower-case names
-    body: bytes
-    length: int  # the length of the whole body
-
-    @property
-    def path(self) -> bytes:
-        """The path of the request target, still quoted."""
-        return self.target.partition(b"?")[0]
-
-
-class Peers(NamedTuple):
-    """The two ends of a connection, and its scheme."""
-
-    scheme: str
-    server_host: str
-    server_port: int
-    client_host: str
-    client_port: int
 
 
 class Application(Protocol):
@@ -128,37 +103,43 @@ class Run:
         return failed.body
 
 
-@lru_cache(maxsize=8192)
-def _connection_environment(peers: Peers) -> dict[str, Any]:
-    """Build the part of the WSGI environment shared by all requests of a connection."""
-    return {
-        "SCRIPT_NAME": "",
-        "SERVER_NAME": peers.server_host,
-        "SERVER_PORT": str(peers.server_port),
-        "REMOTE_ADDR": peers.client_host,
-        "REMOTE_PORT": str(peers.client_port),
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": peers.scheme,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
-        "wsgi.input_terminated": True,
-    }
+CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+    "wsgi.input_terminated": True,
+}
 
 
-def environment(request: Request, peers: Peers) -> dict[str, Any]:
-    """Build a request's WSGI environment, with the full length even of a truncated body."""
-    path, _, query = request.target.partition(b"?")
+def environment(http: "web.BaseRequest", body: BytesIO, length: int) -> dict[str, Any]:
+    """Build a request's WSGI environment; ``length`` is the length of its body, which may be truncated."""
+    target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
+    path, _, query = target.encode(errors="surrogateescape").partition(b"?")
+    server, client = (http.get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
     environ: dict[str, Any] = {
-        **_connection_environment(peers),
-        "REQUEST_METHOD": request.method,
+        **CONSTANT_ENVIRONMENT,
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "REMOTE_ADDR": client[0],
+        "wsgi.url_scheme": http.scheme,
+        "REQUEST_METHOD": http.method,
         "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
         "QUERY_STRING": query.decode("latin-1"),
-        "SERVER_PROTOCOL": f"HTTP/{request.version}",
-        "wsgi.input": BytesIO(request.body),
+        "SERVER_PROTOCOL": f"HTTP/{http.version.major}.{http.version.minor}",
+        "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
-    for name, value in request.headers:
+    _add_headers(environ, http.raw_headers)
+    if length or "CONTENT_LENGTH" in environ:
+        environ["CONTENT_LENGTH"] = str(length)  # even for a chunked body
+    return environ
+
+
+def _add_headers(environ: dict[str, Any], headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Add the headers, with the values of repeated ones joined."""
+    for name, value in headers:
         variable = _variable_of(name)
         if variable is None:
             continue
@@ -166,9 +147,6 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
         if variable in environ:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
-    if request.length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(request.length)  # even for a chunked body
-    return environ
 
 
 @lru_cache(maxsize=256)

@@ -17,15 +17,16 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
 from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, RunResult
+from pytest_payment_sandbox.rehearsal.budget import Budget
+from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line, shop_lines
+from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
 
-ADVANCE_LIMITS: Final = AdvanceLimits(timeout_seconds=20)
 SETTLE_SECONDS: Final = 10.0
 ONE_HOUR: Final = timedelta(hours=1)
 SERVER_ERROR: Final = 500
@@ -53,7 +54,13 @@ class AnnouncedTest:
     """A run of a test that a helper announced."""
 
     def __init__(
-        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources
+        self,
+        name: str,
+        project: Project,
+        variation: ChangedSteps,
+        memory: TestMemory,
+        sources: Sources,
+        budget: Budget,
     ) -> None:
         """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
@@ -63,6 +70,7 @@ class AnnouncedTest:
         self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._sources = sources
+        self._budget = budget
         self._verdict: RunVerdict | None = None
         self._timeline = self._picture = ""
         if memory.baseline is not None:
@@ -78,10 +86,10 @@ class AnnouncedTest:
         return self._verdict is not None
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> Run:
         """The result of the run."""
         verdict = self._verdict or RunVerdict([], (), ())
-        return RunResult(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
+        return Run(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
 
     def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
@@ -101,7 +109,7 @@ class AnnouncedTest:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
             books = self._find_books(ending, conversation, environment)
-            verdict = judge(trial, lambda until: advance_to(project, until), books)
+            verdict = judge(trial, partial(advance_to, project, self._budget), books)
         except Exception as error:
             if not self.variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
@@ -136,8 +144,8 @@ class AnnouncedTest:
         return CustomerView(pages, Emails((), 0))
 
 
-def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> RunResult:
-    """Return the result of an unfinished test: it hangs, or the suite crashed."""
+def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure: str | None) -> Run:
+    """Return the run of an unfinished test: it hangs, or the suite crashed."""
     reason = failure or "the suite ended before the test"
     if test is not None and "longer than" in reason:
         problem = BookProblem("hangs", f"the run of the suite did not finish: {reason}")
@@ -145,7 +153,7 @@ def unfinished_result(test: AnnouncedTest | None, variation: ChangedSteps, failu
         problem = BookProblem("not-judged", f"the test did not finish: {reason.partition(chr(10))[0]}")
     steps = test.run.steps if test is not None else []
     applied = test.run.applied if test is not None else []
-    return RunResult(RunVerdict([problem], (), ()), steps, applied or variation, reason, "")
+    return Run(RunVerdict([problem], (), ()), steps, applied or variation, reason)
 
 
 def _changed_line(run: RehearsedRun, ending: EndOfTest) -> list[str]:
@@ -183,7 +191,7 @@ def _next_hour(now: datetime) -> datetime:
     return now.replace(minute=0, second=0, microsecond=0) + ONE_HOUR
 
 
-def advance_to(project: Project, until: datetime) -> None:
+def advance_to(project: Project, budget: Budget, until: datetime) -> None:
     """Advance the clock as far as possible, ignoring errors."""
     with suppress(Exception):  # the history lists failed events
-        advance_clock(project, {"to": until}, ADVANCE_LIMITS)
+        advance_clock(project, {"to": until}, AdvanceLimits(timeout_seconds=budget.remaining_seconds))

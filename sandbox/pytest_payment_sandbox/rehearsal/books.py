@@ -22,6 +22,7 @@ class OrderRecord(NamedTuple):
     authorized: int  # includes expired and voided authorizations
     capturable: bool  # can still be captured
     refunded: int
+    amount: int = 0
 
 
 Records = Mapping[str, OrderRecord]
@@ -43,6 +44,7 @@ def _order_record(order: Order) -> OrderRecord:
         sum(authorization.original_cents for authorization in authorizations),
         any(authorization.is_open for authorization in authorizations),
         sum(refund.amount_cents for refund in order.refunds if not refund.failed),
+        order.amount_cents,
     )
 
 
@@ -106,7 +108,8 @@ def purchase_of(entry: BookEntry, records: Records) -> Purchase:
 
 def _check_unpaid_shipment(purchase: Purchase) -> str | None:
     entry = purchase.entry
-    if entry.shipped <= purchase.received:
+    is_shipped_twice = entry.amount and purchase.received >= entry.amount
+    if entry.shipped <= purchase.received or is_shipped_twice:
         return None
     received_text = f"only {euros(purchase.received)}" if purchase.received else "nothing"
     return f"goods worth {euros(entry.shipped)} were shipped, but {received_text} was received for them"

@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, READ, TIME, WEBHOOK
+from payment_sandbox.scenarios.variation import CREATE, READ
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, kind_of_call, order_id_of
+from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, kind_of_call, order_id_of
 
 PAID_STATUSES: Final = ("completed", "accepted")
 MARKS_PAID_PHRASE: Final = "the shop marks a purchase as paid"
@@ -21,18 +21,17 @@ Signs = frozenset[str]
 
 
 class BooksSnapshot(NamedTuple):
-    """A snapshot of the shop's books, and the status of each order as last read by the shop."""
+    """A snapshot of the shop's books, and the statuses of each order that the shop has read, in order."""
 
     entries: Sequence[BookEntry]
-    statuses: Mapping[str, str]
+    statuses: Mapping[str, Sequence[str]]
 
 
 class RunSigns(NamedTuple):
-    """A variation after its run: its changes, its signs, and the labels of its steps."""
+    """A variation after its run: its changes and its signs."""
 
-    changes: Sequence[ChangedStep]
+    changes: ChangedSteps
     signs: Signs
-    labels: Mapping[str, str]
 
     @property
     def names(self) -> set[str]:
@@ -46,7 +45,9 @@ def observe_signs(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs
         return frozenset()
     end = snapshots[-1]
     if not end.entries:
-        return frozenset(f"the last status that the shop read is {each!r}" for each in end.statuses.values())
+        return frozenset(
+            f"the last status that the shop read is {each[-1]!r}" for each in end.statuses.values()
+        )
     problems = _find_failed_changes(project)
     return frozenset(
         chain(
@@ -74,23 +75,34 @@ def is_mistake(sign: str) -> bool:
 def _first_occurrences(
     snapshots: Sequence[BooksSnapshot], condition: Callable[[BookEntry], object], words: str
 ) -> Iterator[str]:
-    """Yield, for each purchase, the status last read by the shop when its entry first met a condition."""
-    known: set[str] = set()
+    """Yield, for each purchase, the status read by the shop before its entry first met a condition.
+
+    A paid status comes first: the shop may read another status between its decision and the snapshot.
+    """
+    known: set[tuple[str, ...]] = set()
     for snapshot in snapshots:
         for entry in snapshot.entries:
-            if condition(entry) and entry.purchase not in known:
-                known.add(entry.purchase)
-                status = _last_status_read(entry, snapshot.statuses)
+            key = entry.purchase, *entry.orders
+            if condition(entry) and entry.orders and key not in known:
+                known.add(key)
+                read = _statuses_read(entry, snapshot)
+                status = next((each for each in read if each in PAID_STATUSES), read[-1] if read else None)
                 yield f"{words} " + (f"when it reads {status!r}" if status else "without reading the order")
 
 
-def _last_status_read(entry: BookEntry, statuses: Mapping[str, str]) -> str | None:
-    return next((statuses[order_id] for order_id in reversed([*statuses]) if order_id in entry.orders), None)
+def _statuses_read(entry: BookEntry, snapshot: BooksSnapshot) -> list[str]:
+    """Return all statuses of a purchase's orders that the shop has read; those of the latest order last."""
+    return [
+        status
+        for order_id, statuses in snapshot.statuses.items()
+        if order_id in entry.orders
+        for status in statuses
+    ]
 
 
 def _find_unmarked_payments(end: BooksSnapshot) -> Iterator[str]:
     for entry in end.entries:
-        status = _last_status_read(entry, end.statuses)
+        status = [None, *_statuses_read(entry, end)][-1]
         if not entry.paid and status in PAID_STATUSES:
             yield f"the shop reads {status!r}, but does not mark the purchase as paid"
 
@@ -116,56 +128,6 @@ def _find_continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterat
             yield f"{CONTINUES_PHRASE} {problems[order_id]}"
 
 
-class VariationFamily(NamedTuple):
-    """Similar variations, and their common cause."""
-
-    names: frozenset[str]
-    cause: str
-    kinds_min: int = 2  # minimum number of kinds of steps; with fewer, the smallest change explains more
-
-
-def _change_names(kinds: Sequence[str], *names: str) -> frozenset[str]:
-    return frozenset(f"{kind} {name}" for kind in kinds for name in names)
-
-
-FAMILIES: Final = (
-    VariationFamily(
-        _change_names((WEBHOOK, PRESS, "job"), "together") | _change_names(("action",), "two-tabs"),
-        "two of the shop's handlers run at the same moment",
-    ),
-    VariationFamily(
-        _change_names((WEBHOOK, PRESS, "job", "action"), "together", "twice", "two-tabs", "returns-first"),
-        "the shop handles the same event twice",
-    ),
-    VariationFamily(
-        _change_names((WEBHOOK,), "lost", "late", "refused", "swapped")
-        | _change_names((READ,), "unavailable", "limited", "overtaken"),
-        "a status change reaches the shop late or never",
-    ),
-    VariationFamily(
-        _change_names(CALLS, "answer-lost", "unavailable", "silent", "limited", "refused"),
-        "one of the shop's calls fails",
-    ),
-    VariationFamily(
-        _change_names(("action",), "three-days", "month", "lapses")
-        | _change_names((TIME,), "day-more", "lapses")
-        | _change_names(("change",), "expired"),
-        "time passes before the shop acts",
-    ),
-    VariationFamily(
-        _change_names(
-            ("action",), "short", "never", "fails", "cancels", "walks-away", "returns-unpaid", "not-settled"
-        )
-        | _change_names(("action",), "after-expiry", "pays-too-late", "not-approved")
-        | _change_names(("attempt",), "declined", "declined-later", "error", "needs-time", "charge-declined")
-        | _change_names((PRESS,), "another-unpaid"),
-        "the payment is missing or incomplete",
-        kinds_min=1,
-    ),
-)
-"""The families in ascending order of size."""
-
-
 def find_cause(
     kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
 ) -> str:
@@ -181,17 +143,7 @@ def find_cause(
     names = set(chain.from_iterable(each.names for each in failing))
     if len(failing) < 2 or len(names) < 2:
         return ""
-    return _find_typical_sign(failing, passing, usual_signs) or _find_family_cause(failing)
-
-
-def _find_family_cause(failing: Sequence[RunSigns]) -> str:
-    kinds = {change.step.partition(":")[0] for each in failing for change in each.changes}
-    causes = (
-        each.cause
-        for each in FAMILIES
-        if len(kinds) >= each.kinds_min and all(one.names & each.names for one in failing)
-    )
-    return next(causes, "")
+    return _find_typical_sign(failing, passing, usual_signs)
 
 
 def _find_shared_mistake(failing: Sequence[RunSigns]) -> str:

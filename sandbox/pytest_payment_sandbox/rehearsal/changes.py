@@ -1,6 +1,7 @@
 """The numbered steps of a rehearsed test, and the changes to them."""
 
 from collections import Counter
+from collections.abc import Iterable
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
 
 ORDER_ID_INDEX: Final = 3  # the position of the order id in a split path
 
+UNCHANGED: Final = "unchanged"  # the name of the variation without changes
 IN_JOB: Final = " in its job "  # comes last in the label of a call by a job
 
 
@@ -81,3 +83,28 @@ def parse_changed_step(text: str) -> ChangedStep:
         expected = f"one of {', '.join(sorted(known))}" if known else "a variation such as webhook:2:twice"
         raise ValueError(f"{text!r} is not a variation: expected {expected}")
     return ChangedStep(f"{kind}:{number}", known[name])
+
+
+ChangedSteps = tuple[ChangedStep, ...]
+"""A variation: one or two changed steps; an empty tuple is the unchanged test."""
+
+
+def variation_name(variation: ChangedSteps) -> str:
+    """Return the name of a variation, such as ``webhook:2:twice+action:1:cancels``."""
+    return "+".join(changed.name for changed in variation) or UNCHANGED
+
+
+def parse_variation(text: str) -> ChangedSteps:
+    """Parse ``webhook:2:twice+action:1:cancels``.
+
+    Raises:
+        ValueError: a part is not a valid change.
+    """
+    return () if text == UNCHANGED else tuple(parse_changed_step(part) for part in text.split("+"))
+
+
+def describe_variation(variation: ChangedSteps, steps: Iterable[Step]) -> str:
+    """Describe the changes of a variation in one sentence."""
+    labels = {step.name: step.label for step in steps}
+    sentences = [each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation]
+    return ", and ".join(sentences) or "without any change"

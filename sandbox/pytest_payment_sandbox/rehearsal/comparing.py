@@ -17,23 +17,40 @@ MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shippe
 CAPTURES_SEGMENT: Final = "/captures/"
 CLIENT_ERRORS: Final = range(400, 500)
 
-Moved = tuple[int, int, int]
-"""The total received, refunded and shipped amounts, in cents."""
+
+class Moved(NamedTuple):
+    """The total received, refunded and shipped amounts, in cents, and the orders that they belong to."""
+
+    received: int = 0
+    refunded: int = 0
+    shipped: int = 0
+    ordered: int = 0  # the total of the orders' amounts
+    orders: int = 0
+
+
+NOTHING_MOVED: Final = Moved()
 
 
 def sum_moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
     """Return the total received, refunded and shipped amounts."""
     records = order_records(project).values()
-    return (
+    return Moved(
         sum(record.received for record in records),
         sum(record.refunded for record in records),
         sum(entry.shipped for entry in entries),
+        sum(record.amount for record in records),
+        len(records),
     )
 
 
 def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
-    """Find money or goods that moved twice because a form or a job was repeated."""
-    for kind, subject, now, baseline_amount in zip(MOVE_KINDS, MOVE_PHRASES, moved, before, strict=True):
+    """Find money or goods that moved twice because a form or a job was repeated.
+
+    No more orders for a larger amount mean a larger basket: "Add to cart" was submitted twice.
+    """
+    if moved.ordered > before.ordered and moved.orders <= before.orders:
+        return
+    for kind, subject, now, baseline_amount in zip(MOVE_KINDS, MOVE_PHRASES, moved, before, strict=False):
         if now > baseline_amount:
             yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 

@@ -1,6 +1,6 @@
 """Judges one run of a test once the project is idle: after all retries, jobs and due events."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,17 @@ from payment_sandbox.operations.review.payments import lapsed_authorizations
 from payment_sandbox.operations.review.webhooks import TIMEOUT_ERROR, attempt_id
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Repeat, Step, Trait
+from payment_sandbox.scenarios.variation import (
+    CALLS,
+    CREATE,
+    PRESS,
+    ElapsedTime,
+    Repeat,
+    ReplacementScene,
+    Step,
+    Trait,
+    VariationEffect,
+)
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
@@ -26,6 +36,7 @@ from pytest_payment_sandbox.rehearsal.books import (
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
 from pytest_payment_sandbox.rehearsal.comparing import (
+    NOTHING_MOVED,
     Moved,
     RecurringCharges,
     count_recurring_charges,
@@ -44,12 +55,15 @@ ONE_SECOND: Final = timedelta(seconds=1)
 THREE_DAYS_VARIATION: Final = "three-days"
 EARLY_EXPIRY_MAX: Final = timedelta(days=4)  # includes the duration of the test itself
 UNANSWERED_RULE: Final = "HOOK-09"
+NOTHING_EXCUSED: Final[Mapping[str, Set[str]]] = MappingProxyType({})
 BUSY_STATUSES: Final = frozenset({409, 423, 425, 429, 503})  # statuses that request a retry
 ACCEPTED_STATUSES: Final = range(200, 300)
 REVIEW_PREFIX: Final = "review "
 """The prefix of the kinds of problems that come from the review."""
 LESS_SPECIFIC_KINDS: Final = ("invariant", "review", "shown", "mailed", "test")
-DUPLICATE_ORDER_RULES: Final = frozenset({"ORD-07", "CTL-23"})
+SAME_NUMBER_RULE: Final = "ORD-07"
+DUPLICATE_ORDER_RULES: Final = frozenset({SAME_NUMBER_RULE, "CTL-23"})
+POLLING_RULE: Final = "HOOK-02"
 UNRELATED_RULES: Final = frozenset(
     {"CAP-03", "CAP-04", "SET-31", "SET-12", "SET-47", "HOOK-03", "HOOK-13", "SCN-02"}
 )
@@ -70,7 +84,7 @@ class RunVerdict(NamedTuple):
     problems: list[BookProblem]
     trace: tuple[str, ...]
     state: State
-    moved: Moved = (0, 0, 0)
+    moved: Moved = NOTHING_MOVED
     late_problems: tuple[BookProblem, ...] = ()  # problems that appeared only after the test
     is_duplicate: bool = False  # the run stopped early, because an earlier run had been in the same state
     view: CustomerView = EMPTY_VIEW
@@ -256,7 +270,7 @@ class _Judge:
             self._late_problems += compare_books(entries, order_records(project))
             self._late_problems += find_reversals([*self._books_history, entries], order_records(project))
         moved, baseline = sum_moved_amounts(project, entries), self._trial.baseline
-        if baseline is not None and moved[2] < baseline.moved[2]:
+        if baseline is not None and moved.shipped < baseline.moved.shipped:
             self._late_problems += find_unshipped_captures(entries, project)
         return _build_state(project, entries), moved
 
@@ -315,17 +329,26 @@ def hang_problem(location: str) -> BookProblem:
 
 
 def judge_without_books(
-    runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
+    runs: Sequence[RehearsedRun],
+    steps: Sequence[Step],
+    changes: Sequence[ChangedStep],
+    failure: str | None,
+    baseline: RunVerdict | None,
 ) -> RunVerdict:
-    """Judge a suite's run only by its calls and its failure; ``steps`` has the steps of all projects."""
-    problems = _test_failures("suite", failure, changes)
-    excused_rules = UNRELATED_RULES | _excused_rules(changes)
+    """Judge a suite's run only by its calls and its failure; ``steps`` has the steps of all projects.
+
+    Several tests can share a project, and each may number its purchases from 1.
+    """
+    problems, trace = _test_failures("suite", failure, changes), _trace_steps(steps)
+    excused_rules = UNRELATED_RULES | _excused_rules(changes) | {SAME_NUMBER_RULE}
+    if not _has_more_creations(trace, baseline):
+        excused_rules |= DUPLICATE_ORDER_RULES
     for run in runs:
         run.stop_recording()
         problems += _find_mistakes(run.project, lambda rule: rule not in excused_rules)
         problems += _find_call_problems(run.project, run)
     state = tuple(_build_state(run.project, ()) for run in runs)
-    return RunVerdict(_pick_one_per_kind(problems), _trace_steps(steps), state)
+    return RunVerdict(_pick_one_per_kind(problems), trace, state)
 
 
 def _test_failures(subject: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
@@ -368,25 +391,41 @@ def _find_early_expiries(project: Project, changes: Sequence[ChangedStep]) -> li
     ]
 
 
-def _count_creations(trace: Iterable[str]) -> int:
-    return sum(step.startswith(CREATE) for step in trace)
+def _has_more_creations(trace: Iterable[str], baseline: RunVerdict | None) -> bool:
+    """Whether a run has more creations than the unchanged run, so that a creation was resent."""
+    counts = [
+        sum(step.startswith(CREATE) for step in each) for each in (trace, baseline.trace if baseline else ())
+    ]
+    return counts[0] > counts[1]
 
 
 def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProblem]:
-    excused_rules = _excused_rules(trial.changes)
-    if trial.baseline is not None and _count_creations(trace) <= _count_creations(trial.baseline.trace):
+    excused_rules = UNRELATED_RULES | _excused_rules(trial.changes)
+    if trial.baseline is not None and not _has_more_creations(trace, trial.baseline):
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
-    excluded_attempts = _find_deferred_attempts(trial.project, trial.changes)
-    return _find_mistakes(
-        trial.project, lambda rule: rule not in UNRELATED_RULES | excused_rules, excluded_attempts
-    )
+    excused = {
+        UNANSWERED_RULE: _find_deferred_attempts(trial.project, trial.changes),
+        POLLING_RULE: trial.run.calls_by_jobs,
+    }
+    return _find_mistakes(trial.project, lambda rule: rule not in excused_rules, excused)
 
 
-def _excused_rules(changes: Sequence[ChangedStep]) -> set[str]:
-    # a handler must report a failed read; a form is resent by the customer, not by the shop
-    excused_rules = {UNANSWERED_RULE} if has_changed_calls(changes) else set()
+def _excused_rules(changes: Sequence[ChangedStep]) -> Set[str]:
+    """Return the rules that a correct shop may break after these changes.
+
+    A handler must report a failed read, a form is resent by the customer rather than by the shop, and a
+    shop's job may catch up after a jump of the clock.
+    """
     is_pressed = any(step.startswith(PRESS) for step, _ in changes)
-    return excused_rules | (DUPLICATE_ORDER_RULES if is_pressed else set())
+    return {
+        *([UNANSWERED_RULE] if has_changed_calls(changes) else ()),
+        *(DUPLICATE_ORDER_RULES if is_pressed else ()),
+        *([POLLING_RULE] if any(_moves_clock(each.change.effect) for each in changes) else ()),
+    }
+
+
+def _moves_clock(effect: VariationEffect) -> bool:
+    return isinstance(effect, ElapsedTime) or (isinstance(effect, ReplacementScene) and effect.moves_clock)
 
 
 def has_changed_calls(changes: Sequence[ChangedStep]) -> bool:
@@ -433,15 +472,15 @@ def _is_retry_requested(attempt: WebhookAttempt, *, may_time_out: bool) -> bool:
 
 
 def _find_mistakes(
-    project: Project, is_selected: Callable[[str], bool], excluded_attempts: Set[str] = frozenset()
+    project: Project, is_selected: Callable[[str], bool], excused: Mapping[str, Set[str]] = NOTHING_EXCUSED
 ) -> list[BookProblem]:
-    """Return the violations of the selected rules in the review, ignoring the ``excluded_attempts``."""
+    """Return the violations of the selected rules in the review, except by ``excused`` calls and webhooks."""
     return [
         BookProblem(f"{REVIEW_PREFIX}{finding.rule}", finding.problem)
         for finding in review(project.epoch)
         if finding.kind != HINT
         and is_selected(finding.rule)
-        and not (finding.rule == UNANSWERED_RULE and excluded_attempts >= {*finding.shown_by})
+        and not (finding.rule in excused and excused[finding.rule] >= {*finding.shown_by})
     ]
 
 

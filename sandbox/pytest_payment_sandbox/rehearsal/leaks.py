@@ -15,6 +15,7 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem
 
 SQLITE_HEADER: Final = b"SQLite format 3\x00"
 SQLITE_LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal
+_SQLITE_LOG_SUFFIX: Final = re.compile(r"-(?:wal|journal|shm)$")
 LEAK_KIND: Final = "secret"  # the kind of problem
 ROWS_MAX: Final = 10_000  # rows read per table
 _TRACEBACK_FRAME: Final = re.compile(
@@ -81,18 +82,14 @@ def _holds_secret(masking: Masking, trace: str | Path) -> bool:
         return _is_leaking(masking, trace)
     if not isinstance(trace, Path):
         raise TypeError(f"payment_traces must list strings and file paths, not {trace!r}")
-    content = trace.read_bytes()
-    log_files = [trace.with_name(trace.name + suffix) for suffix in SQLITE_LOG_SUFFIXES]
-    contents = [content, *(path.read_bytes() for path in log_files if path.exists())]
-    if any(_is_leaking(masking, each.decode("utf-8", errors="replace")) for each in contents):
-        return True
-    return content.startswith(SQLITE_HEADER) and any(
-        masking.mask_field(column, value) != value for column, value in _read_columns(trace)
-    )
+    database = Path(_SQLITE_LOG_SUFFIX.sub("", str(trace)))
+    if database.is_file() and database.read_bytes().startswith(SQLITE_HEADER):
+        return any(masking.mask_field(column, value) != value for column, value in _read_columns(database))
+    return _is_leaking(masking, trace.read_bytes().decode("utf-8", errors="replace"))
 
 
 def _read_columns(database: Path) -> Iterator[tuple[str, Column]]:
-    """Yield the columns of all rows in a copy of a database; the raw file splits long values."""
+    """Yield the columns of all rows in a copy of a database; bytes of the file can look like a secret."""
     with TemporaryDirectory() as folder, suppress(sqlite3.Error):
         copy = Path(folder) / "copy"
         for suffix in ("", *SQLITE_LOG_SUFFIXES):

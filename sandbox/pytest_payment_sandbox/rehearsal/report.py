@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from payment_sandbox.operations.review.lessons import lesson_of
-from pytest_payment_sandbox.rehearsal.exploring import Exploration, RehearsalFinding
+from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
+from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON_SUFFIX: Final = ".json"
+REPORT_SUFFIXES: Final = (".html", ".htm", JSON_SUFFIX)
 PAGE_STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
@@ -24,32 +26,44 @@ TestReport = dict[str, Any]
 Reports = Sequence[TestReport]
 
 
-def report_of(name: str, explored: Exploration, rerun_command: Callable[[str], str]) -> TestReport:
+def check_report(name: str) -> None:
+    """Validate the file name of a report.
+
+    Raises:
+        ValueError: the file is neither HTML nor JSON, or its folder does not exist.
+    """
+    if Path(name).suffix not in REPORT_SUFFIXES:
+        raise ValueError(f"takes an .html or a .json file, not {name!r}")
+    if not Path(name).absolute().parent.is_dir():
+        raise ValueError(f"takes a file in an existing folder, not {name!r}")
+
+
+def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str], str]) -> TestReport:
     """Create the report on one test; ``rerun_command`` returns the command that reruns a variation."""
     return {
         "test": name,
-        "variations": explored.tried,
-        "left": explored.untried,
-        "alike": explored.duplicates,
-        "repeated": explored.repeated,
-        "notes": explored.notes,
+        "variations": outcome.tried,
+        "left": outcome.untried,
+        "alike": outcome.duplicates,
+        "repeated": outcome.repeated,
+        "notes": [*outcome.notes, *(f"seen once, but not again: {each}" for each in outcome.seen_once)],
         "findings": [
             {
                 "kind": finding.problem.kind,
                 "sentence": finding.sentence,
                 "effect": finding.problem.sentence,
-                "change": finding.sentence.removesuffix(f": {finding.problem.sentence}"),
+                "change": finding.cause or finding.change,
                 "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
-                "smallest": finding.smallest,
+                "smallest": finding.change if finding.cause else "",
                 "shown_by": list(finding.shown_by),
                 "lesson": _lesson_text(finding),
                 "section": _lesson_path(finding),
                 "variation": finding.name,
-                "again": rerun_command(finding.name) if finding.variation else "",
+                "again": rerun_command(finding.name),
                 "timeline": finding.timeline,
                 "picture": finding.picture,
             }
-            for finding in explored.findings
+            for finding in outcome.findings
         ],
     }
 

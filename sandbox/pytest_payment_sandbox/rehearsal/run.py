@@ -1,7 +1,6 @@
 """Records the steps of one run of a rehearsed test, and applies the changes to them."""
 
 import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,14 +8,13 @@ from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.history import short_path
-from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
@@ -74,6 +72,7 @@ ACTION_LABELS: Final = {"customer pay": "the customer's payment", "bank credit":
 SAME_CALLS_MAX: Final = 300  # calls per method and path at one point in sandbox time
 SAME_CALLS_BASELINE_MAX: Final = 10_000  # the limit in the unchanged test, which should end by itself
 MERCHANT_API: Final = "/v1/"
+GET: Final = "GET"
 CHECK_SECONDS: Final = 0.002
 IDLE_CHECKS: Final = 10  # consecutive checks in which no other thread made progress
 IDLE_CHECKS_EARLY: Final = 200  # idle checks until the handler of an early webhook counts as blocked
@@ -158,6 +157,9 @@ class RehearsedRun:
     """One run of a test: decides the fault, effect or time of each step for the project."""
 
     is_thread_safe = True  # whether the shop's handlers work on threads other than the test's
+    is_abandoned = False  # whether the run took too long, and must stop at its next call
+    has_steps = False
+    endless_poll = ""  # the call repeated by the shop although nothing changes
 
     def __init__(
         self,
@@ -177,25 +179,23 @@ class RehearsedRun:
         self.applied: list[ChangedStep] = []
         self._call_lines: dict[str, LocatedCall] = {}  # calls by a shop in this process, by step
         self.endless_waits: list[str] = []
-        self.endless_poll = ""  # the call repeated by the shop although nothing changes
         self.calls = RepeatedCalls()
         self.pace = JobPace(project)
-        self.is_abandoned = False  # whether the run took too long, and must stop at its next call
         self.on_act: Callable[[], None] = lambda: None
         self.visit = visit
         self.restart = restart
-        self.has_steps = False
         self._recorder = recorder or StepRecorder()
         self._changes = {changed.step: changed for changed in changes}
         self.is_threaded = is_threaded
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
-        self.statuses: dict[str, str] = {}  # each order as the shop last read it; the latest read is last
+        self.statuses: dict[str, tuple[str, ...]] = {}  # the statuses that the shop has read, by order
         self.on_webhook: Callable[[], None] = lambda: None
         self._is_recording, self._has_test_ended = True, False
         self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # whether an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
+        self._job_times: set[datetime] = set()  # when the shop's jobs ran
         self._is_job_recorded = True  # False while a job runs that is not yet recorded as a step
         self._repeats_job = False  # whether the current run of a job must be repeated
         self._concurrent_run: Thread | None = None  # simulates the same job in another process
@@ -212,6 +212,12 @@ class RehearsedRun:
             return []
         changes = [each for each in self._changes.values() if each not in self.applied]
         return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
+
+    @property
+    def calls_by_jobs(self) -> set[str]:
+        """The ids of the calls made while one of the shop's jobs ran."""
+        entries = self.project.epoch.journal.entries(with_bodies=False)
+        return {entry.id for entry in entries if entry.at in self._job_times}
 
     @property
     def changed_line(self) -> SourceLine | None:
@@ -244,6 +250,7 @@ class RehearsedRun:
         The first run of each job is a step, as is every run that makes a change.
         """
         self._is_job_recorded = False
+        self._job_times.add(self.project.now())
         problem = job.run()
         self._join_concurrent_run()
         if not self._is_job_recorded and job.runs == 1:
@@ -299,20 +306,16 @@ class RehearsedRun:
             self._record_run(job, changes_orders=True)
         return self.pace.record_call(job, f"{method} {path}")
 
-    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
-        """Return the response to a read of an order; a stale response has the order's previous status."""
+    def answer(self, method: str, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """Return the response to a call; a stale response has the order's previous status."""
         responses_by_status, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
         if is_stale:
-            stale_status = next((other for other in reversed(responses_by_status) if other != status), status)
-            self._record_status(order_id, stale_status)
-            return responses_by_status.get(stale_status, body)
+            status = next((other for other in reversed(responses_by_status) if other != status), status)
+        body = responses_by_status.get(status, body) if is_stale else body
         responses_by_status[status] = body
-        self._record_status(order_id, status)
+        if method == GET:
+            self.statuses[order_id] = (*self.statuses.pop(order_id, ()), status)
         return body
-
-    def _record_status(self, order_id: str, status: str) -> None:
-        self.statuses.pop(order_id, None)
-        self.statuses[order_id] = status
 
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
@@ -356,6 +359,8 @@ class RehearsedRun:
         return order
 
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
+        if action.actor == CUSTOMER and self._is_address_lost(order_id):
+            return self.project.find_order(order_id)
         self.on_act()
         self._act_for_other_customer(order_id, action)
         caller().begin_waiting()  # a replacement may take a long time
@@ -377,6 +382,15 @@ class RehearsedRun:
             return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
         finally:
             self._is_acting = False
+
+    def _is_address_lost(self, order_id: str) -> bool:
+        """Whether no response with an order reached the shop, so that no customer has its address."""
+        about = [
+            entry.fault is not None and entry.fault.loses_response
+            for entry in self.project.epoch.journal.unmasked_entries()
+            if entry.order_id == order_id or order_id.encode() in entry.response
+        ]
+        return bool(about) and all(about)
 
     def advance(self, do: Callable[[], Result]) -> Result:
         """Advance the clock for the test; in this run, more time may pass afterwards."""
@@ -440,6 +454,8 @@ class RehearsedRun:
         self._is_acting = True
         try:
             for other in self._orders_of_other_customer:
+                if self._is_address_lost(other):
+                    continue
                 with suppress(Refusal):
                     act(self.project, other, action)
         finally:
@@ -465,35 +481,3 @@ class RehearsedRun:
         if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
             self._call_lines[step.name] = LocatedCall(call, current_lines())
-
-
-DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-REPORT_SUFFIXES: Final = (".html", ".htm", ".json")
-
-
-def parse_seconds(text: str) -> float:
-    """Parse a duration such as ``60s`` or ``10m``; return seconds.
-
-    Raises:
-        ValueError: the text is not a finite duration above zero.
-    """
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in DURATION_UNITS else (text, "s")
-    try:
-        seconds = float(number) * DURATION_UNITS[unit]
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"takes a duration above zero such as 60s or 10m, not {text!r}")
-    return seconds
-
-
-def check_report(name: str) -> None:
-    """Validate the file name of a report.
-
-    Raises:
-        ValueError: the file is neither HTML nor JSON, or its folder does not exist.
-    """
-    if Path(name).suffix not in REPORT_SUFFIXES:
-        raise ValueError(f"takes an .html or a .json file, not {name!r}")
-    if not Path(name).absolute().parent.is_dir():
-        raise ValueError(f"takes a file in an existing folder, not {name!r}")

@@ -1,4 +1,4 @@
-"""Rehearses a suite in any language: runs the suite repeatedly, each time against a new server.
+"""Plays the variations of a suite in any language: runs the suite repeatedly, each time against a new server.
 
 Each test that a helper announces has its own project, variations and verdict; one run plays one variation of
 each test. All projects that belong to no test count as one additional test, whose verdict is the exit code.
@@ -11,29 +11,24 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from threading import Condition, Thread
-from typing import Final, NamedTuple
-from zlib import crc32
+from typing import Final
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
-from payment_sandbox.serving.threads import start
 from payment_sandbox.web.pictures import draw_sequence, svg
-from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_result
+from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_run
+from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
-from pytest_payment_sandbox.rehearsal.exploring import ChangedSteps, Exploration, Explorer, RunResult
+from pytest_payment_sandbox.rehearsal.driver import Batch
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint
-from pytest_payment_sandbox.rehearsal.judging import RunVerdict, judge_without_books
+from pytest_payment_sandbox.rehearsal.judging import judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, leaks_in_output
-from pytest_payment_sandbox.rehearsal.progress import Progress, format_duration
-from pytest_payment_sandbox.rehearsal.remembering import StoredVariations, TriedVariations
+from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
-EXTRA_SECONDS: Final = 20.0  # how much longer than the first run another run may take
 OUTPUT_LENGTH_MAX: Final = 4000  # characters of output in a report
 SEED: Final = 7
 INITIAL_CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
@@ -45,114 +40,19 @@ NUMBER_SUFFIX: Final = re.compile(r" #\d+$")  # the suffix of a second test with
 REGEX_CHARACTERS: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
-Explore = Callable[[Callable[[ChangedSteps], RunResult]], Exploration]
-"""Explores one test; the argument is a function that runs a variation."""
-
-
-class NoMoreRuns(Exception):
-    """The rehearsal has ended, and runs no more variations."""
-
-
-class SharedRuns:
-    """Explores each test on a separate thread, and combines their variations into shared runs."""
-
-    def __init__(self, explorations: Mapping[str, Explore]) -> None:
-        self._changed = Condition()
-        self._running = set(explorations)
-        self._requested: dict[str, ChangedSteps] = {}
-        self._answers: dict[str, RunResult] = {}
-        self._is_over = False
-        self._failure: BaseException | None = None
-        self.explored: dict[str, Exploration] = {}
-        self._threads = [
-            Thread(target=self._explore, args=each, name="exploration", daemon=True)
-            for each in explorations.items()
-        ]
-
-    def next_batch(self) -> dict[str, ChangedSteps]:
-        """Wait for the next variation of each test; return an empty dict at the end.
-
-        Raises:
-            Exception: raised by the exploration of a test.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._running == set(self._requested) or self._failure is not None)
-            if self._failure is not None:
-                raise self._failure
-            requested, self._requested = self._requested, {}
-        return requested
-
-    def answer(self, test: str, result: RunResult) -> None:
-        """Pass a variation's result to the exploration of its test."""
-        with self._changed:
-            self._answers[test] = result
-            self._changed.notify_all()
-
-    def __enter__(self) -> "SharedRuns":
-        for thread in self._threads:
-            start(thread)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """End the explorations, which return their results so far."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
-
-    def _explore(self, test: str, explore: Explore) -> None:
-        try:
-            self.explored[test] = explore(lambda variation: self._run(test, variation))
-        except BaseException as failure:
-            self._failure = failure
-        finally:
-            with self._changed:
-                self._running.discard(test)
-                self._changed.notify_all()
-
-    def _run(self, test: str, variation: ChangedSteps) -> RunResult:
-        with self._changed:
-            self._requested[test] = variation
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: test in self._answers or self._is_over)
-            if test not in self._answers:
-                raise NoMoreRuns
-            return self._answers.pop(test)
-
-
 class SuiteFailed(Exception):
     """The suite cannot be rehearsed; the message gives the reason and the suite's last lines of output."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The scope of a rehearsal: the tests whose names contain ``test``, and the variations in ``only``.
-
-    An empty value selects everything. ``one`` is the command for a single test, with ``{test}`` as a
-    placeholder for the test's name.
-    """
-
-    budget_seconds: float
-    only: Sequence[ChangedSteps] = ()
-    test: str = ""
-    one: str | None = None
-    stored: Mapping[str, StoredVariations] = field(default_factory=dict)
-
-
-class SuiteResult(NamedTuple):
-    """The results of a suite's variations by test, and the data to store for the next rehearsal."""
-
-    tests: dict[str, Exploration]
-    stored: dict[str, StoredVariations]
-    is_stopped: bool
 
 
 class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
     def __init__(
-        self, variations: Mapping[str, ChangedSteps], memories: Mapping[str, TestMemory], sources: Sources
+        self,
+        variations: Batch,
+        memories: Mapping[str, TestMemory],
+        sources: Sources,
+        budget: Budget,
     ) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
@@ -161,6 +61,7 @@ class _SuiteRun:
         self._variations = variations
         self._memories = memories
         self._sources = sources
+        self._budget = budget
         self._projects: dict[str, Project] = {}
         self._tests_by_project: dict[str, AnnouncedTest] = {}
 
@@ -194,6 +95,7 @@ class _SuiteRun:
             self._variations.get(name, ()),
             self._memories.get(name) or TestMemory(),
             self._sources,
+            self._budget,
         )
         self.tests[name] = self._tests_by_project[project_id] = announced
         return name
@@ -206,32 +108,24 @@ class _SuiteRun:
 
     # Results of the run
 
-    def collect_results(self, failure: str | None) -> dict[str, RunResult]:
+    def collect_runs(self, failure: str | None) -> dict[str, Run]:
         """Return the results of all finished tests, and of all projects that belong to no test."""
-        results = {name: test.result for name, test in self.tests.items() if test.is_judged}
+        runs = {name: test.result for name, test in self.tests.items() if test.is_judged}
         if any(run.has_steps for run in self.runs) or not self.tests:
-            results[UNNAMED_TEST] = self._result_without_tests(failure)
-        return results
+            runs[UNNAMED_TEST] = self._run_without_tests(failure)
+        return runs
 
-    def _result_without_tests(self, failure: str | None) -> RunResult:
+    def _run_without_tests(self, failure: str | None) -> Run:
         variation, steps = self._variations.get(UNNAMED_TEST, ()), self.recorder.steps
-        verdict: RunVerdict = judge_without_books(self.runs, steps, variation, failure)
+        memory = self._memories.get(UNNAMED_TEST) or TestMemory()
+        verdict = judge_without_books(self.runs, steps, variation, failure, memory.baseline)
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
-            return RunResult(verdict, steps, applied, "", "")
-        timeline_entries = [
-            timeline_entry
-            for run in self.runs
-            if run.has_steps
-            for timeline_entry in history(run.project.epoch)
-        ]
-        lines = [
-            f"{timeline_entry.at.isoformat()}  {timeline_entry.label}" for timeline_entry in timeline_entries
-        ]
+            return Run(verdict, steps, applied)
+        entries = [entry for run in self.runs if run.has_steps for entry in history(run.project.epoch)]
+        lines = [f"{entry.at.isoformat()}  {entry.label}" for entry in entries]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return RunResult(
-            verdict, steps, applied, timeline, svg(draw_sequence(timeline_entries), is_file=True)
-        )
+        return Run(verdict, steps, applied, timeline, svg(draw_sequence(entries), is_file=True))
 
     def add_leaks(self, output: str) -> None:
         """Find each test's secrets in the suite's output."""
@@ -240,199 +134,140 @@ class _SuiteRun:
                 test.result.verdict.problems.extend(leaks_in_output(test.project, [output]))
 
 
-class Suite:
-    """A suite, run by a command."""
+class SuitePlayer:
+    """Plays the variations of a suite by running its command."""
 
-    def __init__(self, command: Sequence[str], sources: Sources, progress: Progress) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        sources: Sources,
+        budget: Budget,
+        write_line: Callable[[str], None],
+        single_command: str | None = None,
+    ) -> None:
+        """Prepare a suite; ``single_command`` runs a single test, with ``{test}`` as a placeholder."""
         self._command = list(command)
         self._sources = sources
-        self._progress = progress
+        self._budget = budget
+        self._write_line = write_line
+        self._single_command = single_command
         self._memories: dict[str, TestMemory] = {}
-        self._tried: dict[str, TriedVariations] = {}
-        self._problems: set[tuple[str, str]] = set()  # each problem's test and kind
-        self._shared: set[tuple[str, ChangedSteps]] = set()  # variations that shared a run
-        self._limit_seconds: float | None = None
-        self._suite_seconds = self._single_test_seconds = 0.0
-        self._plan = Plan(0.0)
-        self._until_seconds = 0.0
+        self.suite_seconds = self._single_test_seconds = 0.0
 
-    def explore(self, plan: Plan) -> SuiteResult:
-        """Run the unchanged suite, then its variations until the end of the budget.
+    def run_unchanged(self) -> dict[str, Run]:
+        """Run the unchanged suite; return the run of each test.
 
         Raises:
-            SuiteFailed: the unchanged suite fails, makes no call to the sandbox, or lacks the selected test.
+            SuiteFailed: the suite fails, or makes no call to the sandbox.
             OSError: the command cannot be run.
         """
-        self._plan = plan
-        self._until_seconds = monotonic_seconds() + plan.budget_seconds
-        baselines = self._select(self._run_unchanged())
-        self._tried = {
-            name: TriedVariations(baseline, plan.stored.get(name)) for name, baseline in baselines.items()
-        }
-        self._report_start()
-        is_stopped = False
-        batches = SharedRuns({name: self._explore(name) for name in baselines})
-        explored = batches.explored
-        try:
-            with batches:
-                while batch := batches.next_batch():
-                    for group in self._group_runs(batch):
-                        for test, result in self._play(group).items():
-                            batches.answer(test, result)
-            explored = {name: self._confirm(name, explored[name]) for name in baselines}
-        except KeyboardInterrupt:
-            is_stopped = True
-        stored = {name: tried.results_json for name, tried in self._tried.items()}
-        return SuiteResult({name: explored[name] for name in baselines}, stored, is_stopped)
-
-    def _run_unchanged(self) -> dict[str, RunResult]:
+        self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
         started_seconds = monotonic_seconds()
-        run, failure = self._run_suite({}, self._command)
-        self._suite_seconds = monotonic_seconds() - started_seconds
+        run, failure = self._run_suite({}, self._command, {}, None)
+        self.suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
-        results = run.collect_results(None)
-        self._limit_seconds = self._suite_seconds + EXTRA_SECONDS
+        runs = run.collect_runs(None)
         for name, test in run.tests.items():
             self._memories[name] = test.memory
-            test.memory.baseline = results[name].verdict if name in results else None
-        return _require_usable_tests(run, results)
+            test.memory.baseline = runs[name].verdict if name in runs else None
+        if UNNAMED_TEST in runs:
+            self._memories[UNNAMED_TEST] = TestMemory(runs[UNNAMED_TEST].verdict)
+        return _require_usable_tests(run, runs)
 
-    def _select(self, baselines: dict[str, RunResult]) -> dict[str, RunResult]:
-        wanted = self._plan.test
-        selected = {name: each for name, each in baselines.items() if wanted in name} if wanted else baselines
-        if not selected:
-            names = ", ".join(repr(name) for name in baselines if name) or "tests without names"
-            raise SuiteFailed(f"no test has {wanted!r} in its name; the tests are: {names}")
-        return selected
-
-    def _report_start(self) -> None:
-        names = [name for name in self._tried if name]
-        count = f"{len(names)} tests" if len(names) > 1 else "1 test" if names else "the whole suite"
-        known = sum(tried.count for tried in self._tried.values())
-        remaining = format_duration(self._until_seconds - monotonic_seconds())
-        self._progress.write_line(
-            f"changing one thing at a time in {count}; "
-            f"a run takes {self._suite_seconds:.1f} s, with {remaining} left"
-            + (f"; {known} variations were tried before" if known else "")
-        )
-
-    def _explore(self, name: str) -> Explore:
-        tried, plan = self._tried[name], self._plan
-
-        def explore(play: Callable[[ChangedSteps], RunResult]) -> Exploration:
-            explorer = Explorer(
-                lambda variation: self._record(name, tried.run(variation, play)),
-                lambda: monotonic_seconds() < self._until_seconds,
-                seed=crc32(name.encode()) if name else SEED,
-            )
-            try:
-                return tried.play_only(explorer, plan.only) if plan.only else explorer.explore(tried.baseline)
-            except NoMoreRuns:
-                return explorer.partial_result([], 0)
-
-        return explore
-
-    def _record(self, name: str, result: RunResult) -> RunResult:
-        self._problems |= {(name, problem.kind) for problem in result.verdict.problems[:1]}
-        self._progress.record(len(self._problems), self._until_seconds)
-        return result
-
-    def _group_runs(self, batch: Mapping[str, ChangedSteps]) -> Iterator[dict[str, ChangedSteps]]:
-        """Group variations into runs: one for all tests, or one per test if that is faster.
+    def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+        """Run the suite once for all announced tests, or once for each test if that is faster.
 
         Projects that belong to no test are varied in a separate run, because the exit code is their verdict.
         """
-        announced = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
-        is_single = self._plan.one is not None and (
-            self._single_test_seconds * len(announced) < self._suite_seconds
-        )
-        if is_single:
-            yield from ({name: variation} for name, variation in announced.items())
-        elif announced:
-            yield announced
+        memories = dict(self._memories)
+        if is_replay:
+            memories |= {name: TestMemory(memories[name].baseline) for name in batch if name in memories}
+        runs: dict[str, Run] = {}
+        for group in self._group(batch):
+            runs |= self._play(group, memories)
+        return runs
+
+    def _group(self, batch: Batch) -> Iterator[Batch]:
+        """Group the tests into runs."""
+        named = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
+        single_seconds = self._single_test_seconds * len(named)
+        if self._single_command is not None and single_seconds < self.suite_seconds:
+            yield from ({name: variation} for name, variation in named.items())
+        elif named:
+            yield named
         if UNNAMED_TEST in batch:
             yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
-    def _play(self, group: Mapping[str, ChangedSteps]) -> dict[str, RunResult]:
+    def _play(self, group: Batch, memories: Mapping[str, TestMemory]) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
-        run, failure = self._run_suite(group, self._command_for(group))
-        results = run.collect_results(failure)
-        if len(group) > 1:
-            self._shared.update(group.items())
-        results_by_test = {}
-        for name, variation in group.items():
-            if name in results:
-                results_by_test[name] = results[name]
-            elif len(group) > 1:
-                results_by_test |= self._play({name: variation})
+        command = self._command_for(list(group))
+        run, failure = self._run_suite(group, command, memories, self._budget.for_run(self.suite_seconds))
+        finished = run.collect_runs(failure)
+        runs = {name: finished[name] for name in group if name in finished}
+        for name in [name for name in group if name not in finished]:
+            if len(group) > 1:
+                runs |= self._play({name: group[name]}, memories)
             else:
-                results_by_test[name] = unfinished_result(run.tests.get(name), variation, failure)
-        return results_by_test
+                runs[name] = unfinished_run(run.tests.get(name), group[name], failure)
+        return runs
 
-    def _command_for(self, group: Mapping[str, ChangedSteps]) -> list[str]:
-        names = list(group)
-        if self._plan.one is None or len(names) != 1 or names == [UNNAMED_TEST]:
+    def _command_for(self, names: Sequence[str]) -> list[str]:
+        if self._single_command is None or len(names) != 1 or names == [UNNAMED_TEST]:
             return self._command
-        return [word.replace(TEST_PLACEHOLDER, pattern_of(names[0])) for word in shlex.split(self._plan.one)]
-
-    def _confirm(self, name: str, explored: Exploration) -> Exploration:
-        """Rerun variations with findings alone if variations of other tests were in the same run."""
-        findings, notes = [], [*explored.notes]
-        for finding in explored.findings:
-            if (name, finding.variation) in self._shared:
-                self._memories[name].verdicts.clear()  # otherwise this run would stop early as a duplicate
-                result = self._play({name: finding.variation})[name]
-                if all(problem.kind != finding.problem.kind for problem in result.verdict.problems):
-                    notes.append(f"{finding.name} was a problem only in a run with variations of other tests")
-                    continue
-            findings.append(finding)
-        return explored._replace(findings=findings, notes=notes)
+        pattern = pattern_of(names[0])
+        return [word.replace(TEST_PLACEHOLDER, pattern) for word in shlex.split(self._single_command)]
 
     def _run_suite(
-        self, variations: Mapping[str, ChangedSteps], command: Sequence[str]
+        self,
+        variations: Batch,
+        command: Sequence[str],
+        memories: Mapping[str, TestMemory],
+        budget: Budget | None,
     ) -> tuple[_SuiteRun, str | None]:
+        """Run a command against a new server; return the run, and the reason for a failure, if any."""
         started_seconds = monotonic_seconds()
-        run = _SuiteRun(variations, self._memories, self._sources)
+        run = _SuiteRun(variations, memories, self._sources, budget or self._budget)
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
-            if not variations:
-                self._progress.write_line(f"running the unchanged suite: {shlex.join(command)}")
-            failure, output = self._run_command(command, server.url, endpoint.url)
-        if not variations:
+            failure, output = _run_command(command, server.url, endpoint.url, budget)
+        if not any(variations.values()):
             run.add_leaks(output)
         if command is not self._command:
             self._single_test_seconds = monotonic_seconds() - started_seconds
         return run, failure
 
-    def _run_command(self, command: Sequence[str], url: str, endpoint: str) -> tuple[str | None, str]:
-        """Run a command; return the reason for its failure, if any, and its output."""
-        environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
-        with subprocess.Popen(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process:
-            try:
-                output, _ = process.communicate(timeout=self._limit_seconds)
-            except subprocess.TimeoutExpired as late:
-                return f"the command took longer than {late.timeout:.0f} seconds", ""
-            finally:
-                _kill_process_group(process)
-        if process.returncode == 0:
-            return None, output
-        return f"exit code {process.returncode}\n{output[-OUTPUT_LENGTH_MAX:]}", output
+
+def _run_command(
+    command: Sequence[str], url: str, endpoint: str, budget: Budget | None
+) -> tuple[str | None, str]:
+    """Run a command; return the reason for its failure, if any, and its output."""
+    environment = {"SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key", "SANDBOX_REHEARSAL": endpoint}
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=None if budget is None else budget.remaining_seconds)
+        except subprocess.TimeoutExpired as late:
+            return f"the command took longer than {late.timeout:.0f} seconds", ""
+        finally:
+            _kill_process_group(process)
+    if process.returncode == 0:
+        return None, output
+    return f"exit code {process.returncode}\n{output[-OUTPUT_LENGTH_MAX:]}", output
 
 
-def _require_usable_tests(run: _SuiteRun, results: Mapping[str, RunResult]) -> dict[str, RunResult]:
+def _require_usable_tests(run: _SuiteRun, runs: Mapping[str, Run]) -> dict[str, Run]:
     """Return the tests of the unchanged suite that can be varied."""
-    usable = {name: result for name, result in results.items() if result.steps}
+    usable = {name: each for name, each in runs.items() if each.steps}
     problems = [test.error for test in run.tests.values() if test.error]
     if problems or not usable:
         raise SuiteFailed([*problems, NO_CALLS_MESSAGE][0])

@@ -1,5 +1,6 @@
 """Checks on webhooks: no answer, no read of the order, and polling."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -56,6 +57,8 @@ ADVICE_BY_ERROR: Final = {  # advice, by words in the error
     ),
     NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
 }
+MERCHANT_CALL: Final = re.compile(r"/(?:captures|voids)/")
+ACCEPTED_STATUSES: Final = range(200, 300)
 NO_ANSWER_STATUS: Final = 999
 POLL_INTERVAL_MIN: Final = timedelta(hours=1)
 
@@ -79,9 +82,25 @@ def find_unread_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
         ]
     for order_id, attempts in acknowledged.items():
         newest = max(map(start_of, history.attempted_reads[order_id]), default=EARLIEST_TIME)
-        unread = [pair for pair in attempts if newest < pair[1].real_at]
+        unread = [
+            (webhook, attempt)
+            for webhook, attempt in attempts
+            if newest < attempt.real_at and not _is_captured_since(history, webhook)
+        ]
         if unread and _can_know(history, order_id) and not _is_cancelled_by_shop(history, order_id):
             yield _report_unread_webhooks(history, order_id, unread)
+
+
+def _is_captured_since(history: ReviewedHistory, webhook: Delivery) -> bool:
+    """Whether the shop has captured or voided since the announced change, and so knows of it."""
+    return any(
+        entry.order_id == webhook.order_id
+        and MERCHANT_CALL.search(entry.path)
+        and entry.status in ACCEPTED_STATUSES
+        and not is_answer_lost(entry)
+        and entry.at >= webhook.created
+        for entry in history.requests
+    )
 
 
 def _report_unread_webhooks(

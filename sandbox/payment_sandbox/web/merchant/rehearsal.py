@@ -24,5 +24,6 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
     if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
         body = response.get_data()
         is_stale = notes.fault is not None and isinstance(notes.fault.effect, Stale)
-        response.set_data(project.epoch.rehearsal.answer(notes.order_id, body, is_stale=is_stale))
+        method = call.request.method
+        response.set_data(project.epoch.rehearsal.answer(method, notes.order_id, body, is_stale=is_stale))
     return response

@@ -1,20 +1,16 @@
 """The choice and order of variations, and the findings among their problems."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.exploring import (
-    PAIRS_MAX,
-    ChangedSteps,
-    Exploration,
-    Explorer,
-    RunResult,
-    variation_name,
-)
+from pytest_payment_sandbox.rehearsal.budget import Budget
+from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, variation_name
+from pytest_payment_sandbox.rehearsal.driver import Batch, Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
+from pytest_payment_sandbox.rehearsal.planning import NO_HINTS, PAIRS_MAX, Hints, Plan, Run
 from tests.support.state_files import NOON
 
 CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))
@@ -31,21 +27,56 @@ def webhook(number: int) -> Step:
 STEPS = [CREATE, CAPTURE, REFUND, webhook(1), webhook(2)]
 
 
+class FunctionPlayer:
+    """Plays the variations of one test by calling a function; replays call another function."""
+
+    def __init__(
+        self, run: Callable[[ChangedSteps], Run], replay: Callable[[ChangedSteps], Run] | None = None
+    ) -> None:
+        self._run, self._replay = run, replay or run
+
+    def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+        return {
+            name: (self._replay if is_replay else self._run)(variation) for name, variation in batch.items()
+        }
+
+
+def drive(
+    run: Callable[[ChangedSteps], Run],
+    replay: Callable[[ChangedSteps], Run] | None = None,
+    hints: Hints = NO_HINTS,
+) -> RehearsalOutcome:
+    """Rehearse one test whose runs come from a function."""
+    plan = Plan(run(()), lambda: True, hints=hints)
+    driver = RehearsalDriver(
+        {"a test": plan}, FunctionPlayer(run, replay), Budget(60), Progress(lambda line: None)
+    )
+    return driver.rehearse()["a test"]
+
+
 class Shop:
     """A test whose variations show these problems and end in these states, or each in its own state."""
 
     def __init__(self, problems: Mapping[str, str] = {}, end_states: Mapping[str, str] = {}) -> None:
         self.tried: list[str] = []
+        self.replayed: list[str] = []
         self._problems, self._end_states = problems, end_states
 
-    def run(self, variation: ChangedSteps) -> RunResult:
-        name = variation_name(variation)
-        self.tried.append(name)
-        problems = [BookProblem(self._problems[name], "wrong")] if name in self._problems else []
-        return RunResult(RunVerdict(problems, (self._end_states.get(name, name),), ()), STEPS, [], "", "")
+    def run(self, variation: ChangedSteps) -> Run:
+        self.tried.append(variation_name(variation))
+        return self.result(variation)
 
-    def explore(self) -> Exploration:
-        return Explorer(self.run, lambda: True).explore(self.run(()))
+    def replay(self, variation: ChangedSteps) -> Run:
+        self.replayed.append(variation_name(variation))
+        return self.result(variation)
+
+    def result(self, variation: ChangedSteps) -> Run:
+        name = variation_name(variation)
+        problems = [BookProblem(self._problems[name], "wrong")] if name in self._problems else []
+        return Run(RunVerdict(problems, (self._end_states.get(name, name),), ()), STEPS)
+
+    def explore(self, hints: Hints = NO_HINTS) -> RehearsalOutcome:
+        return drive(self.run, self.replay, hints)
 
 
 def findings(problems: Mapping[str, str]) -> Sequence[str]:
@@ -76,7 +107,7 @@ def test_each_change_is_tried_once_before_any_is_repeated() -> None:
     """Each change is first tried at one step of its kind, and costly changes come first."""
     shop = Shop()
     shop.explore()
-    changes = [name.partition(":")[2].partition(":")[2] for name in shop.tried if name and "+" not in name]
+    changes = [name.partition(":")[2].partition(":")[2] for name in shop.tried[1:] if "+" not in name]
     kinds = [(name.partition(":")[0], how) for name, how in zip(shop.tried[1:], changes, strict=False)]
     first_round = kinds.index(("webhook", "twice"), kinds.index(("webhook", "twice")) + 1)
     assert len(set(kinds[:first_round])) == first_round
@@ -86,7 +117,7 @@ def test_each_change_is_tried_once_before_any_is_repeated() -> None:
 def test_changes_with_findings_in_other_tests_come_first() -> None:
     """A change with a finding in another test of the same run is tried first."""
     shop = Shop()
-    Explorer(shop.run, lambda: True, fruitful=["late"]).explore(shop.run(()))
+    shop.explore(Hints(fruitful=["late"]))
     assert shop.tried[1] == "webhook:1:late"
 
 
@@ -134,3 +165,71 @@ def test_two_lost_webhooks_are_paired_despite_their_equal_ends() -> None:
     shop = Shop({"webhook:1:lost+webhook:2:lost": "believes"}, end_states)
     (finding,) = shop.explore().findings
     assert finding.name == "webhook:1:lost+webhook:2:lost"
+
+
+def test_a_finding_is_replayed_before_it_is_reported() -> None:
+    """Each finding is replayed once, and a problem that does not reproduce was only seen once."""
+    shop = Shop({"webhook:1:twice": "shipped-twice", "webhook:2:late": "paid-twice"})
+    assert [finding.name for finding in shop.explore().findings] == shop.replayed
+    assert len(shop.replayed) == 2
+
+    def replay(variation: ChangedSteps) -> Run:
+        run = shop.result(variation)
+        is_flaky = variation_name(variation) == "webhook:1:twice"
+        return run._replace(verdict=RunVerdict([], (), ())) if is_flaky else run
+
+    outcome = drive(shop.run, replay)
+    assert [finding.name for finding in outcome.findings] == ["webhook:2:late"]
+    assert outcome.seen_once == ["the webhook 1 arrived twice: wrong"]
+
+
+def test_a_problem_of_the_unchanged_test_is_replayed_too() -> None:
+    """A problem of the unchanged test is replayed; if it reproduces, variations do not report it again."""
+    problems = {"unchanged": "review HOOK-09", "webhook:1:twice": "review HOOK-09"}
+    shop = Shop(problems)
+    assert [finding.name for finding in shop.explore().findings] == ["unchanged"]
+    assert shop.replayed == ["unchanged"]
+    harmless = Shop()
+    outcome = drive(shop.run, harmless.replay)
+    assert (outcome.findings, outcome.seen_once[0]) == ([], "without any change: wrong")
+
+
+def test_a_finding_of_the_review_does_not_hide_pairs() -> None:
+    """A change with a finding of the review is paired, unlike a change with another finding."""
+    for kind, is_paired in (("review HOOK-08", True), ("shipped-twice", False)):
+        shop = Shop({"webhook:1:lost": kind})
+        shop.explore()
+        assert any("webhook:1:lost" in name.split("+") for name in shop.tried if "+" in name) is is_paired
+
+
+def test_the_end_of_the_budget_leaves_variations_out() -> None:
+    """Variations that exceed the budget are counted."""
+    shop = Shop()
+    remaining = iter([True, True])
+    plan = Plan(shop.run(()), lambda: next(remaining, False))
+    player = FunctionPlayer(shop.run)
+    driver = RehearsalDriver({"a test": plan}, player, Budget(60), Progress(lambda line: None))
+    outcome = driver.rehearse()["a test"]
+    assert outcome.tried == 2
+    assert outcome.untried > 10
+
+
+def test_tests_of_a_suite_share_runs() -> None:
+    """One run plays a variation of each test, and the first test to end does not stop the others."""
+    shop, batches = Shop(), list[list[str]]()
+
+    class SharedPlayer(FunctionPlayer):
+        def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+            batches.append(list(batch))
+            return super().play(batch, is_replay=is_replay)
+
+    short, long = iter([True]), iter([True] * 3)
+    plans = {
+        "short": Plan(shop.run(()), lambda: next(short, False)),
+        "long": Plan(shop.run(()), lambda: next(long, False)),
+    }
+    outcomes = RehearsalDriver(
+        plans, SharedPlayer(shop.run), Budget(60), Progress(lambda line: None)
+    ).rehearse()
+    assert batches == [["short", "long"], ["long"], ["long"]]
+    assert {name: outcome.tried for name, outcome in outcomes.items()} == {"short": 1, "long": 3}

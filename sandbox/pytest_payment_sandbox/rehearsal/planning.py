@@ -1,0 +1,286 @@
+"""Plans the variations of a test: which to try, and in which order."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from payment_sandbox.scenarios.effects import Swap
+from payment_sandbox.scenarios.variation import WEBHOOK, OrderAction, Step, Trait, Variation
+from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
+from pytest_payment_sandbox.rehearsal.changes import (
+    ChangedStep,
+    ChangedSteps,
+    possible_changes,
+    variation_name,
+)
+from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, RunVerdict
+
+PAIRS_MAX: Final = 200  # pairs tried per test
+EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
+NO_THREADS_NOTE: Final = (
+    "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
+)
+
+
+class Run(NamedTuple):
+    """One run of a test: its verdict, its steps, and the changes that took effect."""
+
+    verdict: RunVerdict
+    steps: Sequence[Step] = ()
+    applied: Collection[ChangedStep] = ()
+    timeline: str = ""
+    picture: str = ""
+    has_restart: bool = False
+    has_return: bool = False
+    has_customers: bool = False
+
+    @property
+    def end(self) -> tuple[object, object]:
+        """The trace and the final state, for comparison with other runs."""
+        return self.verdict.trace, self.verdict.state
+
+
+class Hints(NamedTuple):
+    """Hints on the order of variations: the seed, and variations and changes with earlier findings."""
+
+    seed: int = 0
+    first: Sequence[ChangedSteps] = ()
+    fruitful: Collection[str] = ()
+
+
+NO_HINTS: Final = Hints()
+
+
+class Plan:
+    """The variations of one test: single changes first, then pairs, until the time is up."""
+
+    def __init__(
+        self,
+        baseline: Run,
+        has_time: Callable[[], bool],
+        *,
+        hints: Hints = NO_HINTS,
+        can_use_threads: Callable[[], bool] = lambda: True,
+        only: Sequence[ChangedSteps] | None = None,
+    ) -> None:
+        """Plan all variations of a test, or only the given ones."""
+        self.baseline = baseline
+        self.runs: dict[ChangedSteps, Run] = {}
+        self.untried = 0  # variations skipped for lack of time
+        self.notes: list[str] = []
+        self._has_time = has_time
+        self._hints = hints
+        self._can_use_threads = can_use_threads
+        self._only = [variation for variation in only or () if variation]
+        self._upcoming = self._variations() if only is None else iter(self._only)
+
+    def next(self) -> ChangedSteps | None:
+        """Return the next variation, or None at the end."""
+        return next(self._upcoming, None)
+
+    @property
+    def unplayed(self) -> list[str]:
+        """Reasons why some or all of the selected variations were not played."""
+        return [
+            f"the test has no step for {changed.name}"
+            for variation in self._only
+            for changed in variation
+            if variation in self.runs and changed not in self.runs[variation].applied
+        ]
+
+    @property
+    def repeated(self) -> int:
+        """The number of variations with the same final state as another one."""
+        ends = [run.end for run in self.runs.values() if not run.verdict.is_duplicate]
+        return len(ends) + 1 - len({self.baseline.end, *ends})
+
+    def _variations(self) -> Iterator[ChangedSteps]:
+        singles = self._single_changes()
+        planned = [variation for variation in self._hints.first if set(variation) <= set(singles)]
+        planned += [
+            (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
+        ]
+        yield from self._try(planned)
+        if not self.untried:
+            yield from self._try([*self._pairs()[:EARLY_PAIRS_MAX], *((change,) for change in singles)])
+        if not self.untried:
+            yield from self._try(self._pairs())
+
+    def _try(self, planned: Sequence[ChangedSteps]) -> Iterator[ChangedSteps]:
+        """Yield the planned variations; count those that exceed the budget."""
+        planned = [variation for variation in planned if variation not in self.runs]
+        for count, variation in enumerate(planned):
+            if not self._has_time():
+                self.untried = len(planned) - count
+                return
+            if not self._is_implied(variation):
+                yield variation
+
+    def _is_implied(self, variation: ChangedSteps) -> bool:
+        """Whether another change to the same step has proved that this change is harmless."""
+        if len(variation) != 1 or not variation[0].change.implied_by:
+            return False
+        (changed,) = variation
+        return any(
+            len(tried) == 1
+            and (tried[0].step, tried[0].change.name) == (changed.step, changed.change.implied_by)
+            and not run.verdict.problems
+            for tried, run in self.runs.items()
+        )
+
+    def _single_changes(self) -> list[ChangedStep]:
+        baseline = self.baseline
+        possible = [
+            ChangedStep(step.name, change)
+            for step in baseline.steps
+            for change in possible_changes(step)
+            if _is_possible(step, change, baseline)
+        ]
+        if (
+            any(Trait.THREADS in changed.change.traits for changed in possible)
+            and not self._can_use_threads()
+        ):
+            self.notes += _threads_note(baseline)
+            possible = [each for each in possible if Trait.THREADS not in each.change.traits]
+        return _by_priority(possible, self._hints.fruitful)
+
+    def _pairs(self) -> list[ChangedSteps]:
+        """Return pairs of harmless changes, the most promising pairs first."""
+        variations = rehearsal_variations()
+        places = {step.name: place for place, step in enumerate(self.baseline.steps)}
+        harmless = sorted(
+            self._harmless_changes(),
+            key=lambda each: (variations.index(each.change), places[each.step]),
+        )
+        pairs: list[ChangedSteps] = [
+            pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
+        ]
+        follow_ups = self._follow_ups(harmless)
+        ordered = sorted(dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._rank(pair, follow_ups))
+        return self._diversify(ordered)[:PAIRS_MAX]
+
+    def _harmless_changes(self) -> Iterator[ChangedStep]:
+        """Yield one change per final state, unless the change has findings other than the review's.
+
+        Usual suspects are yielded once per step, and always if the final state is unchanged: if a second
+        webhook makes up for a lost webhook, the second webhook can be lost, too.
+        """
+        unchanged, places = self.baseline.end, set()
+        ends = {unchanged}
+        for variation, run in self.runs.items():
+            if len(variation) != 1 or not all(
+                each.kind.startswith(REVIEW_PREFIX) for each in run.verdict.problems
+            ):
+                continue
+            (changed,), end = variation, run.end
+            is_new = not run.verdict.is_duplicate and end not in ends
+            if Trait.SUSPECT in changed.change.traits:
+                is_new = end == unchanged or (changed.step, end) not in places
+            if is_new:
+                yield changed
+            if end != unchanged:
+                ends.add(end)
+                places.add((changed.step, end))
+
+    def _diversify(self, pairs: Sequence[ChangedSteps]) -> list[ChangedSteps]:
+        """Sort pairs so that each combination of two changes occurs once before any combination repeats."""
+        counts: Counter[tuple[str, ...]] = Counter()
+        ranked = []
+        for place, pair in enumerate(pairs):
+            names = tuple(sorted(f"{each.step.partition(':')[0]} {each.change.name}" for each in pair))
+            unsuspected = sum(Trait.SUSPECT not in each.change.traits for each in pair)
+            ranked.append((counts[names] + unsuspected, place, pair))
+            counts[names] += 1
+        return [pair for _, _, pair in sorted(ranked, key=lambda each: each[:2])]
+
+    def _follow_ups(self, harmless: Sequence[ChangedStep]) -> set[ChangedSteps]:
+        """Return pairs whose second change is possible only after the first change.
+
+        The first change causes another step, such as a retry or a read by a job that replaces a read by a
+        webhook handler; or it enables another change to the same step, such as a payment on the page of an
+        earlier attempt.
+        """
+        usual = {(step.name, step.label): possible_changes(step) for step in self.baseline.steps}
+        return {
+            (first, ChangedStep(step.name, change))
+            for first in harmless
+            for step in self.runs[(first,)].steps
+            if step.name != first.step
+            for change in possible_changes(step)
+            if change not in usual.get((step.name, step.label), ())
+            and _is_possible(step, change, self.baseline)
+            and Trait.THREADS not in change.traits
+        }
+
+    def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
+        """Return the sort key of a pair: the pairs with the most usual suspects come first.
+
+        Ties are broken in favour of follow-up pairs, then of changes with findings in other tests, then by
+        the seed.
+        """
+        unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
+        is_fruitful = any(changed.change.name in self._hints.fruitful for changed in pair)
+        return (
+            unsuspected,
+            pair not in follow_ups,
+            not is_fruitful,
+            crc32(f"{self._hints.seed} {variation_name(pair)}".encode()),
+        )
+
+
+def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
+    """Sort changes: first each change at the first step of a kind, then at the other steps of that kind.
+
+    Ties are broken in favour of fruitful changes, then of the costliest risks.
+    """
+    once: dict[tuple[str, Variation], ChangedStep] = {}
+    for changed in possible:
+        once.setdefault((_kind_of_step(changed), changed.change), changed)
+    at_first, variations = set(once.values()), rehearsal_variations()
+
+    def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
+        is_fruitful = changed.change.name in fruitful
+        return (
+            changed not in at_first,
+            not is_fruitful,
+            RISKS_BY_COST.index(changed.change.risk),
+            variations.index(changed.change),
+        )
+
+    return sorted(possible, key=rank)
+
+
+def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
+    """Whether a change is a usual suspect, or affects the first step of its kind."""
+    same = (
+        each
+        for each in singles
+        if each.change is changed.change and _kind_of_step(each) == _kind_of_step(changed)
+    )
+    return Trait.SUSPECT in changed.change.traits or next(same) == changed
+
+
+def _kind_of_step(changed: ChangedStep) -> str:
+    return changed.step.partition(":")[0]
+
+
+def _threads_note(baseline: Run) -> list[str]:
+    """Return a note that concurrent handlers were skipped, if the test has webhooks."""
+    return [NO_THREADS_NOTE] if any(step.kind == WEBHOOK for step in baseline.steps) else []
+
+
+def _is_possible(step: Step, change: Variation, baseline: Run) -> bool:
+    if Trait.RESTART in change.traits and not baseline.has_restart:
+        return False
+    if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
+        return False
+    if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
+        return False  # there is no later webhook to swap with
+    can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
+    return can_return or Trait.RETURN not in change.traits
+
+
+def _last_webhook(baseline: Run) -> Step | None:
+    return next((step for step in reversed(baseline.steps) if step.kind == WEBHOOK), None)

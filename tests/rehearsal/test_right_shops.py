@@ -1,0 +1,247 @@
+"""A right shop has no findings: each test is a false alarm of an earlier release."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.web.docs.library import read_source
+from pytest_payment_sandbox.hanging import RunWatchdog
+from pytest_payment_sandbox.rehearsal.leaks import leaks_in_storage
+from tests.rehearsal.test_rehearsing import rehearse_suite
+from tests.rehearsal.test_suites import SUITE, rehearse
+from tests.support.blocks import blocks
+
+SHOP = """
+from payment_sandbox import BookEntry
+
+
+class Service:
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+
+    def call(self, method, path, body=None):
+        answer = self.sandbox.session.request(method, self.sandbox.base_url + path, json=body, timeout=5)
+        answer.raise_for_status()
+        return answer.json()
+
+    def read(self, order_id):
+        return self.call("GET", f"/v1/orders/{order_id}/")
+"""
+CART = (
+    SHOP
+    + """
+@pytest.fixture
+def shop(payment_sandbox):
+    app, service = Flask("shop"), Service(payment_sandbox)
+    app.cart, app.amounts, app.paid = [], {}, {}
+
+    @app.post("/cart")
+    def add():
+        app.cart.append(1000)
+        return "added"
+
+    @app.post("/checkout")
+    def checkout():
+        order = service.call("POST", "/v1/orders/", ORDER | {"amount": sum(app.cart)})
+        app.amounts[order["id"]] = sum(app.cart)
+        return order["id"]
+
+    @app.post("/webhook")
+    def webhook():
+        order = service.read(request.json["order_id"])
+        if order["status"] == "completed":
+            app.paid[order["id"]] = order["amount"]
+        return "", 204
+
+    payment_sandbox.deliver_to(app)
+    return app
+
+
+@pytest.fixture
+def payment_books(shop):
+    return lambda: [
+        BookEntry(order_id, [order_id], amount, shop.paid.get(order_id, 0), shop.paid.get(order_id, 0))
+        for order_id, amount in shop.amounts.items()
+    ]
+
+
+def test_a_cart(payment_sandbox, shop):
+    client = shop.test_client()
+    client.post("/cart")
+    order_id = client.post("/checkout").text
+    payment_sandbox.act(order_id)
+    assert shop.paid
+"""
+)
+CAPTURES_AT_ONCE = (
+    SHOP
+    + """
+CARD = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P5D"}
+
+
+def test_a_capture(payment_sandbox):
+    app, service, captured = Flask("shop"), Service(payment_sandbox), set()
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        if order_id not in captured:
+            order = service.read(order_id)
+            attempt = order["transactions"][-1]
+            if order["status"] == "completed":
+                path = f"/v1/orders/{order_id}/transactions/{attempt['id']}/captures/"
+                service.call("POST", path)
+                captured.add(order_id)
+        return "", 204
+
+    payment_sandbox.deliver_to(app)
+
+    def buy():
+        return service.call("POST", "/v1/orders/", ORDER | {"transactions": [CARD]})["id"]
+
+    order_id = buy()
+    payment_sandbox.act(order_id)
+    assert captured == {order_id}
+"""
+)
+LOOKS_OFTEN = (
+    SHOP
+    + """
+def test_a_sale(payment_sandbox):
+    app, service, open_orders = Flask("shop"), Service(payment_sandbox), []
+
+    def look():
+        for order_id in list(open_orders):
+            if service.read(order_id)["status"] in ("completed", "expired", "cancelled", "error"):
+                open_orders.remove(order_id)
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        if service.read(order_id)["status"] == "completed" and order_id in open_orders:
+            open_orders.remove(order_id)
+        return "", 204
+
+    def buy():
+        open_orders.append(service.call("POST", "/v1/orders/", ORDER)["id"])
+        return open_orders[-1]
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.every("PERIOD", look)
+    payment_sandbox.act(buy())
+    assert open_orders == []
+"""
+)
+CATCHES_UP = (
+    SHOP
+    + """
+from datetime import timedelta
+
+
+class Shop:
+    def __init__(self, sandbox):
+        self.sandbox, self.service = sandbox, Service(sandbox)
+        self.order_id = self.service.call("POST", "/v1/orders/", TRANSFER)["id"]
+        self.next_look = self.now()
+
+    def now(self):
+        return self.sandbox.clock.now
+
+    def run_due_jobs(self):
+        while self.next_look <= self.now():
+            self.service.read(self.order_id)
+            self.next_look += timedelta(hours=6)
+
+
+TRANSFER = ORDER | {"transactions": [{"payment_method": "bank-transfer"}]}
+
+
+def test_a_transfer_takes_a_day(payment_sandbox):
+    shop = Shop(payment_sandbox)
+    payment_sandbox.clock.advance("PT6H")
+    shop.run_due_jobs()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("tests", "variation"),
+    [
+        pytest.param(CART, "press:1:twice", id="the cart holds two items"),
+        pytest.param(CAPTURES_AT_ONCE, "webhook:1:late", id="the first webhook comes after the capture"),
+        pytest.param(CAPTURES_AT_ONCE, "webhook:2:twice", id="a webhook comes again after the capture"),
+        pytest.param(CATCHES_UP, "time:1:day-more", id="a job catches up"),
+    ],
+)
+def test_a_right_shop_survives_a_variation(tmp_path: Path, tests: str, variation: str) -> None:
+    """A right shop has no finding in a variation that looks like a mistake."""
+    code, report, output = rehearse_suite(tmp_path, tests, f"--payment-rehearse-only={variation}")
+    assert (code, report["findings"]) == (0, []), output[-3000:]
+
+
+@pytest.mark.parametrize("period", ["PT1M", "PT5M", "PT15M", "PT1H", "P1D"])
+def test_a_job_of_any_interval_may_read_open_orders(tmp_path: Path, period: str) -> None:
+    """A job that reads open orders until they end does not poll."""
+    tests = LOOKS_OFTEN.replace("PERIOD", period)
+    only = "--payment-rehearse-only=action:1:walks-away"
+    code, report, output = rehearse_suite(tmp_path, tests, only)
+    assert (code, report["findings"]) == (0, []), output[-3000:]
+
+
+def test_a_suite_may_number_its_purchases_from_one_in_each_test(tmp_path: Path) -> None:
+    """Two tests of a suite share a project and a purchase number."""
+    setup, order, rest = SUITE.partition('order = {"currency": "EUR", "amount": 5, ')
+    sale = (
+        order.replace("order =", "    order =") + '"merchant_order_id": "1", ' + rest.replace("\n", "\n    ")
+    )
+    twice = f"{setup}\nfor _ in range(2):\n    paid.clear()\n{sale}\n"
+    result = rehearse(tmp_path, "--only", "webhook:2:twice", suite=twice % False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_nobody_pays_an_order_whose_creation_lost_its_response(tmp_path: Path) -> None:
+    """Nobody has the address of an order whose response was lost: neither this customer nor another one."""
+    (block,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
+    for only in ("create:1:answer-lost+press:1:another-pays", "create:1:answer-lost"):
+        code, report, output = rehearse_suite(tmp_path, f"\n{block.text}", f"--payment-rehearse-only={only}")
+        assert (code, report["findings"]) == (0, []), output[-3000:]
+
+
+def test_bytes_of_a_database_are_no_secret(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
+    """Only values of a database can be secrets: random bytes of its files can look like a card code."""
+    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+    assert project is not None
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE sales (number TEXT)")
+        connection.commit()
+        log = path.with_name("shop.db-wal")
+        with log.open("ab") as file:
+            file.write(b"\xff cVc\n123 \xff")
+        assert leaks_in_storage(project, lambda: [path, log, path.with_name("shop.db-shm")]) == []
+
+
+def test_a_run_is_not_stopped_in_the_code_of_pytest() -> None:
+    """pytest may format a traceback for longer than a run may take; the test itself may not."""
+    stopped, over = list[str](), Event()
+
+    def stop(location: str) -> None:
+        stopped.append(location)
+        over.set()
+
+    formatting = compile(
+        "while not over.wait(0.01) and rounds: rounds.pop()", f"{os.sep}_pytest{os.sep}x.py", "exec"
+    )
+    rounds = [None] * 10
+    with RunWatchdog(0.01, stop, stop):
+        exec(formatting, {"over": over, "rounds": rounds})
+    assert (stopped, rounds) == ([], [])
+    with RunWatchdog(0.01, stop, stop):
+        assert over.wait(10)
+    assert "test_a_run_is_not_stopped_in_the_code_of_pytest" in stopped[0]
