@@ -6,43 +6,40 @@ from typing import Any, Final
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox_verify.generated import (
-    AFTER_SHORT_PERIOD_SECONDS,
-    ORDER_CALLS,
-    SHORT_PERIOD,
-    OrderCall,
-    calls_on_order,
-    create,
     change_scenes,
+    create,
     field_scenes,
+    get,
     issuers,
-    order_call,
+    post,
+    put,
     read,
     state_scenes,
 )
-from payment_sandbox_verify.rules import METHOD_RULES, PAID_RULES, VISIT_RULES
+from payment_sandbox_verify.payments import authorization_scenes, card_scenes, payment_scenes
 from payment_sandbox_verify.samples import (
     CARD,
     CUSTOMER,
     INVOICE,
     LINES,
-    LINES_TOTAL,
     MARKER,
     PAY_LATER,
     REDIRECT_NL,
-    RETURN_URL,
+    SHOP,
     TRANSFER,
     UNKNOWN_ID,
     WALLET_WEB,
     WEBHOOK_URL,
     card,
-    line_quantity,
     sale,
     transaction_with,
 )
 from payment_sandbox_verify.steps import (
     CODES_PATH,
+    ORDER_PATH,
     ORDERS_PATH,
     WEBHOOK,
+    WEBHOOK_RULES,
     AnswerWebhooks,
     Call,
     Customer,
@@ -53,16 +50,12 @@ from payment_sandbox_verify.steps import (
     Webhooks,
 )
 
-ORDER_PATH: Final = f"{ORDERS_PATH}<<order.id>>/"
 UNKNOWN_PATH: Final = f"{ORDERS_PATH}{UNKNOWN_ID}/"
 OVERSIZED_BODY: Final = b'{"currency": "EUR", "amount": 1000, "description": "' + b"x" * (1 << 20) + b'"}'
 MANY_LINES: Final = [
     {**LINES[1], "amount": 10, "merchant_order_line_id": f"line-{number}"} for number in range(100)
 ]
-WEBHOOK_RULES: Final = "HOOK-02 HOOK-01 HOOK-04 HOOK-05 HOOK-06 HOOK-07 HOOK-08 AUTH-03 ORD-10"
 TESTABLE: Final = [name for name, method in METHODS_BY_NAME.items() if method.capabilities.testable]
-PAYABLE: Final = [name for name in TESTABLE if name in PAID_RULES]
-SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL, "merchant_order_id": "A-1"}
 
 
 def all_scenes() -> list[Scene]:
@@ -73,42 +66,39 @@ def all_scenes() -> list[Scene]:
         *change_scenes(),
         *_page_scenes(),
         *state_scenes(),
-        *_payment_scenes(),
-        *_authorization_scenes(),
-        *_card_scenes(),
+        *payment_scenes(),
+        *authorization_scenes(),
+        *card_scenes(),
         *_code_scenes(),
         *_patient_scenes(),
     ]
     return sorted(scenes, key=lambda scene: scene.is_patient)
 
 
-def get(path: str, rules: str, name: str = "", **options: Any) -> Call:
-    """Return a read."""
-    return Call(method="GET", path=path, rules=rules, name=name, **options)
-
-
-def post(path: str, body: Any, rules: str, name: str = "", **options: Any) -> Call:
-    """Return a POST."""
-    return Call(method="POST", path=path, body=body, rules=rules, name=name, **options)
-
-
-def put(body: Any, rules: str, name: str = "", **options: Any) -> Call:
-    """Return a change of the order."""
-    options = {"saves": "order", **options}
-    return Call(method="PUT", path=ORDER_PATH, body=body, rules=rules, name=name, **options)
-
-
 def _common_scenes() -> Iterator[Scene]:
     yield Scene("credentials", tuple(_credential_steps()))
     yield Scene("paths and bodies", tuple(_transport_steps()))
-    yield Scene("lists", (get("/v1/merchants/self/projects/self/currencies/", "SET-54", "the list of methods"), issuers()))
+    yield Scene(
+        "lists",
+        (get("/v1/merchants/self/projects/self/currencies/", "SET-54", "the list of methods"), issuers()),
+    )
     yield Scene("banks", tuple(_bank_steps()))
     yield Scene("unknown keys", tuple(_unknown_key_steps()))
     yield Scene("lines and totals", tuple(_line_steps()))
-    yield Scene("several problems", (
-        post(ORDERS_PATH, {"currency": "USD", "amount": -1, "return_url": "no address"}, "SET-05", "three problems"),
-        post(ORDERS_PATH, sale({"payment_method": REDIRECT_NL}), "IDR-01", "a transaction without its bank"),
-    ))
+    yield Scene(
+        "several problems",
+        (
+            post(
+                ORDERS_PATH,
+                {"currency": "USD", "amount": -1, "return_url": "no address"},
+                "SET-05",
+                "three problems",
+            ),
+            post(
+                ORDERS_PATH, sale({"payment_method": REDIRECT_NL}), "IDR-01", "a transaction without its bank"
+            ),
+        ),
+    )
     yield Scene("conditions", tuple(_condition_steps()))
     yield Scene("a whole order", tuple(_whole_order_steps()))
     yield Scene("webhook addresses", tuple(_webhook_address_steps()))
@@ -151,7 +141,9 @@ def _transport_steps() -> Iterator[Step]:
     yield get(f"{ORDERS_PATH}<<order.id>>", "SET-01 VER-01", "a read without the final slash")
     yield get(ORDER_PATH, "SET-01 VER-01", "a read with the final slash")
     yield post(ORDERS_PATH.rstrip("/"), order, "SET-01", "an order without the final slash")
-    yield post(ORDERS_PATH, {"currency": "EUR", "amount": 1}, "GEN-01 END-02", "an order of amount and currency")
+    yield post(
+        ORDERS_PATH, {"currency": "EUR", "amount": 1}, "GEN-01 END-02", "an order of amount and currency"
+    )
 
 
 def _bank_steps() -> Iterator[Step]:
@@ -159,7 +151,9 @@ def _bank_steps() -> Iterator[Step]:
     for number in (0, -1):
         details = {"issuer_id": f"<<banks.[{number}].id>>"}
         transaction = {"payment_method": REDIRECT_NL, "payment_method_details": details}
-        yield post(ORDERS_PATH, sale(transaction), "IDR-06 IDR-03", "an order with a bank of the list", saves="order")
+        yield post(
+            ORDERS_PATH, sale(transaction), "IDR-06 IDR-03", "an order with a bank of the list", saves="order"
+        )
         yield read("order", "IDR-06")
     for details in ({"issuer_id": "XXXXNL2A"}, {"issuer_id": ""}, {}):
         transaction = {"payment_method": REDIRECT_NL, "payment_method_details": details}
@@ -173,7 +167,9 @@ def _unknown_key_steps() -> Iterator[Step]:
     nested["transactions"][0]["tip"] = 1
     yield post(ORDERS_PATH, nested, "SET-12", "unknown keys of an order, a line and a transaction")
     customer = {**CUSTOMER, "postal_code": "1000 AA", "housenumber": "1", "shoe_size": 42}
-    yield post(ORDERS_PATH, sale(customer=customer), "SET-16", "a customer with additional keys", saves="order")
+    yield post(
+        ORDERS_PATH, sale(customer=customer), "SET-16", "a customer with additional keys", saves="order"
+    )
     yield read("order", "SET-16")
     customer = {**CUSTOMER, "first_name": None, "phone_numbers": None}
     yield post(
@@ -191,7 +187,9 @@ def _line_steps() -> Iterator[Step]:
     for _ in range(2):
         yield post(ORDERS_PATH, sale(merchant_order_id="A-1"), "ORD-07", "the same merchant_order_id")
     yield post(ORDERS_PATH, sale(order_lines=MANY_LINES), "ORD-16", "an order with 100 lines")
-    yield post(ORDERS_PATH, sale(amount=1001, order_lines=LINES), "SET-31 LINE-08", "lines that do not add up")
+    yield post(
+        ORDERS_PATH, sale(amount=1001, order_lines=LINES), "SET-31 LINE-08", "lines that do not add up"
+    )
     for kind in ("discount", "gift_card", "store_credit", "physical", "shipping_fee", "surcharge"):
         lines = [LINES[0], {**LINES[1], "type": kind, "amount": -250}]
         yield post(ORDERS_PATH, sale(amount=500, order_lines=lines), "LINE-02", f"a negative {kind}")
@@ -216,21 +214,34 @@ def _condition_steps() -> Iterator[Step]:
         yield get(ORDER_PATH, "SET-34", f"a read with If-None-Match {tags[:5]}", headers=headers)
     yield Pause(seconds=1.5)
     yield put({"description": "Changed"}, "SET-32 SET-51", "a change", about={"modified": "ORD-19"})
-    yield get(ORDER_PATH, "SET-34", "a read with an outdated ETag", headers={"If-None-Match": "<<first@ETag>>"})
-    yield get(ORDER_PATH, "SET-34", "a read with the ETag of PUT", headers={"If-None-Match": "<<order@ETag>>"})
+    yield get(
+        ORDER_PATH, "SET-34", "a read with an outdated ETag", headers={"If-None-Match": "<<first@ETag>>"}
+    )
+    yield get(
+        ORDER_PATH, "SET-34", "a read with the ETag of PUT", headers={"If-None-Match": "<<order@ETag>>"}
+    )
     stale = {"If-Match": "<<first@ETag>>"}
     yield put({"description": "Again"}, "SET-33", "a change with an outdated ETag", headers=stale)
     current = {"If-Match": "<<order@ETag>>"}
     yield put({"description": "Again"}, "SET-33", "a change with the current ETag", headers=current)
-    yield Call(method="DELETE", path=ORDER_PATH, rules="SET-33", name="an outdated cancellation", headers=stale)
     yield Call(
-        method="DELETE", path=ORDER_PATH, rules="SET-33 SET-50", name="a cancellation", headers=current, saves="order"
+        method="DELETE", path=ORDER_PATH, rules="SET-33", name="an outdated cancellation", headers=stale
+    )
+    yield Call(
+        method="DELETE",
+        path=ORDER_PATH,
+        rules="SET-33 SET-50",
+        name="a cancellation",
+        headers=current,
+        saves="order",
     )
     yield read("order", "SET-50")
 
 
 def _whole_order_steps() -> Iterator[Step]:
-    yield create(**SHOP, order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, client={"user_agent": "x"})
+    yield create(
+        **SHOP, order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, client={"user_agent": "x"}
+    )
     yield get(ORDER_PATH, "END-03 SET-25", "a read", saves="whole")
     for about, more in (
         ("as it was read", {}),
@@ -280,12 +291,17 @@ def _allow_list_steps() -> Iterator[Step]:
 def _page_scenes() -> Iterator[Scene]:
     """Yield what customers see on payment pages, without a payment."""
     for locale in ("", *LOCALES):
-        customer = {"customer": {"locale": locale}} if locale else {}
-        look = Customer(order="order", action="look", rules="CUS-12 GEN-03", name=f"the page in {locale or 'any language'}")
+        customer: dict[str, Any] = {"customer": {"locale": locale}} if locale else {}
+        look = Customer(
+            order="order",
+            action="look",
+            rules="CUS-12 GEN-03",
+            name=f"the page in {locale or 'any language'}",
+        )
         yield Scene(f"page in {locale or 'no language'}", (create(**customer), look))
     sent: dict[str, Any] = {"customer": dict(CUSTOMER), "order_lines": LINES}
     for offered in (None, [CARD], [WALLET_WEB, CARD], [PAY_LATER, CARD]):
-        allowed = {} if offered is None else {"payment_methods": offered}
+        allowed: dict[str, Any] = {} if offered is None else {"payment_methods": offered}
         rules = "GEN-03 ORD-14" if offered is None else "GEN-04 ORD-13"
         shown = "no allow list" if offered is None else f"an allow list of {' and '.join(offered)}"
         look = Customer(order="order", action="look", rules=rules, name=f"the page with {shown}")
@@ -294,10 +310,24 @@ def _page_scenes() -> Iterator[Scene]:
         if METHODS_BY_NAME[method].capabilities.needs_order_lines or method == TRANSFER:
             continue
         yield Scene(f"{method} given up", tuple(_give_up(method)))
-    hosted = Customer(order="order", action="choose", choice=CARD, rules="STA-04 GEN-03", name="the choice of the card")
+    hosted = Customer(
+        order="order", action="choose", choice=CARD, rules="STA-04 GEN-03", name="the choice of the card"
+    )
     cancel = Customer(order="order", action="cancel", rules="FLOW-15", name="the customer gives up")
-    yield Scene("hosted page, given up", (create(**SHOP), hosted, read("order", "STA-04"), cancel, read("order", "FLOW-15"), Webhooks(rules=WEBHOOK_RULES)))
-    stay = Customer(order="order", action="cancel", rules="FLOW-16", name="the customer gives up without return_url")
+    yield Scene(
+        "hosted page, given up",
+        (
+            create(**SHOP),
+            hosted,
+            read("order", "STA-04"),
+            cancel,
+            read("order", "FLOW-15"),
+            Webhooks(rules=WEBHOOK_RULES),
+        ),
+    )
+    stay = Customer(
+        order="order", action="cancel", rules="FLOW-16", name="the customer gives up without return_url"
+    )
     yield Scene("no return_url", (create(card()), stay, read("order", "FLOW-16")))
 
 
@@ -310,223 +340,16 @@ def _give_up(method: str) -> Iterator[Step]:
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
-def _payment_scenes() -> Iterator[Scene]:
-    """Yield a payment with each method, and what can be done after it."""
-    for method in PAYABLE:
-        yield Scene(f"{method}, paid", tuple(_payment(method)), is_costly=True)
-    hosted = (
-        create(**SHOP, rules="FLOW-01 STA-03"),
-        Customer(order="order", action="pay", choice=WALLET_WEB, rules="FLOW-02 GEN-05", name="a payment on the hosted page"),
-        read("order", "FLOW-02 SET-24", blocks=True),
-        Webhooks(rules=WEBHOOK_RULES),
-        *calls_on_order("a paid hosted order", is_paid=True),
-    )
-    yield Scene("hosted page, paid", hosted, is_costly=True)
-    yield Scene(
-        "a failed payment",
-        (
-            create(card(), **SHOP),
-            Customer(order="order", action="pay", choice="declined", rules="FLOW-15", name="a payment with a declined card"),
-            read("order", "SET-35 SET-28", name="the order after a declined card"),
-            Webhooks(rules=WEBHOOK_RULES),
-        ),
-    )
-
-
-def _payment(method: str) -> Iterator[Step]:
-    rules = PAID_RULES[method]
-    yield from [issuers()] if METHODS_BY_NAME[method].capabilities.has_issuers else []
-    lines = {} if METHODS_BY_NAME[method].capabilities.needs_order_lines else {"order_lines": LINES}
-    yield create(transaction_with(method), **SHOP, **lines)
-    yield read("order")
-    visit_rule = VISIT_RULES.get(method, "SET-36")
-    yield Customer(order="order", action="visit", rules=visit_rule, name=f"a visit to the {method} page")
-    yield read("order", visit_rule, name=f"the {method} order after a visit")
-    yield put({"amount": LINES_TOTAL + 1}, "SET-52", "a change of the amount after a visit")
-    yield Pause(seconds=1.5)
-    choice = "frictionless" if method == CARD else ""
-    yield Customer(order="order", action="pay", choice=choice, rules="FLOW-14 ORD-09", name=f"a payment with {method}")
-    yield read("order", rules, blocks=True, name=f"the {method} order after its payment")
-    yield Webhooks(rules=WEBHOOK_RULES)
-    if METHODS_BY_NAME[method].capabilities.needs_order_lines:
-        return
-    yield from calls_on_order(f"a paid {method} order", is_paid=True)
-    yield Webhooks(rules=WEBHOOK_RULES)
-
-
-def _part(kind: str, amount: int) -> OrderCall:
-    rules = {"captures": "END-14 CAP-02 SET-47 SET-46", "voids": "END-16 VOID-01", "refunds": "END-10 SET-49"}[kind]
-    suffix = "refunds/" if kind == "refunds" else f"transactions/<<order.transactions[-1].id>>/{kind}/amount/"
-    return OrderCall(f"{kind[:-1]} of {amount} cents", rules, "POST", suffix, {"amount": amount, "description": "part"})
-
-
-def _lines(kind: str, line: str, quantity: int) -> OrderCall:
-    rules = {"captures": "END-13 STA-19 SET-47", "voids": "END-15 STA-20", "refunds": "END-08 SET-49"}[kind]
-    suffix = "refunds/" if kind == "refunds" else f"transactions/<<order.transactions[-1].id>>/{kind}/orderlines/"
-    body = {"description": "lines", "order_lines": line_quantity(quantity, line)}
-    return OrderCall(f"{kind[:-1]} of {quantity} {line}", rules, "POST", suffix, body)
-
-
-ALL: Final = next(each for each in ORDER_CALLS if each.name == "capture in full")
-CANCEL: Final = ORDER_CALLS[-1]
-REFUND_REST: Final = next(each for each in ORDER_CALLS if each.name == "refund of the rest")
-PLANS: Final = {  # captures, voids and refunds of an authorized order
-    "captured by amount": (
-        *(_part("captures", 400), _lines("captures", "socks", 1), _part("captures", 601), _part("captures", 600)),
-        *(_part("captures", 1), _part("voids", 1), _part("refunds", 300), _part("refunds", 701), REFUND_REST),
-    ),
-    "captured by lines": (
-        *(_lines("captures", "socks", 1), _part("captures", 1), _lines("captures", "socks", 3)),
-        *(_lines("voids", "post", 1), _lines("captures", "post", 1), _lines("captures", "socks", 2)),
-        *(_lines("refunds", "socks", 1), _lines("refunds", "post", 1), _lines("refunds", "socks", 3)),
-        *(_lines("refunds", "socks", 2), REFUND_REST),
-    ),
-    "captured in full": (ALL, ALL, _part("voids", 1), CANCEL, _lines("refunds", "socks", 1), _part("refunds", 1000)),
-    "captured in part, then in full": (_part("captures", 400), ALL, REFUND_REST, REFUND_REST),
-    "voided by amount": (_part("voids", 400), _part("voids", 601), _part("voids", 600), ALL, _part("captures", 1)),
-    "voided by lines": (_lines("voids", "socks", 3), _lines("voids", "post", 1), _lines("captures", "socks", 1)),
-    "voided in part, then captured": (_part("voids", 250), _lines("voids", "socks", 1), ALL, CANCEL),
-    "cancelled": (REFUND_REST, CANCEL, ALL, _part("voids", 1), CANCEL),
-}
-
-
-def _authorization_scenes() -> Iterator[Scene]:
-    """Yield authorizations that are captured, voided, refunded, cancelled, or expire."""
-    for method, mode in ((CARD, "manual"), (CARD, "delayed"), (PAY_LATER, "manual"), (INVOICE, "")):
-        for name, plan in PLANS.items():
-            state = f"{'delayed ' if mode == 'delayed' else ''}{method} authorization, {name}"
-            if mode != "delayed" or "void" in name or name == "captured by amount":
-                steps = (*_authorize(method, mode), *_plan_steps(plan, state, method), Webhooks(rules=WEBHOOK_RULES))
-                yield Scene(state, tuple(steps), is_costly=True)
-    for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
-        for capture in (False, True):
-            yield Scene(
-                f"expired {mode} {method} authorization{', captured in part' if capture else ''}",
-                tuple(_expire(method, mode, capture)),
-                is_costly=True,
-            )
-
-
-def _authorize(method: str, mode: str, **transaction: Any) -> Iterator[Step]:
-    capture_mode = {"capture_mode": mode} if mode else {}
-    lines = {} if METHODS_BY_NAME[method].capabilities.needs_order_lines else {"order_lines": LINES}
-    yield create(transaction_with(method, **capture_mode, **transaction), webhook_url=WEBHOOK, **lines)
-    if method != INVOICE:
-        choice = "frictionless" if method == CARD else ""
-        rules = "SET-38 CAP-01 CARD-03" if method == CARD else "SET-38 PLA-02 PLA-05"
-        yield Customer(order="order", action="pay", choice=choice, rules=rules, name=f"an authorization with {method}")
-        yield read("order", rules, blocks=True, name=f"the authorized {method} order")
-
-
-def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[Step]:
-    for number, planned in enumerate(plan):
-        kind = next((kind for kind in ("captures", "voids", "refunds") if kind in planned.suffix), "")
-        shown = METHOD_RULES.get((method, kind), "")
-        call = planned._replace(rules=f"{planned.rules} {shown}")
-        name = f"{call.name}, {state}"
-        is_money = call.method == "POST" and "captures" in call.suffix
-        rules = {"IFM": "IFM-01"} if call.suffix.endswith("amount/") else {"IFM": "IFM-02"}
-        if is_money and number == 0 and planned is not ALL:
-            yield order_call(call._replace(rules=f"{rules['IFM']} SET-33"), f"{name}, stale ETag", '"stale"')
-        step = order_call(call, name, "<<order@ETag>>" if is_money and number == 0 else "")
-        yield step
-        if call.suffix == "refunds/":
-            yield get(f"{ORDERS_PATH}<<change.id>>/", "SET-48", f"the refund of {name}")
-        yield read("order", _rule_of_effect(call), blocks=True, name=f"the order after {name}")
-
-
-def _rule_of_effect(call: OrderCall) -> str:
-    if "captures" in call.suffix:
-        return "SET-40 STA-19 LDET-03"
-    return "SET-43 STA-20" if "voids" in call.suffix else "SET-26"
-
-
-def _expire(method: str, mode: str, capture: bool) -> Iterator[Step]:
-    yield from _authorize(method, mode, expiration_period=SHORT_PERIOD)
-    if capture:
-        part = _part("voids" if mode == "delayed" else "captures", 250)
-        yield order_call(part, f"{part.name} before the end")
-    yield Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-    rules = "CAP-05 SET-44 CAP-07" if mode == "delayed" else f"{'SET-42' if capture else 'SET-41'} CAP-03 TRQ-05"
-    yield read("order", rules, blocks=True, name=f"the {method} order after its expiration_period")
-    late = "CAP-04 ERR-03" if mode != "delayed" else "CAP-06 ERR-05"
-    yield order_call(ALL._replace(rules=late), "a capture after the expiration_period")
-    yield order_call(_part("voids", 1), "a void after the expiration_period")
-    yield order_call(CANCEL, "a cancellation after the expiration_period")
-    yield read("order", rules.split()[0], blocks=True)
-    yield Webhooks(rules=WEBHOOK_RULES)
-
-
-def _card_scenes() -> Iterator[Scene]:
-    """Yield the test cards, and payments with stored cards."""
-    for name, rule in (("challenge", "CARD-07"), ("challenge-configurable", "CARD-08")):
-        for action in ("pay", "fail"):
-            steps = (
-                create(card(), **SHOP),
-                Customer(order="order", action=action, choice=name, rules=rule, name=f"{action} with the card {name}"),
-                read("order", rule, name=f"the order after {action} with the card {name}"),
-            )
-            yield Scene(f"card {name}, {action}", steps, is_costly=True)
-    for shown, content, body in (("no body", None, None), ("an empty body", b"", None), ("an empty object", None, {})):
-        capture = Call(
-            method="POST",
-            path=f"{ORDER_PATH}transactions/<<order.transactions[0].id>>/captures/",
-            body=body,
-            content=content,
-            rules="SET-10 END-11",
-            name=f"a capture with {shown}",
-        )
-        yield Scene(f"captured with {shown}", (*_authorize(CARD, "manual"), capture), is_costly=True)
-    yield Scene("one-click", tuple(_stored_card("one_click_type", "one-click")), is_costly=True)
-    yield Scene("recurring", tuple(_stored_card("recurring_type", "recurring")), is_costly=True)
-    yield Scene("stored cards without a card", tuple(_missing_card()), is_costly=True)
-
-
-def _stored_card(kind: str, use: str) -> Iterator[Step]:
-    is_click = use == "one-click"
-    first = "STA-08 FLOW-04" if is_click else "STA-09 FLOW-07"
-    yield create(card(**{kind: "first"}), **SHOP, saves="first", rules="CARD-04 STA-02")
-    yield read("first", "CARD-20")
-    yield Customer(order="first", action="pay", choice="challenge", rules=first, name=f"a first {use} payment")
-    yield read("first", f"{first} CARD-20 CARD-19")
-    token = "<<first.transactions[0].payment_method_details.vault_token>>"
-    rules = "STA-11 FLOW-06 TX-13 CARD-21" if is_click else "STA-12 FLOW-08 FLOW-09 TX-13 CARD-21"
-    amount_rule = "FLOW-05 LIM-10" if is_click else "LIM-07 SET-64"
-    details = {kind: use, "vault_token": token}
-    for number, (amount, cvc, rule) in enumerate(
-        (
-            *((1000, "123", rules), (1000, None, "CARD-14 LIM-11" if is_click else rules)),
-            *((1000, "", "CARD-14 LIM-11"), (1000, "12", "CARD-14"), (1000, "abc", "CARD-14")),
-            *((1750, "123", amount_rule), (1, "123", amount_rule), (999, None, amount_rule)),
-        )
-    ):
-        sent = {**details, **({} if cvc is None else {"cvc": cvc})}
-        saves = f"order{number}"
-        name = f"{use} of {amount} cents with {'no CVC' if cvc is None else f'the CVC {cvc!r}'}"
-        body = sale(card(**sent), amount=amount, webhook_url=WEBHOOK)
-        yield post(ORDERS_PATH, body, rule, name, saves=saves)
-        yield read(saves, rule, blocks=True, name=f"{name}, read")
-    other = {"recurring_type" if is_click else "one_click_type": "recurring" if is_click else "one-click"}
-    sent = {**other, "vault_token": token, "cvc": "123"}
-    yield post(ORDERS_PATH, sale(card(**sent)), "CARD-13" if is_click else "CARD-12", f"a {use} card for the other use")
-    yield order_call(_part("refunds", 100), f"a refund of a {use} payment", order="order0")
-    yield read("order0", "END-10")
-    yield Webhooks(rules="HOOK-02 SET-55")
-
-
-def _missing_card() -> Iterator[Step]:
-    for kind, use, rule in (("one_click_type", "one-click", "CARD-12"), ("recurring_type", "recurring", "CARD-13")):
-        for token in ({}, {"vault_token": ""}, {"vault_token": "no-such-token"}):
-            sent = {kind: use, "cvc": "123", **token}
-            yield post(ORDERS_PATH, sale(card(**sent)), rule, f"{use} with the card {token.get('vault_token')!r}")
-    both = {"one_click_type": "first", "recurring_type": "first"}
-    yield post(ORDERS_PATH, sale(card(**both)), "CARD-11", "a card stored for both uses")
-
-
 def _code_scenes() -> Iterator[Scene]:
     """Yield QR requests: their defaults, their bounds, and the image."""
     code = {"currency": "EUR", "amount": 1000, "description": MARKER, "webhook_url": WEBHOOK_URL}
-    about = {"size": "QR-19", "one_off": "QR-12", "expiration": "QR-15", "amount_changeable": "QR-05", "amount": "QR-01"}
+    about = {
+        "size": "QR-19",
+        "one_off": "QR-12",
+        "expiration": "QR-15",
+        "amount_changeable": "QR-05",
+        "amount": "QR-01",
+    }
     rules = "END-18 QR-01 QR-05 QR-12 QR-15 QR-19 LIM-03 LIM-04"
     steps: list[Step] = [
         post(CODES_PATH, code, rules, "a QR request of an amount", saves="code", about=about),
@@ -534,10 +357,21 @@ def _code_scenes() -> Iterator[Scene]:
     ]
     for amount in (1, 7, 10, 1295, 123456):
         steps.append(post(CODES_PATH, {**code, "amount": amount}, "QR-01", f"a QR request of {amount} cents"))
-    bounds = ((500, 2000), (1000, 2000), (999, 1001), (1001, 2000), (500, 1000), (0, 2000), (500, 0), (2000, 500))
+    bounds = (
+        (500, 2000),
+        (1000, 2000),
+        (999, 1001),
+        (1001, 2000),
+        (500, 1000),
+        (0, 2000),
+        (500, 0),
+        (2000, 500),
+    )
     for low, high in bounds:
         body = {**code, "amount_changeable": True, "amount_min": low, "amount_max": high}
-        steps.append(post(CODES_PATH, body, "QR-09 QR-07 LIM-05 QR-04", f"a QR request from {low} to {high} cents"))
+        steps.append(
+            post(CODES_PATH, body, "QR-09 QR-07 LIM-05 QR-04", f"a QR request from {low} to {high} cents")
+        )
     for name, rule in (("amount_min", "QR-08"), ("amount_max", "QR-06")):
         steps.append(post(CODES_PATH, {**code, name: 1500}, rule, f"a fixed QR request with {name}"))
     yield Scene("QR requests", tuple(steps))
@@ -556,7 +390,12 @@ def _patient_scenes() -> Iterator[Scene]:
             "HOOK-12 HOOK-09 HOOK-10 HOOK-11 LIM-06",
             RETRIES_SECONDS,
         ),
-        ("a webhook answered late", AnswerWebhooks(statuses=(200,), delay_seconds=7.0), "SET-57", RETRY_SECONDS),
+        (
+            "a webhook answered late",
+            AnswerWebhooks(statuses=(200,), delay_seconds=7.0),
+            "SET-57",
+            RETRY_SECONDS,
+        ),
         ("a redirected webhook", AnswerWebhooks(statuses=(302,)), "SET-58", RETRY_SECONDS),
     ):
         steps = (

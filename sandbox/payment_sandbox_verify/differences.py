@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, SUCCESS_STATUSES
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
 from payment_sandbox_verify.normalising import Gap, Moment, anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.rules import (
@@ -193,7 +193,11 @@ def _shown_rules(step: Step, theirs: Observation, ours: Observation) -> Iterator
     if isinstance(step, Call):
         is_refused = ours.status in REFUSED_STATUSES
         yield from REFUSAL_RULES if is_refused else SUCCESS_RULES
-        yield STATUS_RULES.get(ours.status, OTHER_STATUS_RULE) if is_refused else rule_of_call(step.method, step.path)
+        yield (
+            STATUS_RULES.get(ours.status, OTHER_STATUS_RULE)
+            if is_refused
+            else rule_of_call(step.method, step.path)
+        )
         yield from (rule for _, rule in _field_rules(step, theirs, ours)) if not is_refused else ()
         yield from step.about.values()
         yield from (ETAG_RULE,) if "etag" in ours.shown else ()
@@ -213,8 +217,12 @@ def _compare_step(
 ) -> Iterator[Difference]:
     """Yield the differences of one step."""
 
-    def difference(rule: str, reason: str, path: str = "", values: tuple[Any, Any] = (None, None)) -> Difference:
-        name = step.name or (f"{step.method} {theirs.path}" if isinstance(step, Call) else type(step).__name__)
+    def difference(
+        rule: str, reason: str, path: str = "", values: tuple[Any, Any] = (None, None)
+    ) -> Difference:
+        name = step.name or (
+            f"{step.method} {theirs.path}" if isinstance(step, Call) else type(step).__name__
+        )
         return Difference(rule, f"{name}: {reason}", play.scene.name, number, path, *values)
 
     if not isinstance(step, Call):
@@ -245,17 +253,24 @@ def _compare_refusals(theirs: Observation, ours: Observation, difference: Any) -
         values = theirs.shown.get("violations"), ours.shown.get("violations")
         reason = f"the violations are {describe(values[0])}, not {describe(values[1])}"
         yield difference(VIOLATIONS_RULE, reason, "error.violations", values)
-    values = tuple(anonymize(str(each.error("value"))) for each in (theirs, ours))
-    if values[0] != values[1]:
-        yield difference(ours.rules[0] if ours.rules else rule, "", "error.value", values)._replace(is_message=True)
+    messages = [anonymize(str(each.error("value"))) for each in (theirs, ours)]
+    if messages[0] != messages[1]:
+        values = messages[0], messages[1]
+        yield difference(ours.rules[0] if ours.rules else rule, "", "error.value", values)._replace(
+            is_message=True
+        )
     yield from _compare_headers(theirs, ours, difference)
 
 
 def _compare_headers(theirs: Observation, ours: Observation, difference: Any) -> Iterator[Difference]:
     for name, rule in (("challenge", CHALLENGE_RULE), ("media type", MEDIA_TYPE_RULE), ("etag", ETAG_RULE)):
         one, other = theirs.shown.get(name, MISSING), ours.shown.get(name, MISSING)
-        if one != other and (name != "etag" or ours.shown.get("body") is not None or ours.status == NOT_MODIFIED):
-            yield difference(rule, f"the {name} is {describe(one)}, not {describe(other)}", name, (one, other))
+        if one != other and (
+            name != "etag" or ours.shown.get("body") is not None or ours.status == NOT_MODIFIED
+        ):
+            yield difference(
+                rule, f"the {name} is {describe(one)}, not {describe(other)}", name, (one, other)
+            )
     one, other = theirs.shown.get("ignored"), ours.shown.get("ignored")
     if one is not None and one != other:  # a server need not have this header
         rule = "SET-53" if ours.method == "PUT" else IGNORED_RULE
@@ -283,8 +298,10 @@ def _compare_answers(
     )
     if is_refund:
         changed = [each for each in changed if _is_in_refund(each[0])]
-    states = [each for each in changed if each[0].plain in STATE_PATHS or _is_state_of_transaction(step, each[0])]
-    for leaf, rule in states[:1]:
+    states = [
+        each for each in changed if each[0].plain in STATE_PATHS or _is_state_of_transaction(step, each[0])
+    ]
+    for leaf, _ in states[:1]:
         state_rule = REFUND_RULE if is_refund else step.about.get("status", _first(step))
         yield _field_difference(difference, state_rule, leaf)
     seen: set[str] = set()
@@ -312,7 +329,11 @@ def _rule_of_leaf(step: Call, leaf: Leaf, rule: str) -> str:
     named = step.about.get(leaf.plain, step.about.get(root))
     if named is not None:
         return named
-    if isinstance(leaf.theirs, Moment) and isinstance(leaf.ours, Moment) and leaf.theirs.spelling != leaf.ours.spelling:
+    if (
+        isinstance(leaf.theirs, Moment)
+        and isinstance(leaf.ours, Moment)
+        and leaf.theirs.spelling != leaf.ours.spelling
+    ):
         return SPELLED_RULES.get(rule, rule)
     return rule
 

@@ -33,7 +33,16 @@ from payment_sandbox_verify.samples import (
     sale,
     transaction_with,
 )
-from payment_sandbox_verify.steps import CODES_PATH, ORDERS_PATH, Call, Customer, Pause, Scene, Step
+from payment_sandbox_verify.steps import (
+    CODES_PATH,
+    ORDER_PATH,
+    ORDERS_PATH,
+    Call,
+    Customer,
+    Pause,
+    Scene,
+    Step,
+)
 
 Body = Mapping[str, Any]
 
@@ -49,7 +58,9 @@ ADDRESSES: Final = (
 )
 ADDITIONAL: Final = {"address": "Teststraat 2", "address_type": "billing", "country": "NL"}
 FREE_FORM: Final = ({"basket": [1, 2.5, None, {"gift": True}], "note": LONG_TEXT}, {"user_agent": "verify/1"})
-VALUES_BY_NAME: Final[Mapping[str, Sequence[Any]]] = {  # fields that hold objects, or texts of a form of their own
+VALUES_BY_NAME: Final[
+    Mapping[str, Sequence[Any]]
+] = {  # fields that hold objects, or texts of a form of their own
     "customer": ({}, "Jan"),
     "order_lines": ([], {}, [LINES[0]]),
     "transactions": ([], [transaction_with(CARD), transaction_with(CARD)], [5]),
@@ -83,7 +94,7 @@ def values_of(name: str, kind: Any) -> Iterator[Any]:
         spellings = dict.fromkeys((first.upper(), first.lower(), first.title(), "", "x"))
         yield from (*kind.choices, *(word for word in spellings if word not in kind.choices), *OTHER_KINDS)
     elif isinstance(kind, Whole):
-        bounds = {getattr(each, side, None) for each in kind.validators for side in ("min", "max")} - {None}
+        bounds = {getattr(each, side, None) or 0 for each in kind.validators for side in ("min", "max")}
         yield from (each for bound in sorted(bounds) for each in (bound - 1, bound, bound + 1))
         yield from (250, 1000, 1295, 12.95, "1295", True, None, ...)
     else:
@@ -157,7 +168,9 @@ def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> I
 def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = "") -> Call:
     """Return a call that reads an order."""
     query = "?fields[]=order_line_details&fields[]=amount_details" if blocks else ""
-    return Call(method="GET", path=f"{ORDERS_PATH}<<{order}.id>>/{query}", rules=rules, name=name, saves=order)
+    return Call(
+        method="GET", path=f"{ORDERS_PATH}<<{order}.id>>/{query}", rules=rules, name=name, saves=order
+    )
 
 
 def change_scenes() -> Iterator[Scene]:
@@ -194,7 +207,9 @@ class OrderCall(NamedTuple):
 TRANSACTION: Final = "transactions/<<order.transactions[-1].id>>/"
 MANY: Final = LINES_TOTAL + 1
 ORDER_CALLS: Final = (  # those that usually are refused come first, those that end an order last
-    OrderCall("capture of too much", "SET-47 END-14", "POST", f"{TRANSACTION}captures/amount/", {"amount": MANY}),
+    OrderCall(
+        "capture of too much", "SET-47 END-14", "POST", f"{TRANSACTION}captures/amount/", {"amount": MANY}
+    ),
     OrderCall("void of too much", "SET-47 END-16", "POST", f"{TRANSACTION}voids/amount/", {"amount": MANY}),
     OrderCall("refund of too much", "SET-49 END-10", "POST", "refunds/", {"amount": MANY}),
     OrderCall("capture of nothing", "SET-11 END-14", "POST", f"{TRANSACTION}captures/amount/", {"amount": 0}),
@@ -206,11 +221,19 @@ ORDER_CALLS: Final = (  # those that usually are refused come first, those that 
         {"order_lines": line_quantity(1, "hats")},
     ),
     OrderCall("change of the amount", "SET-52", "PUT", "", {"amount": MANY, "order_lines": LINES}),
-    OrderCall("change of the text", "SET-51", "PUT", "", {"description": "Changed", "return_url": ADDRESSES[0]}),
     OrderCall(
-        "refund by lines", "END-08 SET-49", "POST", "refunds/", {"order_lines": line_quantity(1), "description": "1"}
+        "change of the text", "SET-51", "PUT", "", {"description": "Changed", "return_url": ADDRESSES[0]}
     ),
-    OrderCall("refund by amount", "END-10 SET-49", "POST", "refunds/", {"amount": 1, "description": "1 cent"}),
+    OrderCall(
+        "refund by lines",
+        "END-08 SET-49",
+        "POST",
+        "refunds/",
+        {"order_lines": line_quantity(1), "description": "1"},
+    ),
+    OrderCall(
+        "refund by amount", "END-10 SET-49", "POST", "refunds/", {"amount": 1, "description": "1 cent"}
+    ),
     OrderCall(
         "void by lines",
         "END-15 STA-20",
@@ -278,7 +301,9 @@ def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order",
 
 def issuers() -> Call:
     """Return the call that lists the banks, as ``banks``."""
-    return Call(method="GET", path="/v1/bank-redirect-nl/issuers/", rules="END-17 ISS-01 ISS-02", saves="banks")
+    return Call(
+        method="GET", path="/v1/bank-redirect-nl/issuers/", rules="END-17 ISS-01 ISS-02", saves="banks"
+    )
 
 
 SHORT_PERIOD: Final = "PT2S"
@@ -286,20 +311,26 @@ AFTER_SHORT_PERIOD_SECONDS: Final = 4.0
 
 
 def state_scenes() -> Iterator[Scene]:
-    """Yield a scene for each method and state that an order reaches without a payment, and one of expiries."""
+    """Yield a scene for each method and state that an order reaches without a payment, and the expiries."""
     expiring: dict[bool, list[tuple[str, list[Step], list[Step]]]] = {False: [], True: []}
     for method in ("", *METHODS_BY_NAME):
         is_costly = bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
         banks: list[Step] = [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
         transactions = [transaction_with(method)] if method else []
-        new = [*banks, create(*transactions, **({} if is_costly else {"order_lines": LINES}))]
+        lines: dict[str, Any] = {} if is_costly else {"order_lines": LINES}
+        new = [*banks, create(*transactions, **lines)]
         rule = VISIT_RULES.get(method, "SET-36")
-        visit = Customer(order="order", action="visit", rules=rule, name=f"a visit to the page of {method or 'an order'}")
+        visit = Customer(
+            order="order", action="visit", rules=rule, name=f"a visit to the page of {method or 'an order'}"
+        )
         shown = f"{method} order" if method else "hosted order"
         ways: Sequence[tuple[str, Sequence[Step]]] = (
             ("new", [read("order")]),
             ("visited", [visit, read("order", rule)]),
-            ("cancelled", [order_call(ORDER_CALLS[-1], f"cancellation of a {shown}"), read("order", "SET-50")]),
+            (
+                "cancelled",
+                [order_call(ORDER_CALLS[-1], f"cancellation of a {shown}"), read("order", "SET-50")],
+            ),
         )
         for state, way in ways:
             yield Scene(f"{state} {shown}", (*new, *way, *calls_on_order(f"a {state} {shown}")), is_costly)
@@ -318,8 +349,26 @@ def _expiring_steps(method: str, name: str, banks: Sequence[Step]) -> tuple[list
     """Return the steps before and after the expiry of an order."""
     rule = "TRQ-03" if method else "ORD-12 SET-35"
     period = {"expiration_period": SHORT_PERIOD}
-    call = create(transaction_with(method, **period), rules=rule, saves=name) if method else create(
-        rules=rule, saves=name, **period
+    call = (
+        create(transaction_with(method, **period), rules=rule, saves=name)
+        if method
+        else create(rules=rule, saves=name, **period)
     )
     shown = f"an expired {method or 'hosted'} order"
     return [*banks, call], [read(name, rule, name=shown), *calls_on_order(shown, order=name)]
+
+
+def get(path: str, rules: str, name: str = "", **options: Any) -> Call:
+    """Return a read."""
+    return Call(method="GET", path=path, rules=rules, name=name, **options)
+
+
+def post(path: str, body: Any, rules: str, name: str = "", **options: Any) -> Call:
+    """Return a POST."""
+    return Call(method="POST", path=path, body=body, rules=rules, name=name, **options)
+
+
+def put(body: Any, rules: str, name: str = "", **options: Any) -> Call:
+    """Return a change of the order."""
+    options = {"saves": "order", **options}
+    return Call(method="PUT", path=ORDER_PATH, body=body, rules=rules, name=name, **options)

@@ -48,7 +48,9 @@ class Inbox:
             def handle_error(self, *arguments: Any) -> None:
                 """Ignore broken connections."""
 
-        handler = type("Handler", (_Handler,), {"inbox": self, **{f"do_{name}": _Handler.receive for name in METHODS}})
+        handler = type(
+            "Handler", (_Handler,), {"inbox": self, **{f"do_{name}": _Handler.receive for name in METHODS}}
+        )
         self._server = Server((host, port), handler)
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="inbox", daemon=True)

@@ -57,8 +57,11 @@ class Named(str):
 class Names:
     """The identifiers of one scene on one server, named by the step in which each appeared first."""
 
-    def __init__(self, start: datetime, own_texts: Mapping[str, str] | None = None) -> None:
-        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names."""
+    def __init__(self, start: datetime | None, own_texts: Mapping[str, str] | None = None) -> None:
+        """``own_texts`` maps further texts of the server, such as the address for webhooks, to names.
+
+        Without a ``start``, only the spelling of times is compared.
+        """
         self._start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
         self._step = ""
@@ -102,6 +105,8 @@ class Names:
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
+            return Moment(spelling, None)
+        if self._start is None:
             return Moment(spelling, None)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return Moment(spelling, (at - self._start).total_seconds())

@@ -119,26 +119,26 @@ class FormPayer:
         """
         page, return_url = self._request_page("GET", url)
         chosen = choice if choice in page.buttons else CARD
-        if action == CHOOSE or (action not in page.buttons and chosen in page.buttons):
-            if chosen not in page.buttons:
-                raise CannotTell(f"the hosted page has no {choice!r} button that a program can press")
+        if action == CHOOSE and choice not in page.buttons:
+            raise CannotTell(f"the hosted page has no {choice!r} button that a program can press")
+        if action not in page.buttons and chosen in page.buttons:
             page, return_url = self._submit(page, chosen)
         if action == CHOOSE:
             return return_url
-        if choice and choice != chosen:
+        if choice not in ("", chosen):
             _select(page, choice)
         if _button(page, action) is None:
             raise CannotTell(
                 f"the payment page has no {action!r} button that a program can press; try --by-hand"
             )
+        return self._press_through(page, action)
+
+    def _press_through(self, page: HtmlPage, action: str) -> str | None:
         for _ in range(PAGES_MAX):
-            button = _button(page, action)
-            if return_url is not None or button is None:
+            page, return_url = self._submit(page, _button(page, action) or action)
+            if return_url is not None or _button(page, action) is None:
                 return return_url
-            page, return_url = self._submit(page, button)
-        if return_url is None and _button(page, action) is not None:
-            raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a button")
-        return return_url
+        raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a button")
 
     def _submit(self, page: HtmlPage, value: str) -> tuple[HtmlPage, str | None]:
         form = next(form for form in page.forms if value in form.buttons)

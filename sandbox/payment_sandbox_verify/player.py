@@ -3,19 +3,17 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox_verify.answer import MISSING, SUCCESS_STATUSES, CannotTell, ServiceAnswer
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import (
-    AnswerWebhooks,
     Call,
     Customer,
     Fetch,
@@ -109,7 +107,7 @@ class Player:
         self.service = service
         self.inbox = inbox
         self.is_patient = False
-        self._now = now or partial(datetime.now, UTC)
+        self._now = now or wall_now
         self._count_webhooks = count_webhooks
         self._slow_count = 0
         self._scene_count = 0
@@ -231,27 +229,7 @@ class _Performance:
         if self._names is None:
             self._names = Names(_created(answer) or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
             self._names.begin_step(f"step {number + 1}")
-        explained = answer.headers.get(EXPLAIN_HEADER, "").partition("; possible now")[0]
-        rules = tuple(RULE_ID.findall(explained))
-        return Observation(shown=self._shown(answer), rules=rules, answer=answer)
-
-    def _shown(self, answer: ServiceAnswer) -> dict[str, Any]:
-        """Return the compared parts of an answer, without what is the service's own."""
-        assert self._names is not None, "the caller names identifiers"
-        shown: dict[str, Any] = {}
-        if answer.content:
-            shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
-        if answer.headers.get("ETag") is not None:
-            shown["etag"] = self._names.name(answer.headers["ETag"], "ETag")
-        if answer.status == UNAUTHORIZED:
-            shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
-        if answer.headers.get(IGNORED_HEADER):
-            shown["ignored"] = sorted(answer.headers[IGNORED_HEADER].split(", "))
-        if answer.is_success:
-            shown["body"] = self._names.normalise(_without_other_banks(answer))
-        else:
-            shown["violations"] = _violations(answer)
-        return shown
+        return observe(answer, self._names)
 
     def _resolve(self, value: Any) -> Any:
         """Replace references to earlier answers.
@@ -339,7 +317,9 @@ class _Performance:
         count, waited, last = 0, 0.0, 0.0
         assert self._player.inbox is not None, "the caller checked it"
         while waited <= seconds:
-            received = self._player.inbox.wait_for(self.is_own_webhook, count + 1, LATE_SECONDS if not waited else 0.0)
+            received = self._player.inbox.wait_for(
+                self.is_own_webhook, count + 1, LATE_SECONDS if not waited else 0.0
+            )
             for each in received[count:]:
                 yield {**self._webhook(each), "after": Gap(waited - last if count else 0.0)}
                 count, last = count + 1, waited
@@ -356,6 +336,25 @@ class _Performance:
         }
 
 
+def observe(answer: ServiceAnswer, names: Names) -> Observation:
+    """Return the compared parts of an answer, without what is the service's own."""
+    shown: dict[str, Any] = {}
+    if answer.content:
+        shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+    if answer.headers.get("ETag") is not None:
+        shown["etag"] = names.name(answer.headers["ETag"], "ETag")
+    if answer.status == UNAUTHORIZED:
+        shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
+    if answer.headers.get(IGNORED_HEADER):
+        shown["ignored"] = sorted(answer.headers[IGNORED_HEADER].split(", "))
+    if answer.is_success:
+        shown["body"] = names.normalise(_without_other_banks(answer))
+    else:
+        shown["violations"] = _violations(answer)
+    explained = answer.headers.get(EXPLAIN_HEADER, "").partition("; possible now")[0]
+    return Observation(shown=shown, rules=tuple(RULE_ID.findall(explained)), answer=answer)
+
+
 UNAUTHORIZED: Final = 401
 REFUSED_STATUS: Final = 400
 
@@ -370,7 +369,7 @@ def _created(answer: ServiceAnswer) -> datetime | None:
 
 
 def _violations(answer: ServiceAnswer) -> list[Any]:
-    """Return the paths of the violations, and their allowed values without banks, which are the service's own."""
+    """Return the paths of the violations, and their allowed values except banks, which are the service's."""
     violations = [each for each in answer.list_at("error.violations") if isinstance(each, dict)]
     return sorted(
         (

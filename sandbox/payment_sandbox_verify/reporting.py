@@ -68,7 +68,7 @@ def compare(
     """
     base = account_settings(player.service, live=live)
     theirs = verify(player, base, live=live, progress=progress, scenes=scenes)
-    found = find_settings(theirs.pairs, theirs.differences, base)
+    found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
     account = {name: value for name, value in base.items() if (name, value) != ("mode", "test")}
     copied = frozenset(by_rule(theirs.differences).keys() - by_rule(found.remaining).keys())
     beside = None

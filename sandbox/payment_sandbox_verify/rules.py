@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from payment_sandbox.web.answers.order import RECORD_RULES, FIELD_RULES
+from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
 from payment_sandbox.web.answers.qr import QR
 from payment_sandbox_verify.steps import CODES_PATH
 
@@ -111,7 +111,14 @@ METHOD_RULES: Final = {  # what a method supports, by the method and the kind of
     ("invoice-later-b", ""): "INV-05 REF-02",
     ("credit-card", "captures"): "CARD-03",
 }
-STATUS_RULES: Final = {401: "SET-02", 404: "SET-08", 405: "SET-08", 412: "SET-33", 413: "SET-09", 415: "SET-09"}
+STATUS_RULES: Final = {
+    401: "SET-02",
+    404: "SET-08",
+    405: "SET-08",
+    412: "SET-33",
+    413: "SET-09",
+    415: "SET-09",
+}
 OTHER_STATUS_RULE: Final = "SET-08"
 REFUSAL_RULES: Final = ("SET-03", "SET-04", "SET-05", "END-01")
 SUCCESS_RULES: Final = ("SET-06", "SET-07", "END-01", "VER-01")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from payment_sandbox.methods import METHODS_BY_NAME
+from payment_sandbox_verify.steps import WEBHOOK
 
 MARKER: Final = "payment-sandbox verify"
 """The description of created orders, to identify them in the account's order list."""
@@ -46,6 +47,7 @@ CUSTOMER: Final[Mapping[str, Any]] = {
 }
 RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
 WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
+SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL, "merchant_order_id": "A-1"}
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 CARD: Final = "credit-card"
@@ -74,7 +76,7 @@ def card(**details: Any) -> dict[str, Any]:
 
 
 def sale(*transactions: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return the body of a new order of 10 euros, with the lines and the customer that its method requires."""
+    """Return the body of a new order of 10 euros, with what its method requires."""
     body: dict[str, Any] = {"currency": "EUR", "amount": LINES_TOTAL, "description": MARKER}
     for transaction in transactions:
         capabilities = METHODS_BY_NAME[transaction["payment_method"]].capabilities

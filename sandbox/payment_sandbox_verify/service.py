@@ -268,7 +268,9 @@ class Service:
             has_refunds = "has-refunds" in self.call("GET", order.path).list_at("flags")
             if not (is_refunded and has_refunds):
                 note = ", and the service refuses another refund" if has_refunds else ""
-                note = ", and the refund that the service answered is not on the order" if is_refunded else note
+                note = (
+                    ", and the refund that the service answered is not on the order" if is_refunded else note
+                )
                 problems.append(f"{captured} cents were paid{note}")
         return ", ".join(problems) or REFUNDED_OR_VOIDED
 
@@ -299,7 +301,9 @@ class Service:
 
 def _amounts(order: ServiceAnswer) -> tuple[int, int]:
     """Return the remaining and the captured amount of an order, in cents."""
-    remaining, captured = (_parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured"))
+    remaining, captured = (
+        _parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
+    )
     return remaining, captured
 
 

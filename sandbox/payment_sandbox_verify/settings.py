@@ -12,7 +12,7 @@ from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.samples import card, sale
 from payment_sandbox_verify.service import Service
-from payment_sandbox_verify.steps import ORDERS_PATH, Scene
+from payment_sandbox_verify.steps import ORDERS_PATH
 from payment_sandbox_verify.verifying import reference_sandbox
 
 CURRENCIES_PATH: Final = "/v1/merchants/self/projects/self/currencies/"
@@ -47,7 +47,9 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
         methods = service.call("GET", CURRENCIES_PATH).at("payment_methods")
         if isinstance(methods, dict):
             enabled = [name for name in METHOD_NAMES if name in methods]
-            settings |= {"payment_methods": enabled} if 0 < len(enabled) < len(_listed_by_default(live)) else {}
+            settings |= (
+                {"payment_methods": enabled} if 0 < len(enabled) < len(_listed_by_default(live)) else {}
+            )
         for feature, (name, value) in FEATURE_DETAILS.items():
             answer = service.call("POST", ORDERS_PATH, sale(card(**{name: value})))
             if answer.status in REFUSED_STATUSES and name in str(answer.data):
@@ -62,8 +64,22 @@ def _listed_by_default(live: bool) -> list[str]:
         return list(reference.service.call("GET", CURRENCIES_PATH).at("payment_methods"))
 
 
+Play = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
+"""Plays the same scenes on a sandbox with these settings."""
+
+
+def play_on_sandbox(plays: Sequence[Played], settings: Mapping[str, Any]) -> list[Played]:
+    """Play the same scenes on a sandbox with these settings."""
+    with reference_sandbox(settings) as reference:
+        reference.service.is_live = settings.get("mode") == "live"
+        return [reference.player.play(each.scene) for each in plays]
+
+
 def find_settings(
-    pairs: Sequence[tuple[Played, Played]], differences: Sequence[Difference], base: Mapping[str, Any]
+    played: Sequence[Played],
+    differences: Sequence[Difference],
+    base: Mapping[str, Any],
+    play: Play = play_on_sandbox,
 ) -> SettingsFound:
     """Try each setting alone, then together with those that helped, until no other one helps.
 
@@ -72,8 +88,8 @@ def find_settings(
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
     names = set(kinds.values())
-    theirs = [one for one, _ in pairs if one.scene.name in names]
-    search = _Search(theirs, base)
+    theirs = [each for each in played if each.scene.name in names]
+    search = _Search(theirs, base, play)
     settings: dict[str, Any] = {}
     for _ in range(ROUNDS_MAX):
         before = settings
@@ -81,7 +97,7 @@ def find_settings(
             settings = search.better(settings, candidate)
         if settings == before or not search.remaining(settings):
             break
-    whole = _Search([one for one, _ in pairs], base)
+    whole = _Search(played, base, play)
     while settings and (added := whole.kinds(settings) - kinds.keys()):
         settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) - kinds.keys() & added))
     return SettingsFound(settings, whole.remaining(settings) if settings else differences)
@@ -90,18 +106,17 @@ def find_settings(
 class _Search:
     """Compares the plays of a service with those of sandboxes with other settings."""
 
-    def __init__(self, theirs: Sequence[Played], base: Mapping[str, Any]) -> None:
+    def __init__(self, theirs: Sequence[Played], base: Mapping[str, Any], play: Play) -> None:
         self._theirs = theirs
         self._base = base
+        self._play = play
         self._plays: dict[str, list[Played]] = {}
 
     def plays(self, settings: Mapping[str, Any]) -> list[Played]:
         """Return the plays of a sandbox with these settings."""
         key = repr(sorted(settings.items(), key=str))
         if key not in self._plays:
-            with reference_sandbox({**self._base, **settings}) as reference:
-                reference.service.is_live = self._base.get("mode") == "live"
-                self._plays[key] = [reference.player.play(each.scene) for each in self._theirs]
+            self._plays[key] = self._play(self._theirs, {**self._base, **settings})
         return self._plays[key]
 
     def remaining(self, settings: Mapping[str, Any]) -> list[Difference]:
@@ -162,7 +177,11 @@ def _error_settings(theirs: Sequence[Played], ours: Sequence[Played]) -> Iterato
             yield {ERRORS: {kind: common}}
         if kind == VALIDATION_ERROR:
             for rule, of_rule in _group(group, lambda each: next(iter(each.rules), "")).items():
-                own = {name: value for name, value in _common_values(of_rule).items() if common.get(name) != value}
+                own = {
+                    name: value
+                    for name, value in _common_values(of_rule).items()
+                    if common.get(name) != value
+                }
                 if rule and own:
                     yield {ERRORS: {rule: own}}
 
@@ -174,12 +193,15 @@ def _refusal_pairs(
     for one, other in zip(theirs, ours, strict=True):
         for pair in zip(one.observations, other.observations, strict=True):
             statuses = {each.status for each in pair}
-            if all(status in REFUSED_STATUSES for status in statuses) and UNAUTHORIZED not in statuses:
-                if pair[0].path.startswith("/v1/"):  # no setting changes answers outside the API
-                    yield pair
+            is_refused = all(status in REFUSED_STATUSES for status in statuses - {UNAUTHORIZED})
+            is_in_api = pair[0].path.startswith("/v1/")  # no setting changes answers outside the API
+            if is_refused and is_in_api and UNAUTHORIZED not in statuses:
+                yield pair
 
 
-def _group(pairs: RefusalPairs, name: Callable[[Observation], str]) -> dict[str, list[tuple[Observation, Observation]]]:
+def _group(
+    pairs: RefusalPairs, name: Callable[[Observation], str]
+) -> dict[str, list[tuple[Observation, Observation]]]:
     groups: dict[str, list[tuple[Observation, Observation]]] = {}
     for pair in pairs:
         groups.setdefault(name(pair[1]), []).append(pair)

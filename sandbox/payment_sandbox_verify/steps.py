@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 
 ORDERS_PATH: Final = "/v1/orders/"
 CODES_PATH: Final = "/v1/bankqr/"
+ORDER_PATH: Final = f"{ORDERS_PATH}<<order.id>>/"
 WEBHOOK: Final = "<<webhook>>"
+WEBHOOK_RULES: Final = "HOOK-02 HOOK-01 HOOK-04 HOOK-05 HOOK-06 HOOK-07 HOOK-08 AUTH-03 ORD-10"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

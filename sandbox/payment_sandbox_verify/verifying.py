@@ -96,7 +96,10 @@ def is_live(service: Service) -> bool | None:
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:
         with suppress(CannotTell):
-            flags = [*flags, *service.call("POST", ORDERS_PATH, sale(transaction_with(CARD))).list_at("flags")]
+            flags = [
+                *flags,
+                *service.call("POST", ORDERS_PATH, sale(transaction_with(CARD))).list_at("flags"),
+            ]
     service.clean_up()
     return TEST_FLAG not in flags if isinstance(flags, list) else None
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import requests
+from payment_sandbox_verify.comparing import compare, report_data, report_lines
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
-from payment_sandbox_verify.comparing import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.servers import make_server
 from tests.verification.recording import record_har

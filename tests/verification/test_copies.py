@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import requests
+from payment_sandbox_verify.comparing import compare, format_settings_file
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox_verify.comparing import compare, format_settings_file
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server

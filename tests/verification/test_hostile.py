@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 import requests
+from payment_sandbox_verify.checks import CannotTell, NotVerified
+from payment_sandbox_verify.probing import Verdict
 
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify import fetching
 from payment_sandbox_verify import service as service_module
-from payment_sandbox_verify.checks import CannotTell, NotVerified
 from payment_sandbox_verify.fetching import ANSWER_BYTES_MAX
 from payment_sandbox_verify.payers import PAGES_MAX, FormPayer
-from payment_sandbox_verify.probing import Verdict
 from payment_sandbox_verify.service import ATTEMPTS_MAX, Service
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify
 from tests.verification.exchanges import AlteringSession, Exchange

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-
 from payment_sandbox_verify.probes import all_probes, patience
 from payment_sandbox_verify.probing import Probe, RuleReport, Verdict, run_probes, sum_up
+
 from payment_sandbox_verify.verifying import reference_sandbox, verify_default_sandbox
 
 PROBES = [each for each in all_probes() if each.run.__module__ == patience.__name__]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox_verify.comparing import Comparison, compare_recording
 from payment_sandbox_verify.probing import Verdict
+
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox_verify.recorded import HarRefused, read_har
 from tests.verification.recording import Change, Recorder, play_careful_shop, record_har
 

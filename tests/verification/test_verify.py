@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 import requests
-
-from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.checks import NotVerified
 from payment_sandbox_verify.comparing import Comparison, compare, format_settings_file, report_lines
 from payment_sandbox_verify.probes import all_probes
 from payment_sandbox_verify.probing import RuleReport, Verdict, run_probes, sum_up
+
+from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.service import SKIPPED_IN_LIVE_MODE
 from payment_sandbox_verify.verifying import is_live, reference_sandbox, verify, verify_default_sandbox
 from tests.verification.differing import DEVIATIONS, Deviation
