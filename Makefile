@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest check fmt agents bench profile attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -84,6 +84,9 @@ attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report th
 
 rehearse: .venv/develop.stamp  ## Seed 32 bugs in the worked example, and check that a rehearsal finds each
 	$(BIN)/python -m tests.rehearsal.planting
+
+docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
+	$(BIN)/python -m tests.documentation
 
 agents: .venv/develop.stamp  ## Prepare ten tasks for coding agents in a new folder, or grade their solutions; SOLUTIONS=folder
 	$(BIN)/python -m tests.agents $(SOLUTIONS)

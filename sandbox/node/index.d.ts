@@ -74,7 +74,11 @@ export interface Project {
   ended(error?: unknown): Promise<void>;
   /** Adds the report to an error's message, for runners with hooks. */
   explain(error: unknown): Promise<Error>;
-  /** Deletes the project, and stops the delivery of webhooks. */
+  /**
+   * Reviews and deletes the project, and stops the delivery of webhooks. Mistakes become warnings; with
+   * `PAYMENT_SANDBOX_REVIEW=error`, `close` throws an error. On a shared server, a project with mistakes remains for a
+   * day, for `payment-sandbox review --all-projects`.
+   */
   close(): Promise<void>;
 }
 

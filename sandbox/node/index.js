@@ -16,11 +16,19 @@ const INSTALL =
 const START_SECONDS = 120; // uvx and Docker may have to fetch the sandbox first
 const HANDLER_SECONDS = 5; // the service's timeout for an answer
 const POLL_SECONDS = 10;
+const KEPT_FOR = "P1D"; // real time
+const REVIEW_MODES = ["off", "warn", "error"];
 
 class SandboxError extends Error {
   constructor(status, error) {
     super(`${status} ${error.type}: ${error.value}`);
     Object.assign(this, { name: "SandboxError", status, ...error });
+  }
+}
+
+class NoAnswer extends Error {
+  constructor(seconds) {
+    super(`no answer within ${seconds} seconds`);
   }
 }
 
@@ -94,7 +102,7 @@ async function stop(server) {
 function send(method, url, headers, body, { signal, seconds } = {}) {
   return new Promise((resolve, reject) => {
     const { request } = url.startsWith("https:") ? https : http;
-    const outgoing = request(url, { method, headers, signal, timeout: seconds && seconds * 1000 }, async (response) => {
+    const outgoing = request(url, { method, headers, signal }, async (response) => {
       try {
         let text = "";
         for await (const part of response.setEncoding("utf8")) text += part;
@@ -104,7 +112,7 @@ function send(method, url, headers, body, { signal, seconds } = {}) {
       }
     });
     outgoing.on("error", reject);
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`no response in ${seconds} s`)));
+    if (seconds) outgoing.setTimeout(seconds * 1000, () => outgoing.destroy(new NoAnswer(seconds)));
     outgoing.end(body);
   });
 }
@@ -133,10 +141,17 @@ function parseJson(text) {
   }
 }
 
+/** Return what happens to the integration's mistakes at the end of a test. */
+function reviewMode() {
+  const mode = process.env.PAYMENT_SANDBOX_REVIEW || "warn";
+  if (REVIEW_MODES.includes(mode)) return mode;
+  throw new Error(`PAYMENT_SANDBOX_REVIEW must be off, warn or error, not '${mode}'`);
+}
+
 async function newProject(settings = {}, test) {
   const { url } = await startSandbox();
   const token = `Bearer ${process.env.SANDBOX_CONTROL_TOKEN ?? ""}`;
-  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...settings }));
+  const project = new Project(url, await call(url, token, "POST", "/control/projects/", { clock: "frozen", ...settings }), test);
   await announce(project, test);
   return project;
 }
@@ -188,8 +203,11 @@ class Project {
   #shop; // the shop of the handler
   #books; // returns the shop's view of its purchases
   #jobs = new Map(); // the shop's jobs and their periods
+  #test; // its name
+  #isExplained = false; // the report of a failed test has the findings
 
-  constructor(url, created) {
+  constructor(url, created, test) {
+    this.#test = test;
     Object.assign(this, { url, apiKey: created.api_key, projectId: created.project_id, merchantId: created.merchant_id });
   }
 
@@ -291,7 +309,7 @@ class Project {
   async #forward(first, next, deliver) {
     for (let offers = first; !offers.replaced; offers = await next(POLL_SECONDS)) {
       const answers = offers.items.map(async (offer) => {
-        const reply = await deliver(offer).catch((error) => ({ error: error.message }));
+        const reply = await deliver(offer).catch((error) => ({ error: `${error.message}, from the webhook handler at ${offer.url}` }));
         await this.call("POST", "/control/listener/answers/", { id: offer.id, ...reply });
       });
       await Promise.all(answers);
@@ -299,6 +317,7 @@ class Project {
   }
 
   async explain(error) {
+    this.#isExplained = true;
     const report = await this.report().catch((problem) => `the timeline could not be read: ${problem.message}`);
     const failed = error instanceof Error || error?.stack ? error : new Error(String(error), { cause: error });
     const cause = failed.cause?.message ? `: ${failed.cause.message}` : ""; // "fetch failed" alone explains nothing
@@ -311,7 +330,23 @@ class Project {
 
   async close() {
     await this.#listening?.();
-    await this.call("DELETE", "/control/project/").catch(() => {}); // the test may have deleted it
+    const mode = process.env.SANDBOX_REHEARSAL ? "off" : reviewMode(); // a rehearsal has its own judge
+    const mistakes = mode === "off" ? "" : await this.#mistakes();
+    await this.#dispose(mistakes);
+    if (!mistakes || this.#isExplained) return;
+    if (mode === "error") throw new Error(mistakes);
+    process.emitWarning(`${this.#test ? `${this.#test}: ` : ""}${mistakes}`, "PaymentReviewWarning");
+  }
+
+  async #mistakes() {
+    return (await this.call("GET", "/control/review/").catch(() => ({ text: "" }))).text; // the test may have deleted it
+  }
+
+  /** Delete the project; on a shared server, keep mistakes for "payment-sandbox review --all-projects". */
+  async #dispose(mistakes) {
+    const kept = mistakes && process.env.SANDBOX_URL;
+    const disposal = kept ? ["PATCH", "/control/project/", { expires_after: KEPT_FOR }] : ["DELETE", "/control/project/"];
+    await this.call(...disposal).catch(() => {});
   }
 }
 
@@ -351,9 +386,10 @@ async function serveHandler(handler) {
 function wrapFetch(shop) {
   const deliver = async ({ url, headers, body }) => {
     try {
-      const response = await shop.fetch(new Request(url, { method: "POST", headers, body }));
+      const response = await inTime(shop.fetch(new Request(url, { method: "POST", headers, body })));
       return { status: response.status, body: (await response.text()).slice(0, 4096) };
     } catch (error) {
+      if (error instanceof NoAnswer) throw error;
       return { status: 500, body: String(error?.stack ?? error) };
     }
   };
@@ -362,6 +398,19 @@ function wrapFetch(shop) {
     return response.status === 200 ? response.text() : null;
   };
   return { url: "http://127.0.0.1", deliver, page, close() {} };
+}
+
+async function inTime(answer) {
+  const answered = new AbortController();
+  const limit = pause(HANDLER_SECONDS * 1000, undefined, { signal: answered.signal }).then(
+    () => { throw new NoAnswer(HANDLER_SECONDS); },
+    () => {}, // answered in time
+  );
+  try {
+    return await Promise.race([answer, limit]);
+  } finally {
+    answered.abort();
+  }
 }
 
 function pathOf(address) {

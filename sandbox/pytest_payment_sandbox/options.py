@@ -4,6 +4,7 @@ Imports are kept to a minimum, because every pytest run loads this module.
 """
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.unittesting import MarkerOptions
 
 OFF, WARN, ERROR = "off", "warn", "error"
+MODE_VARIABLE = "PAYMENT_SANDBOX_REVIEW"
 PROJECT_FIXTURES = (
     "payment_sandbox",
     "class_payment_sandbox",
@@ -52,7 +54,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--payment-review",
         choices=(OFF, WARN, ERROR),
-        help="after every test, review the shop's calls: warn of mistakes (warn), or fail the test (error)",
+        help="review the shop's calls after every test: warn of mistakes (the default), or fail the test",
     )
     group.addoption(
         "--payment-seed",
@@ -65,7 +67,7 @@ def add_options(parser: pytest.Parser) -> None:
         "payment_scenarios", "folders of scenario files that can be used by name", type="paths", default=[]
     )
     parser.addini("payment_scenario", "default of --payment-scenario", default="")
-    parser.addini("payment_review", "default of --payment-review", default=OFF)
+    parser.addini("payment_review", "default of --payment-review", default=WARN)
     parser.addini("payment_seed", "default of --payment-seed", default="")
     parser.addini(
         "payment_settings", "settings of every project, one per line, such as mode = live", type="linelist"
@@ -83,7 +85,7 @@ def check_options(config: pytest.Config) -> None:
     suite_settings(config)
     suite_seed(config)
     exploring_options.check_options(config)
-    _check_mode(config.getini("payment_review"))
+    _suite_mode(config)
     scenario = suite_scenario(config)
     if scenario is not None and scenario.endswith(FILE_SUFFIXES):
         _find_file(Path(scenario), config.rootpath)
@@ -151,15 +153,25 @@ def review_mode(item: pytest.Item) -> str:
     Raises:
         pytest.UsageError: the marker or ini option has another value.
     """
-    default_mode: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
+    default_mode = _suite_mode(item.config)
     marker = item.get_closest_marker("payment_review")
     if marker is None:
-        return _check_mode(default_mode)
+        return default_mode
     named = {name: value for name, value in marker.kwargs.items() if name != EXPECT_ARGUMENT}
     given = [*marker.args, *named.values()]
     if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
         raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
     return _check_mode(given[0] if given else default_mode)
+
+
+def _suite_mode(config: pytest.Config) -> str:
+    """Return the mode of the suite: from the option, the environment or the ini file, in this order."""
+    option: str | None = config.getoption("payment_review")
+    if option is not None:
+        return option
+    if mode := os.environ.get(MODE_VARIABLE):
+        return _check_mode(mode, MODE_VARIABLE)
+    return _check_mode(config.getini("payment_review"))
 
 
 def expected_rules(item: pytest.Item) -> tuple[str, ...]:
@@ -187,9 +199,9 @@ def expected_rules(item: pytest.Item) -> tuple[str, ...]:
     return tuple(expected)
 
 
-def _check_mode(mode: Any) -> str:
+def _check_mode(mode: Any, origin: str = "payment_review") -> str:
     if mode not in (OFF, WARN, ERROR):
-        raise pytest.UsageError(f"payment_review must be {OFF}, {WARN} or {ERROR}, not {mode!r}")
+        raise pytest.UsageError(f"{origin} must be {OFF}, {WARN} or {ERROR}, not {mode!r}")
     return str(mode)
 
 

@@ -201,7 +201,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     instance: Any = getattr(item, "instance", None)
     if hasattr(instance, "_close_payment_sandbox"):  # the mixin runs the review in its clean-up
         is_marked = item.get_closest_marker("payment_review") is not None
-        if is_marked or instance.payment_review == options.OFF:
+        if is_marked or instance.payment_review is None:
             instance.payment_review = options.review_mode(item)
             instance.payment_review_expect = options.expected_rules(item) or instance.payment_review_expect
         instance._marker_options = options.marker_options(item)

@@ -190,7 +190,7 @@ class ItemRun:
             return
         self.timeline = self._hang_location  # the timeline of a hanging run may be very long
         if not self._hang_location:
-            self.timeline = f"{project.timeline()}{_changed_line(run)}"
+            self.timeline = f"{project.timeline()}{self._changed_line(run)}"
             self.picture = svg(draw_sequence(history(run.project.epoch)), is_file=True)
 
     def _judge_or_abandon(
@@ -233,6 +233,11 @@ class ItemRun:
         verdict.problems[:] = [problem for problem in verdict.problems if problem.kind not in expected_kinds]
         verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
+
+    def _changed_line(self, run: RehearsedRun) -> str:
+        """Return the location of the changed call in the shop, as an additional line of the timeline."""
+        line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
+        return f'\nthe changed call was made in File "{line[0]}", line {line[1]}' if line is not None else ""
 
     def _advance(self, project: PaymentSandbox, until: datetime) -> None:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
@@ -308,14 +313,6 @@ class ItemRun:
         if self._lookup is not None:
             return self._lookup(name)
         return getattr(self._item, "funcargs", {}).get(name)
-
-
-def _changed_line(run: RehearsedRun) -> str:
-    """Return the location of the changed call in the shop, as an additional line of the timeline."""
-    if run.changed_line is None:
-        return ""
-    file, line = run.changed_line
-    return f'\nthe changed call was made in File "{file}", line {line}'
 
 
 RUN_KEY: "pytest.StashKey[ItemRun]" = pytest.StashKey()

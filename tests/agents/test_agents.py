@@ -9,9 +9,7 @@ import pytest
 
 from payment_sandbox.cli.agent_tools import SandboxTools
 from payment_sandbox.cli.mcp import INSTRUCTIONS, TOOLS
-from payment_sandbox.serving.server import openapi_description
-from payment_sandbox.web.docs.contents import page
-from payment_sandbox.web.docs.library import PAGE_NAMES, overview, skill
+from payment_sandbox.web.docs.library import PAGE_NAMES, overview, read_source, skill
 from tests.agents.grading import TASKS, grade, grade_all, starting_files, write_tasks
 from tests.support.documentation import ROOT
 
@@ -60,7 +58,7 @@ def test_the_starting_shop_fails(task: str) -> None:
 def agent_texts() -> str:
     """Return all texts for agents: the skill, ``/llms.txt``, every page, and the tools' descriptions."""
     tools = [str(getattr(SandboxTools, name).__doc__) for name in TOOLS]
-    pages = [page(name, openapi_description).text for name in PAGE_NAMES]
+    pages = list(map(read_source, PAGE_NAMES))
     return "\n".join([skill(), overview("http://127.0.0.1:8080/docs/"), INSTRUCTIONS, *tools, *pages])
 
 

@@ -37,7 +37,7 @@ RECORDS: Final = (
     "/control/scenario/",
     "/control/project/",
 )
-VIEWS: Final = ("", "journal/", "webhooks/", "settings/", "review/", "scenario/")
+VIEWS: Final = ("", "requests/", "mistakes/", "simulate/", "settings/")
 Place = Callable[[Target, bytes], bytes]
 
 

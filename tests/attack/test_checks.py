@@ -123,7 +123,7 @@ class LeakyProject:
     def call(self, method: str, path: str) -> Any:
         """Return a record, with a secret in the journal."""
         answer = requests.Response()
-        answer._content = NUMBER.encode() if "journal" in path else b"nothing"
+        answer._content = NUMBER.encode() if "journal" in path or "requests" in path else b"nothing"
         return answer
 
 
@@ -133,7 +133,7 @@ def test_exposed_secrets_are_reported(tmp_path: Path) -> None:
     assert {path for path, _ in records(project)} == {
         "/control/journal/",
         "/control/journal/?summary=1",
-        "/dashboard/an-id/journal/",
+        "/dashboard/an-id/requests/",
     }
     (tmp_path / "log").write_text("cvc: 9173 9173 9173")
     (tmp_path / "state").write_text("4539-5787\u202e6362-1486, and a-key-of-some-length")

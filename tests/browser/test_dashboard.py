@@ -7,10 +7,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
 from tests.support.browser import NewContext, address, by_id, unfold, violations
-from tests.support.driver import Sandbox, by, card
+from tests.support.driver import Sandbox, card
 from tests.support.shop import Received, Shop
 
-VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request")
+VIEW_TITLES = (*FRAME_VIEWS, "order", "webhook", "request", "comparison")
 WIDTHS = (390, 1280, 1920, 2560)
 WIRE_BYTES_MAX = 100_000
 
@@ -35,7 +35,9 @@ def busy_project(watched: Sandbox, shop: Shop) -> tuple[Sandbox, dict[str, str]]
     webhook, entry = watched.webhooks()[0], watched.get("/control/journal/").json()["items"][0]
     paths = {view: f"{view}/" for view in VIEW_TITLES}
     paths["order"] = f"orders/{order['id']}/"
-    paths["webhook"] = f"webhooks/{webhook['id']}/"
+    other = watched.get("/control/orders/").json()["items"][0]
+    paths["comparison"] = f"orders/{order['id']}/beside/{other['id']}/"
+    paths["webhook"] = f"requests/{webhook['id']}/"
     paths["request"] = f"requests/{entry['id']}/"
     return watched, paths
 
@@ -107,7 +109,7 @@ def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tupl
     by_id(paying, "pay").click()
     expect(picture).to_contain_text("approved")
     expect(picture).to_contain_text("204")
-    expect(by_id(watching, "order-title").locator("..")).to_contain_text("completed")
+    expect(by_id(watching, "status")).to_contain_text("completed")
 
 
 def test_a_declined_card_is_red(watched: Sandbox, windows: tuple[Page, Page]) -> None:
@@ -142,7 +144,8 @@ def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tup
     order = watched.pay(watched.place(card(capture_mode="delayed", expiration_period="P7D")))
     watching.goto(view_url(watched, f"orders/{order['id']}/"))
     expect(watching.locator("#picture")).to_contain_text("delayed capture · due")
-    advancing.goto(view_url(watched, "webhooks/"))
+    advancing.goto(view_url(watched, "requests/"))
+    unfold(advancing, "clock-menu")
     by_id(advancing, "clock-week").click()
     expect(by_id(advancing, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
     expect(by_id(watching, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
@@ -183,8 +186,8 @@ def test_input_survives_live_updates(watched: Sandbox, page: Page) -> None:
     expect(page.locator("#live")).to_have_text("live")
     unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("3.33")
-    watched.place(by("wallet-web"), merchant_order_id="another")
-    expect(page.locator("#rows")).to_contain_text("another")
+    watched.take(order, "captures/amount", {"amount": 100})
+    expect(by_id(page, "money")).to_contain_text("€1.00 captured")
     expect(page.locator("#amount-capture")).to_have_value("3.33")
 
 

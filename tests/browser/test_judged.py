@@ -63,5 +63,5 @@ def test_a_right_shop_is_not_accused(
         open_order(page, told, order_id)
         assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()
         assert page.locator("#picture .missing").count() == 0
-    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/review/")
+    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/mistakes/")
     expect(page.locator(".finding:not(.hint)")).to_have_count(0)

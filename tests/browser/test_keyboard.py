@@ -32,13 +32,11 @@ def tab_stops_to(page: Page, skip: str, main_action: str) -> int:
     [
         ("orders/", SKIP_TO_CONTENT, "create-test-order"),
         ("order", SKIP_TO_ORDER, "see-it-fail"),
-        ("webhooks/", SKIP_TO_CONTENT, "send-a-test"),
-        ("journal/", SKIP_TO_CONTENT, "search"),
-        ("review/", SKIP_TO_CONTENT, "Wrong and right code"),
-        ("coverage/", SKIP_TO_CONTENT, "play"),
-        ("scenario/", SKIP_TO_CONTENT, "use-authorization-runs-out"),
+        ("requests/", SKIP_TO_CONTENT, "send-a-test"),
+        ("requests/", SKIP_TO_CONTENT, "search"),
+        ("mistakes/", SKIP_TO_CONTENT, "Wrong and right code"),
+        ("simulate/", SKIP_TO_CONTENT, "use-authorization-runs-out"),
         ("settings/", SKIP_TO_CONTENT, "save-settings"),
-        ("vault/", SKIP_TO_CONTENT, "make-code"),
         ("webhook", SKIP_TO_CONTENT, "redeliver"),
         ("request", SKIP_TO_CONTENT, "older"),
     ],
@@ -54,7 +52,7 @@ def test_the_main_action_is_near(
     entry = watched.get("/control/journal/?limit=1&summary=1").json()["items"][0]
     paths = {
         "order": f"orders/{order['id']}/",
-        "webhook": f"webhooks/{watched.webhooks()[0]['id']}/",
+        "webhook": f"requests/{watched.webhooks()[0]['id']}/",
         "request": f"requests/{entry['id']}/",
     }
     page.goto(view_url(watched, paths.get(view, view)))
@@ -80,7 +78,7 @@ def test_what_changes_is_announced(watched: Sandbox, shop: Shop, page: Page) -> 
 def test_a_case_is_played_by_one_click(sandbox: Sandbox, page: Page) -> None:
     """A click on a case in the coverage plays it, and opens the new order."""
     sandbox.pay(sandbox.place(card()))
-    page.goto(view_url(sandbox, "coverage/"))
-    page.get_by_role("button", name="▶ declined").first.click()
+    page.goto(view_url(sandbox, "mistakes/"))
+    page.get_by_role("button", name="Play credit-card, declined").click()
     expect(by_id(page, "notice")).to_have_text("Played: credit-card, declined.")
     expect(by_id(page, "reason")).to_have_text("Reason: Do not honour")

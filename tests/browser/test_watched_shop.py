@@ -48,10 +48,12 @@ def test_the_dashboard_shows_a_whole_sale(
 ) -> None:
     """The dashboard shows a lost webhook, its retry, the capture at shipping, and a refund."""
     buying, watching = windows
-    watching.goto(f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/")
+    base = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}"
+    watching.goto(f"{base}/simulate/")
     by_id(watching, "switch-unreachable").click()
     expect(by_id(watching, "switch-unreachable")).to_have_text("on")
     buying.goto(check_out(sock_shop))
+    watching.goto(f"{base}/orders/")
     watching.locator("#rows").get_by_role("link", name="S-1001-1").click()
     picture = watching.locator("#picture")
     expect(picture).to_contain_text("creates the order")
@@ -59,7 +61,7 @@ def test_the_dashboard_shows_a_whole_sale(
     expect(buying.locator("body")).to_contain_text("Sale S-1001: thank you!")
     expect(picture).to_contain_text("returns to the shop")
     expect(watching.locator("#picture .lost").first).to_contain_text("webhook, attempt 1")
-    by_id(watching, "switch-unreachable").click()
+    by_id(watching, "faults-on").click()
     retry = watching.locator("#more li").filter(has_text="ebhook attempt 2")
     retry.get_by_test_id("run-to-here").first.click()
     expect(picture).to_contain_text("webhook, attempt 2")
@@ -87,6 +89,7 @@ def test_the_dashboard_shows_a_declined_card_and_a_second_attempt(
     expect(by_id(watching, "reason")).to_have_text("Reason: Do not honour")
     expect(watching.locator("#picture")).to_contain_text("declined")
     retry = requests.post(f"{sock_shop}/sales/S-1001/pay", allow_redirects=False, timeout=10)
+    by_id(watching, "nav-orders").click()
     expect(watching.locator("#rows")).to_contain_text("S-1001-2")
     buying.goto(retry.headers["Location"])
     by_id(buying, "pay").click()

@@ -50,7 +50,7 @@ def test_webhooks_are_printed_and_returned_to_the_server_at_the_end(
     order = trigger(client, "expired")["order"]
     assert process.stdout is not None
     line = process.stdout.readline()
-    assert f"order {order['id']}  attempt 1  answered 503 in " in line
+    assert f"webhook expired  order {order['id']}  attempt 1  answered 503 in " in line
     process.send_signal(number)
     assert process.wait(20) == 0
     assert client.project()["settings"]["forward_to"] is None
@@ -62,6 +62,7 @@ def test_programs_get_json(listen: Listen, client: SandboxClient, shop: Shop) ->
     order = trigger(client, "expired")["order"]
     assert process.stdout is not None
     webhook = json.loads(process.stdout.readline())
+    assert webhook["order_status"] == "expired"
     assert (webhook["order_id"], webhook["status"], webhook["number"], webhook["error"]) == (
         order["id"],
         200,

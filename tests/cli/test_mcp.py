@@ -12,8 +12,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from payment_sandbox.cli.agent_tools import ANSWER_BYTES_MAX, SandboxTools, ToolProblem, select_part
 from payment_sandbox.cli.mcp import TOOLS
-from payment_sandbox.serving.server import openapi_description
-from payment_sandbox.web.docs.contents import page as contents_of
+from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.web.docs.views import search_index
 from tests.support.commands import run
 from tests.support.documentation import environment
 from tests.support.servers import make_server
@@ -55,6 +55,12 @@ async def test_agents_find_eight_tools_with_flat_parameters_and_use_them() -> No
         assert "Next: start()" in too_early.content[0].text  # type: ignore[union-attr]
         started = await session.call_tool("start", {"mode": "live"})
         assert "API key" in started.content[0].text  # type: ignore[union-attr]
+        for name, advice in (("amounts", "did you mean 'amount'?"), ("state", "its arguments are: what, ")):
+            refused = await session.call_tool("make_order", {name: "expired"})
+            assert refused.is_error
+            text = refused.content[0].text  # type: ignore[union-attr]
+            assert f"make_order has no argument {name!r}" in text
+            assert advice in text
         order = await session.call_tool("make_order", {"what": "transfer", "amount": 700})
         assert "is completed: 700 cents" in order.content[0].text  # type: ignore[union-attr]
 
@@ -77,7 +83,7 @@ def test_every_answer_is_short_and_says_how_to_get_the_rest(started_tools: Sandb
         assert len(parts) > 1
         assert max(len(each.encode()) for each in parts) < ANSWER_BYTES_MAX
     page = "\n".join(each.rpartition("\n[part ")[0] for each in parts)
-    assert page == contents_of("pytest", openapi_description).text
+    assert page == read_source("pytest")
 
 
 def test_an_order_that_is_paid_already_takes_the_remaining_steps(started_tools: SandboxTools) -> None:
@@ -87,6 +93,12 @@ def test_an_order_that_is_paid_already_takes_the_remaining_steps(started_tools: 
     assert "/captures/" in started_tools.explain_order(order_id=order_id)
     with pytest.raises(ToolProblem, match="ossible"):
         started_tools.make_order(what="paid", order_id=order_id)
+
+
+def test_a_search_for_a_sentence_finds_its_section(tools: SandboxTools) -> None:
+    """Not every word has to match, and the index of the sections is built once."""
+    assert "authorization-and-capture" in tools.search(words="void the rest of a reservation")
+    assert search_index() is search_index()
 
 
 def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
@@ -115,7 +127,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),
         ("rehearse", {}, "there is no rehearsal yet", "rehearse(command='pytest tests')"),
         ("rehearse", {"command": "pytest", "folder": "/nowhere"}, "/nowhere", "rehearse(command="),
-        ("search", {"words": "zebra"}, "no section contains all of: 'zebra'", "search(words='webhook retry')"),
+        ("search", {"words": "zebra"}, "no section contains most of: 'zebra'", "search(words='webhook retry')"),
         ("search", {"page": "zebra"}, "there is no page 'zebra'; the pages are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),

@@ -108,8 +108,31 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         while not lines or not lines[-1].startswith("clock"):
             lines.append(watching.stdout.readline())
         watching.terminate()
-    assert f"status   {order['id']}  new  processing" in "".join(lines)
+    printed = "".join(lines)
+    assert f"status   order {order['id']}  new -> processing\n" in printed
+    assert f"action   customer visit  order {order['id']}\n" in printed
+    assert "request  POST /v1/orders/  201\n" in printed
+    assert "request-" not in printed, "the ids of requests are internals"
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
+
+
+def test_an_order_without_webhooks_has_nothing_to_resend(run: Run, watched: Sandbox) -> None:
+    """The error names the order and the setting that it lacks."""
+    refused = run("redeliver", "last")
+    assert "there are no orders yet" in refused.stderr
+    order = watched.place(card())
+    refused = run("redeliver", "last")
+    assert refused.returncode == 2
+    assert f"order {order['id']} has no webhooks; is a webhook_url set?" in refused.stderr
+
+
+def test_the_help_shows_whole_sentences(run: Run) -> None:
+    """No line of the list of commands is cut off."""
+    listed = run("--help").stdout.partition("Commands:")[2]
+    assert "..." not in listed
+    sentence = "Forward the project's webhooks to a shop that the server cannot reach, until Ctrl-C."
+    assert sentence in " ".join(listed.split())
+    assert "..." not in run("projects", "--help").stdout.partition("Commands:")[2]
 
 
 def test_unused_projects_are_deleted(run: Run, sandbox: Sandbox) -> None:

@@ -29,12 +29,13 @@ SERVED_PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
+from tests.documentation.parts import PARTS
 
 with build(ServerConfig()) as server:
     served = requests.get(f"{server.url}/control/fidelity/", auth=("sandbox-key", ""), timeout=10).json()
     (found,) = [each for each in (*served["items"], *served["assumptions"]) if each["id"] == "RULE"]
     assert found["tests"] == ["tests/fidelity/test_invoices.py::test_an_invoice_number_has_digits"], found
-    page = requests.get(f"{server.url}/docs/fidelity/", timeout=10).text
+    page = PARTS["rules"]() + PARTS["assumptions"]()
     assert "RULE" in page and found["text"] in page
 print("shown")
 """

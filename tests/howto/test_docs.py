@@ -15,14 +15,14 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.serving.server import Server, openapi_description
+from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.starting import read_declared_projects
-from payment_sandbox.web.docs.contents import API_PARTS, GENERATED_PARTS, PLACEHOLDER, page
-from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
-from payment_sandbox.web.docs.references import example_setting
+from payment_sandbox.web.docs.library import PAGE_NAMES, page, read_source
+from tests.documentation.parts import BLOCK, PARTS, fill_in, generated_files
+from tests.documentation.references import example_setting
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
-from tests.support.documentation import ROOT, of, run_command, text_of
+from tests.support.documentation import ROOT, of, read_page, run_command, text_of
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
 
@@ -92,17 +92,34 @@ def test_every_block_is_run_by_a_test() -> None:
             assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
 
 
-def test_placeholders_and_generated_parts_match() -> None:
+def test_generated_parts_are_up_to_date() -> None:
+    """The files contain what the code generates; ``make docs`` writes it."""
+    outdated = [
+        file.name for file, text in generated_files() if not file.exists() or file.read_text("utf-8") != text
+    ]
+    assert outdated == [], "run make docs"
+
+
+def test_every_part_is_on_a_page() -> None:
     """No generated part is missing, and none is unused."""
-    used = set(PLACEHOLDER.findall("\n".join(map(read_source, PAGE_NAMES))))
-    assert used == GENERATED_PARTS.keys() | API_PARTS.keys()
+    used = {match["name"] for name in PAGE_NAMES for match in BLOCK.finditer(read_page(name))}
+    assert used == PARTS.keys()
+
+
+def test_generated_blocks_are_rewritten() -> None:
+    """A block is replaced, a new one is written, and all other text stays."""
+    old = "Text.\n\n<!-- generated: sequences -->\n\nOutdated.\n\n<!-- end -->\n\nMore.\n"
+    new = fill_in(old)
+    assert new.startswith("Text.\n\n<!-- generated: sequences -->\n\nThe sequences, from")
+    assert new.endswith("\n\n<!-- end -->\n\nMore.\n")
+    assert fill_in("Text.\n\n{{ sequences }}\n\nMore.\n") == fill_in(new) == new
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:
     """The webhook, which no command prints, has the fields that the page shows."""
     shown = next(block for block in blocks(read_source("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
-    assert page("webhooks", openapi_description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
+    assert page("webhooks", "http://pay.test").count("http://127.0.0.1:8080") == 0
 
 
 def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
@@ -110,7 +127,7 @@ def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
     schema = json_schema(SettingsForm, {})
     for name, item in schema["properties"].items():
         value = example_setting(name, item)
-        assert f"`{json.dumps({name: value})}`" in page("settings", openapi_description).text
+        assert f"`{json.dumps({name: value})}`" in read_source("settings")
         before = sandbox.get("/control/project/").json()["settings"][name]
         after = sandbox.patch("/control/project/", {name: value}).json()["settings"][name]
         assert (after, before != after) == (value, True), name

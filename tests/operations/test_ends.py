@@ -21,7 +21,7 @@ def test_one_click_covers_each_case(server: Server, method: str, mode: str) -> N
     assert ends or mode == "test"
     browser = Dashboard(sandbox)
     for end in ends:
-        page = browser.open("coverage/")
+        page = browser.open("mistakes/")
         if f"case={method} {end}" not in [
             f"{name}={value}" for form in page.forms for name, value in form.buttons
         ]:
@@ -32,14 +32,15 @@ def test_one_click_covers_each_case(server: Server, method: str, mode: str) -> N
         assert "Played" in shown.ids["notice"]
         cell = coverage(project, ()).methods[0].cells[end]
         assert (cell.right, bool(cell.by_hand)) == ([], True), end
-        assert f"{end} played by hand, " in browser.open("coverage/").text.replace("▶ ", "")
+        assert f"{end} " in browser.open("mistakes/").text
+        assert "played by hand, " in browser.open("mistakes/").ids["by-hand"]
 
 
 def test_impossible_cases_are_not_offered(sandbox: Sandbox) -> None:
     """An impossible case has no button, and a form that requests it is refused."""
     browser = Dashboard(sandbox)
     sandbox.patch("/control/project/", {"payment_methods": ["bank-transfer"]})
-    page = browser.open("coverage/")
+    page = browser.open("mistakes/")
     form, _ = browser.button(page, "case=bank-transfer expired")
     assert "case=bank-transfer paid" not in [f"{name}={value}" for name, value in form.buttons]
     for case in ("bank-transfer paid", "nothing", "credit-card nothing"):

@@ -167,5 +167,5 @@ def test_searches_take_time_in_proportion_to_the_length(sandbox: Sandbox, server
     project = server.registry.find(sandbox.key)
     assert project is not None
     assert growing(lambda text: list(find_orders(project.epoch, OrderFilter(text=text)))) == {}
-    sections = search_index(server.app.site)
+    sections = search_index()
     assert growing(lambda text: matching_sections(sections, text)) == {}

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
@@ -50,7 +52,7 @@ def test_a_stale_response_does_not_undo_a_payment(tmp_path: Path) -> None:
     assert (
         "the shop marked it as paid and later as unpaid, although the shop kept €12.95" in finding["sentence"]
     )
-    assert finding["lesson"].endswith("/docs/mistakes/#go-forward-only")
+    assert finding["lesson"].endswith("/docs/pages/mistakes.md#go-forward-only")
     expected = {**report, "findings": [], "alike": 1}
     assert rehearse_suite(tmp_path, THANKS + COMES_BACK, only)[:2] == (0, expected)
 
@@ -87,6 +89,60 @@ def test_a_test_that_advances_days_has_no_finding(tmp_path: Path) -> None:
     short = AUTHORIZES.replace("P14D", "P1D") + COMES_BACK
     code, report, output = rehearse_suite(tmp_path, short, only)
     assert "the authorization expired before the shop shipped" in report["findings"][0]["sentence"], output
+
+
+TRUSTS_PROCESSING = LOCKED.replace(
+    '        if order.json()["status"] == "completed":\n            app.paid[order_id] = 1295\n',
+    "        is_paid = order.json()['status'] in ('processing', 'completed')\n"
+    "        app.paid[order_id] = 1295 if is_paid else 0\n"
+    "        if is_paid and order_id not in app.mails:\n",
+)
+GIVES_UP = (
+    LOCKED.replace(
+        "lambda: [look(order_id) for order_id, paid in app.paid.items() if not paid])",
+        "lambda: app.given_up.update(order_id for order_id, paid in app.paid.items() if not paid))\n"
+        "    app.given_up = set()",
+    )
+    .replace('"PT1H"', '"PT1M"')
+    .replace("1295, paid)", "1295, paid, cancelled=order_id in shop.given_up)")
+)
+A_SALE = """
+def test_a_sale(payment_sandbox, shop):
+    bought(payment_sandbox, shop)
+"""
+
+
+@pytest.mark.parametrize(
+    ("shop", "variation", "words"),
+    [
+        (TRUSTS_PROCESSING, "opens-page", "the shop marks it as paid, but no payment was made"),
+        (GIVES_UP, "late-on-page", "the shop cancelled the purchase, but kept €12.95"),
+    ],
+)
+def test_a_customer_may_open_the_page_and_not_pay_at_once(
+    tmp_path: Path, shop: str, variation: str, words: str
+) -> None:
+    """An order in progress is not paid yet, and can still be paid after the shop's own timer."""
+    only = f"--payment-rehearse-only=action:1:{variation}"
+    code, report, output = rehearse_suite(tmp_path, shop + A_SALE, only)
+    assert code == 1, output[-3000:]
+    assert words in report["findings"][0]["sentence"]
+    assert rehearse_suite(tmp_path, LOCKED + A_SALE, only)[0] == 0
+
+
+@pytest.mark.parametrize("days", [2, 7])
+def test_an_authorization_is_checked_until_its_end(tmp_path: Path, days: int) -> None:
+    """A shop that drops a sale before its authorization ends is found, however many days it lasts."""
+    drops = AUTHORIZES.replace("P14D", f"P{days}D").replace(
+        'payment_sandbox.every("PT1H"',
+        'payment_sandbox.every("PT30H", lambda: app.paid.update('
+        'dict.fromkeys(app.paid, 0)))\n    payment_sandbox.every("P60D"',
+    )
+    assert drops.count("PT30H") == 1
+    _, report, output = rehearse_suite(tmp_path, drops + A_SALE, "--payment-rehearse-only=unchanged")
+    assert any(
+        "authorized the payment, but the shop has not" in each["sentence"] for each in report["findings"]
+    ), output[-3000:]
 
 
 def test_a_pair_may_change_a_step_caused_by_its_first_change() -> None:

@@ -51,13 +51,20 @@ CREATE_CALL, READ_CALL = (
     LocatedCall(READ, [HELPER_LINE, READ_LINE]),
 )
 
+CREATE_IN_CLIENT, READ_IN_CLIENT = (
+    LocatedCall(CREATE, [("/api.py", "20"), BUY_LINE]),
+    LocatedCall(READ, [("/api.py", "24"), READ_LINE]),
+)
+
 
 @pytest.mark.parametrize(
     ("calls", "line"),
     [
         ([CREATE_CALL, READ_CALL], BUY_LINE),
         ([CREATE_CALL, CREATE_CALL], HELPER_LINE),  # the run shows no other caller
-        ([CREATE_CALL, LocatedCall(READ, [HELPER_LINE, BUY_LINE])], HELPER_LINE),  # a loop makes all calls
+        ([CREATE_CALL, LocatedCall(READ, [HELPER_LINE, BUY_LINE])], BUY_LINE),  # a loop makes all calls
+        ([CREATE_IN_CLIENT, READ_IN_CLIENT], BUY_LINE),  # each kind of call has its own line in the client
+        ([LocatedCall(CREATE, [BUY_LINE]), LocatedCall(READ, [READ_LINE])], BUY_LINE),  # there is no client
     ],
 )
 def test_a_line_decides_if_only_one_kind_of_call_passes_it(

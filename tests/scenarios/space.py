@@ -42,8 +42,10 @@ from payment_sandbox.scenarios.variations import (
     CANCELS_THEN_PAYS,
     FAILS_THEN_PAYS,
     LAPSES,
+    LATE_ON_PAGE,
     MANUAL_CAPTURE,
     MANUAL_VOID,
+    OPENS_PAGE,
     ORDER_CHANGE,
     PAYS_BOTH,
     PAYS_EARLIER,
@@ -72,9 +74,12 @@ OTHER_ATTEMPT: Final = "after another attempt on the same page"
 OTHER_CUSTOMER: Final = "after another customer"
 OTHER_CHOICE: Final = "with another choice"
 LATE: Final = "late"
+PAGE_OPENED: Final = "customer visit"
 
 SCENE_OUTCOMES: Final[Mapping[ReplacementScene, str]] = {
     ACTS_LAST_MOMENT: BEFORE_EXPIRY,
+    LATE_ON_PAGE: BEFORE_EXPIRY,
+    OPENS_PAGE: PAGE_OPENED,
     ACTS_TOO_LATE: AFTER_EXPIRY,
     ACTS_TWICE: TWICE,
     WALKS_AWAY: NEVER,
@@ -169,10 +174,10 @@ EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     ): "to the shop, this looks like an answer with 503: the same webhook arrives two minutes later",
     Cell("customer visit", ANY_OUTCOME): PAGE_ONLY,
     Cell("customer choose", ANY_OUTCOME): PAGE_ONLY,
-    Cell("customer pay", "customer visit"): "to the shop, this looks like a customer who walks away",
     Cell("customer pay", "customer choose"): "this starts another attempt on the same page",
     Cell("customer pay", OTHER_VALUE): "the page fixes the amount",
     **{Cell(f"customer {how}", ANY_OUTCOME): ATTEMPT_ENDED for how in ("fail", "cancel")},
+    Cell("bank credit", PAGE_OPENED): "a transfer has no page",
     Cell("bank credit", TIME_PASSES): "received money needs no capture, so nothing lapses",
     Cell("bank credit", OTHER_ATTEMPT): "a transfer has no page",
     Cell("bank credit", CUSTOMER_RETURN): "a transfer has no page from which a customer returns",

@@ -34,6 +34,7 @@ DOCUMENTED_PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
+from tests.documentation.parts import PARTS
 
 with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     def call(method, path, body=None):
@@ -49,7 +50,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     assert "hesitates" in call("GET", "/openapi.json").text
     wrong = call("PUT", "/control/scenario/", {"name": "x", "rules": [{"then": {"customer": "hesitate"}}]})
     assert "hesitates" in wrong.text
-    assert "nobody-pays" in call("GET", "/docs/scenarios/").text
+    assert "nobody-pays" in PARTS["ready-scenarios"]()
 print("shown")
 """
 ENDINGS = '"waits", "pays", "fails", "cancels", "abandons"'

@@ -47,6 +47,7 @@ START = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
+from tests.documentation.parts import PARTS
 """
 PROGRAM = f"""{START}
 with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z", webhook_url="http://127.0.0.1:9/")) as server:
@@ -86,7 +87,7 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z", webhook_url="http:/
         found = [each["properties"][name] for each in described.values() if name in each.get("properties", {{}})]
         assert found and all(about in each["description"] for each in found), name
         assert about in call("GET", "/control/scenarios/schema/").text
-    assert "a response without a body" in call("GET", "/docs/faults/").text
+    assert "a response without a body" in PARTS["effects"]()
 print("there")
 """
 TESTS = (

@@ -29,11 +29,11 @@ from payment_sandbox.scenarios.variation import (
     Variation,
     VariationOffer,
 )
-from payment_sandbox.web.dashboard.faults import switches
-from payment_sandbox.web.docs.contents import page
+from payment_sandbox.web.dashboard.simulate import switches
 from pytest_payment_sandbox import sequences
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
+from tests.documentation.parts import PARTS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
@@ -78,7 +78,7 @@ def test_a_variation_without_an_entry_is_not_offered(
     assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
     assert "thrice" not in str(coverage(project_of(payment_sandbox), ()))
-    assert "three times" not in page("rehearsal", lambda: "").text
+    assert "three times" not in PARTS["variations"]()
 
 
 @pytest.mark.usefixtures("thrice")
@@ -105,10 +105,10 @@ def test_the_dashboard_replays_with_it(watched: Sandbox) -> None:
 def test_a_switch_turns_it_on_and_off(sandbox: Sandbox) -> None:
     """A switch on the dashboard adds the rule of the variation, and removes it."""
     browser = Dashboard(sandbox)
-    shown = browser.press(browser.open(), "webhook-thrice")
+    shown = browser.press(browser.open("simulate/"), "switch=webhook-thrice")
     assert sandbox.get("/control/faults/").json()["webhooks"] == [{"then": {"duplicate": 3}}]
     assert "Every webhook comes three times" in shown.text
-    browser.press(shown, "webhook-thrice")
+    browser.press(shown, "switch=webhook-thrice")
     assert sandbox.get("/control/faults/").json()["webhooks"] == []
 
 
@@ -142,13 +142,13 @@ def test_it_is_a_scenario_and_coverage_counts_it() -> None:
 @pytest.mark.usefixtures("thrice")
 def test_the_documentation_lists_it() -> None:
     """The documentation shows the variation's sentence, its risk, where it is offered, and its undoing."""
-    shown = page("rehearsal", lambda: "").text
+    shown = PARTS["variations"]() + PARTS["offers"]()
     assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
     for words in ("What if …", "switch", "sequences", "scenario `webhook-thrice`", RISK, "remove the rule"):
         assert words in line
-    assert "`webhook-thrice` | Every webhook comes three times" in page("scenarios", lambda: "").text
-    assert "thrice" in page("pytest", lambda: "").text
+    assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
+    assert "thrice" in PARTS["sequences"]()
 
 
 def project_of(sandbox: PaymentSandbox) -> Project:

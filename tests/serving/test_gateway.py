@@ -17,7 +17,7 @@ from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.gateway import Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.call import Call, ClientConnection
+from payment_sandbox.web.call import Call, ClientConnection, Placement
 from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 
 Start = Callable[..., Any]
@@ -39,7 +39,8 @@ class App:
         site: Any = None
         call = Call(site, Request(environ), line)
         is_blocking = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
-        call.on_thread = is_blocking or length > EVENT_LOOP_BYTES_MAX
+        on_thread = is_blocking or length > EVENT_LOOP_BYTES_MAX
+        call.placement = Placement.THREAD if on_thread else Placement.EVENT_LOOP
         call.share = environ.get("HTTP_PROJECT", "")
         return call
 
@@ -56,7 +57,7 @@ class App:
             start_response("200 OK", [("Content-Length", "3")])
             return ClosingIterator([b"end"], self._end)
         if path in ("/thread", "/wait", "/stream"):
-            assert call.connection.may_wait
+            assert call.may_wait
             if path == "/wait":
                 if not call.connection.begin_waiting():
                     start_response("503 Service Unavailable", [("Content-Length", "0")])

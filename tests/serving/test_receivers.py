@@ -38,6 +38,13 @@ def test_another_host_gets_no_webhook(shop: Shop) -> None:
     assert shop.received == []
 
 
+@pytest.mark.parametrize("host", ["shop.localhost", "localhost.", "a.shop.localhost."])
+def test_names_below_localhost_are_this_machine(shop: Shop, host: str) -> None:
+    """Webhooks reach this machine under these names, whichever resolver it has; the Host stays as written."""
+    assert error_and_advice((), shop.url.replace("127.0.0.1", host)) == (None, [])
+    assert shop.received[0].headers["Host"].startswith(f"{host}:")
+
+
 @pytest.mark.parametrize("write", [str, str.upper, "{}.".format])
 def test_a_host_that_is_named_gets_them(shop: Shop, write: type[str]) -> None:
     """A host is allowed in any spelling, and every host if none is named."""

@@ -17,7 +17,7 @@ PIECE = 1 << 14
 BUFFERED_BYTES_MAX = 1 << 20  # what the operating system's buffers take beyond what is read
 ENOUGH_BYTES = 1 << 23
 OK = b"HTTP/1.1 200 OK\r\n"
-CUT = f"exceeds {ANSWER_BYTES_MAX} bytes|size line exceeded"  # a newer urllib3 has a limit of its own
+CUT = f"exceeds {ANSWER_BYTES_MAX} bytes|reading chunk size"  # http.client has limits of its own, too
 ENDLESS = {
     "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * (PIECE // 25)),
     "headers": (OK, b"X-A: ".ljust(PIECE - 2, b"b") + b"\r\n"),

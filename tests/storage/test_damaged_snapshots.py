@@ -53,7 +53,8 @@ def problems(sandbox: Sandbox, orders: list[str]) -> Iterator[str]:
     """Yield the pages and calls that fail."""
     project_id = sandbox.get("/control/project/").json()["project_id"]
     pages = [
-        f"/dashboard/{project_id}/{view}/" for view in ("orders", "webhooks", "vault", "review", "coverage")
+        f"/dashboard/{project_id}/{view}/"
+        for view in ("orders", "requests", "mistakes", "simulate", "settings")
     ]
     calls = [f"/control/{name}/" for name in ("timeline", "agenda", "webhooks", "cards", "orders", "state")]
     for order_id in orders:

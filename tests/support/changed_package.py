@@ -59,7 +59,8 @@ class ChangedPackage(ChangedTree):
     def run(self, program: str, timeout_seconds: float = 60) -> str:
         """Run a program that imports the copy; return its output."""
         (self.folder / "program.py").write_text(program)
-        result = python(["-W", "error", "program.py"], self.folder, self.folder, timeout_seconds)
+        paths = (self.folder, CHECKOUT)  # with the tests of the checkout
+        result = python(["-W", "error", "program.py"], self.folder, paths, timeout_seconds)
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
         return result.stdout
 
@@ -75,13 +76,13 @@ class ChangedCheckout(ChangedTree):
     def run(self, program: str, timeout_seconds: float = 60) -> str:
         """Run a program that imports the copy and its tests; return its output, with errors if it failed."""
         self.add("program.py", program)
-        result = python(["-W", "error", "program.py"], self.root, self.root / "sandbox", timeout_seconds)
+        result = python(["-W", "error", "program.py"], self.root, (self.root / "sandbox",), timeout_seconds)
         return result.stdout if result.returncode == 0 else result.stdout + result.stderr
 
     def failing(self, *tests: str, options: Sequence[str] = ("-m", "")) -> set[str]:
         """Run tests of the copy; return the failing ones, such as ``test_schema.py::test_it_is_served``."""
         pytest = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
-        result = python([*pytest, *tests], self.root, self.root / "sandbox", 240)
+        result = python([*pytest, *tests], self.root, (self.root / "sandbox",), 240)
         assert result.returncode in (0, 1), result.stdout[-2000:] + result.stderr[-2000:]
         failed = set(FAILED.findall(result.stdout))
         assert bool(failed) == bool(result.returncode), result.stdout[-2000:]
@@ -98,13 +99,13 @@ def copy_checkout(folder: Path) -> None:
 
 
 def python(
-    arguments: Sequence[str], folder: Path, path: Path, timeout_seconds: float
+    arguments: Sequence[str], folder: Path, paths: Sequence[Path], timeout_seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python in a folder, with ``path`` as its PYTHONPATH."""
+    """Run Python in a folder, with ``paths`` as its PYTHONPATH."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=timeout_seconds,

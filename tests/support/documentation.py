@@ -1,6 +1,7 @@
 """The documentation's code blocks, and commands in a merchant's folder."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.web.docs.contents import SHELL_SETUP
-from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
+from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.blocks import blocks
+
+EXAMPLES = re.compile(r"^<!-- generated: (?!shell)[a-z-]+ -->\n.*?^<!-- end -->$", re.DOTALL | re.MULTILINE)
+"""Generated blocks whose code blocks are recorded requests and responses."""
 
 ROOT = Path(__file__).parent.parent.parent
 SHOP = ROOT / "tests" / "howto" / "sock_shop"
@@ -18,9 +21,22 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 
 
+PAGES = ROOT / "sandbox" / "payment_sandbox" / "web" / "docs" / "pages"
+
+
+def read_page(name: str) -> str:
+    """Return the Markdown file of a page."""
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def written_text(name: str) -> str:
+    """Return a page without its generated blocks."""
+    return EXAMPLES.sub("", read_page(name))
+
+
 def text_of(name: str) -> str:
-    """Return a page with its shell helpers; its other generated parts contain no programs."""
-    return README if name == "README" else read_source(name).replace("{{ shell }}", SHELL_SETUP)
+    """Return a page; of its generated blocks, only the shell setup contains programs."""
+    return README if name == "README" else written_text(name)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -39,11 +39,11 @@ def look(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     page = browser.open("orders/")
     browser.press(page, "P1D")
-    browser.press(page, "lost-answer")
+    browser.press(browser.open("simulate/"), "switch=lost-answer")
     sandbox.delete("/control/faults/")
     order = sandbox.place(card())
     browser.press(browser.open(f"orders/{order['id']}/"), "customer pay")
-    for view in ("review", "webhooks", "journal", "coverage", "scenario", "settings", "vault"):
+    for view in ("requests", "mistakes", "simulate", "settings"):
         browser.open(f"{view}/")
     events = project_of(sandbox).events
     events.watchers += 1000

@@ -10,7 +10,7 @@ from payment_sandbox.client.clock import Advance
 from payment_sandbox.testing.aio import AsyncClock
 from payment_sandbox.testing.project import AsyncPaymentSandbox, PaymentSandbox
 from payment_sandbox.web.answers import records as answers
-from payment_sandbox.web.docs.references import python_reference
+from tests.documentation.references import python_reference
 from tests.support.in_process import place
 
 

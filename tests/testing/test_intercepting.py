@@ -156,6 +156,17 @@ def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServe
     assert (http.client.HTTPConnection.connect, httpx.HTTPTransport.handle_request) == before
 
 
+def test_an_interception_for_a_block(payment_sandbox: PaymentSandbox) -> None:
+    """A ``with`` block ends its interceptions, and no others."""
+    payment_sandbox.intercept(PROVIDER)
+    with payment_sandbox.intercept("http://127.0.0.1:9"):
+        other = requests.get("http://127.0.0.1:9/v1/orders/x/", timeout=5)
+        assert other.json()["error"]["type"] == "Unauthorized"
+    with pytest.raises(requests.ConnectionError):
+        requests.get("http://127.0.0.1:9/v1/orders/x/", timeout=5)
+    assert create_by_requests(payment_sandbox.api_key) == 201
+
+
 @pytest.mark.parametrize("create", [create_by_requests, create_by_httpx])
 def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, create: Callable[[str], int]) -> None:
     """Calls with the built-in key and with the project's own key reach the project."""

@@ -179,11 +179,33 @@ def test_a_review_that_warns(tmp_path: Path) -> None:
     assert "test_shop.py::test_careless: the review found" in result.stdout
 
 
-def test_no_review_by_default(tmp_path: Path) -> None:
-    """The review is off by default."""
+def test_the_review_warns_by_default(tmp_path: Path) -> None:
+    """Without an option, mistakes become warnings."""
     result = suite(tmp_path, CARELESS)
     passed(result, 4)
-    assert "warning" not in result.stdout
+    assert "test_shop.py::test_careless: the review found" in result.stdout
+
+
+def test_the_environment_sets_the_mode_of_the_review(tmp_path: Path) -> None:
+    """The variable overrides the ini option, the option overrides the variable, and typos are refused."""
+    variable = "PAYMENT_SANDBOX_REVIEW"
+    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_review = warn\n")
+    assert "1 failed, 3 passed" in suite(tmp_path, CARELESS, **{variable: "error"}).stdout
+    silent = suite(tmp_path, CARELESS, **{variable: "off"})
+    passed(silent, 4)
+    assert "warning" not in silent.stdout
+    passed(suite(tmp_path, CARELESS, "--payment-review=off", **{variable: "error"}), 4)
+    refused = suite(tmp_path, CARELESS, **{variable: "loud"})
+    assert f"{variable} must be off, warn or error, not 'loud'" in refused.stderr
+
+
+def test_a_closed_project_is_not_reviewed(tmp_path: Path) -> None:
+    """A test may close its project itself."""
+    closes = """
+def test_closes(payment_sandbox):
+    payment_sandbox.close()
+"""
+    passed(suite(tmp_path, closes, "--payment-review=error"), 1)
 
 
 def test_a_seed_for_the_same_identifiers(tmp_path: Path) -> None:

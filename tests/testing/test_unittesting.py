@@ -88,14 +88,14 @@ FAILS = """
 """
 
 
-def run(tmp_path: Path, code: str, *command: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a suite in a separate process."""
     (tmp_path / "test_shop.py").write_text(code)
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     return subprocess.run(
         [sys.executable, *command],
         cwd=tmp_path,
-        env=env,
+        env={**env, **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -106,7 +106,7 @@ def run(tmp_path: Path, code: str, *command: str) -> subprocess.CompletedProcess
 def test_unittest_alone(tmp_path: Path) -> None:
     """A suite runs with unittest alone, with a project for each test."""
     code = SUITE.replace("FAILS", "") + "\n"
-    result = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v")
+    result = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stderr
     assert "OK (skipped=1)" in result.stderr
     loads = (
@@ -177,7 +177,7 @@ class TestFails(PaymentSandboxMixin, unittest.TestCase):
 def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
     """Synchronous and asynchronous tests pass with both runners."""
     options = ("-p", "no:asyncio") if runner == "pytest" else ()
-    result = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options)
+    result = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options, PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -189,6 +189,62 @@ def test_failures_in_other_places(tmp_path: Path, location: str, runner: str) ->
     output = result.stdout + result.stderr
     assert result.returncode == 1, output
     assert "POST /v1/orders/ -> 201" in output
+
+
+MISCOUNTS = """
+import unittest
+from payment_sandbox import PaymentSandboxMixin
+
+class TestShop(PaymentSandboxMixin, unittest.TestCase):
+    def test_with_the_sandbox(self):
+        self.payment_sandbox
+        self.assertEqual(len("four"), 3)
+
+    def test_without_the_sandbox(self):
+        self.check(5)
+
+    def check(self, number):
+        self.assertEqual(number, 6)
+
+class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
+    async def test_async(self):
+        self.assertEqual(7, 8)
+
+class TestSetUp(PaymentSandboxMixin, unittest.TestCase):
+    def setUp(self):
+        self.assertEqual(9, 10)
+
+    def test_nothing(self):
+        pass
+
+class TestParts(PaymentSandboxMixin, unittest.TestCase):
+    def test_parts(self):
+        with self.subTest(part=1):
+            self.assertEqual(11, 12)
+"""
+
+
+@pytest.mark.parametrize("runner", ["unittest", "pytest"])
+def test_a_failure_shows_the_line_of_the_test(tmp_path: Path, runner: str) -> None:
+    """The traceback ends at the failing line of the test, with and without the sandbox."""
+    result = run(tmp_path, MISCOUNTS, "-m", runner)
+    output = result.stdout + result.stderr
+    for line in ('len("four"), 3', "self.check(5)", "number, 6", "7, 8", "9, 10", "11, 12"):
+        assert line in output, (line, output)
+    assert "unittesting.py" not in output
+
+
+def test_the_review_warns_by_default(tmp_path: Path) -> None:
+    """Mistakes become warnings; the variable turns them into failures, and a class overrides the variable."""
+    warned = run(tmp_path, PASSES, "-m", "unittest")
+    assert warned.returncode == 0
+    assert "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found" in warned.stderr
+    failed = run(tmp_path, PASSES, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
+    assert "did you mean 'customer'?" in failed.stderr
+    assert failed.returncode == 1
+    forgiving = PASSES.replace("TestCase):", "TestCase):\n    payment_review = 'off'\n")
+    forgiven = run(tmp_path, forgiving, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
+    assert forgiven.returncode == 0
 
 
 def test_a_review_of_each_test(tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.reproductions import reproduction
-from payment_sandbox.web.dashboard.snippets import test_code as copied_test
-from payment_sandbox.web.examples import record_examples
 from payment_sandbox.web.routes import Facts, described_routes
+from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
 from tests.support.payer import HTML, Form, Page
@@ -45,7 +44,7 @@ REPEATED: Final = {
 REPEATING_ROUTES: Final = re.compile(
     r"api\.|pages\.|control\.(get_orders|get_order_overview|get_qr_requests|get_state|get_project)"
     r"|projects\.get_projects"
-    r"|dashboard\.(get_orders_view|get_order_view|get_comparison|get_snapshot|get_evidence|get_vault_view"
+    r"|dashboard\.(get_orders_view|get_order_view|get_comparison|get_snapshot|get_evidence|get_simulate_view"
     r"|get_settings_view|get_picture|get_mermaid)"
 )
 """The routes that show orders, QR requests and settings, and so repeat what ``REPEATED`` allows."""
@@ -100,7 +99,7 @@ class CanaryClient:
         self.values = canaries(sandbox.key)
         self.http = requests.Session()
         self.http.trust_env = False
-        examples = record_examples(self.app.site.make_app).answers
+        examples = record_examples().answers
         self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
         self.leaks: list[Leak] = []
         self.sent = 0
@@ -245,11 +244,7 @@ class CanaryClient:
             with self.app.app_context():
                 order = self.project.find_order(order_id)
                 findings = review_order(self.project.epoch, order)
-                codes = (
-                    copied_test(self.project, order),
-                    reproduction(self.project, order, findings),
-                )
-                self.search_text("copy as pytest", "\n".join(filter(None, codes)))
+                self.search_text("the test", reproduction(self.project, order, findings) or "")
         if not repeated:
             files = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
             self.search_text("state file", files.decode(errors="replace"))

@@ -31,7 +31,9 @@ def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -
 
 
 @pytest.mark.parametrize("path", ["/control/clock/", MERCHANT])
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "[::1]:8080", "127.0.0.1"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8080", "localhost.:8080", "shop.localhost", "[::1]:8080", "127.0.0.1"]
+)
 def test_loopback_has_many_names(sandbox: Sandbox, path: str, host: str) -> None:
     """All names of the loopback interface are accepted."""
     assert sandbox.get(path, headers={"Host": host}).status_code == 200

@@ -40,6 +40,7 @@ class Tally(TypedDict):
 START = """
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
+from tests.documentation.parts import PARTS
 import requests
 
 server = build(ServerConfig())
@@ -63,7 +64,7 @@ COMPLETE_PROGRAM = f"""{START}
     assert shape["properties"]["orders"]["description"] == "All orders and refunds."
     content = operation["responses"]["200"]["content"]["application/json"]
     assert content["example"]["orders"] > 0, content
-    reference = get("/docs/control-api/").text
+    reference = PARTS["control-api"]()
     assert "/control/tally/" in reference and "Count the orders of the project." in reference
 print("there")
 """
@@ -78,6 +79,7 @@ TESTS = (
 )
 NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_shape"
 NO_REFUSALS = "test_description.py::test_refusals_have_recorded_examples"
+NO_REFERENCE = "test_docs_complete.py::test_every_route_is_mentioned"
 NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
 PAGE = "web/docs/pages/time.md"
 
@@ -117,8 +119,9 @@ def test_a_route_without_facts_is_named(checkout: ChangedCheckout) -> None:
 def test_a_new_endpoint_is_everywhere(checkout: ChangedCheckout) -> None:
     """The endpoint answers and is documented; failing tests name each missing part."""
     import_module(checkout)
-    assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_SENTENCE}
-    checkout.package.insert("web/examples.py", '    "timeline",\n', '    "tally",\n')
+    assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_REFERENCE, NO_SENTENCE}
+    checkout.insert("tests/documentation/examples.py", '    "timeline",\n', '    "tally",\n')
+    assert "updated control-api.md" in checkout.run("from tests.documentation.__main__ import main; main()")
     assert checkout.failing(*TESTS) == {NO_SENTENCE}
     checkout.package.append(PAGE, "\n`GET /control/tally/` counts the orders.\n")
     assert checkout.failing(*TESTS) == set()

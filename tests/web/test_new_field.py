@@ -13,6 +13,7 @@ PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
+from tests.documentation.parts import PARTS
 
 with build(ServerConfig()) as server:
     def call(method, path, body=None, **options):
@@ -40,7 +41,7 @@ with build(ServerConfig()) as server:
     described = call("GET", "/openapi.json").json()["components"]["schemas"]
     for name in ("Order", "OrderRequest", "UpdateRequest"):
         assert described[name]["properties"]["invoice_number"]["description"] == "On the invoice.", name
-    assert "invoice_number" in requests.get(f"{server.url}/docs/merchant-api/", timeout=10).text
+    assert "invoice_number" in PARTS["merchant-api"]()
     order = call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5, "transactions": [
         {"payment_method": "credit-card"}]}).json()
     call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})

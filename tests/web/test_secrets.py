@@ -271,7 +271,7 @@ def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, 
 def resend(sandbox: Sandbox, **form: str) -> requests.Response:
     """Resend the first webhook with the form on its page."""
     webhook = sandbox.get("/control/webhooks/").json()["items"][0]["id"]
-    page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/webhooks/{webhook}/"
+    page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/requests/{webhook}/"
     headers = {**HTML, "Origin": sandbox.url, "Referer": page}
     fields = {**Page(requests.get(page, headers=HTML, timeout=5)).form_with("").fields, **form}
     return requests.post(f"{page}redeliver/", data=fields, headers=headers, timeout=9)

@@ -4,10 +4,11 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import wraps
+from inspect import signature
 from itertools import chain
 from pathlib import Path
 from shutil import which
@@ -18,14 +19,14 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.history import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
+from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
-from payment_sandbox.serving.server import Server, build, openapi_description
+from payment_sandbox.serving.server import Server, build
 from payment_sandbox.web.answers.records import OrderOverview
-from payment_sandbox.web.docs.contents import page as contents_of
-from payment_sandbox.web.docs.library import PAGE_NAMES
-from payment_sandbox.web.docs.views import direct_answers, matching_sections, sections_of
+from payment_sandbox.web.docs import views as documentation
+from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 
 ANSWER_BYTES_MAX: Final = 2000
 PART_BYTES: Final = ANSWER_BYTES_MAX - 200  # the remaining bytes are for the call that gets the next part
@@ -249,25 +250,23 @@ class SandboxTools:
     def search(self, words: str = "", page: str = "", part: int = 1) -> str:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
-        words: lists the sections that contain all words. page: the name of a page, such as agents,
+        words: lists the sections that contain most of the words. page: the name of a page, such as agents,
         webhooks, mistakes or merchant-api. part: a part of a long answer.
         """
         if page:
             if page not in PAGE_NAMES:
                 raise ValueError(f"there is no page {page!r}; the pages are: {', '.join(PAGE_NAMES)}")
-            return select_part(
-                contents_of(page, openapi_description).text, part, f"search(page='{page}', part={{}})"
-            )
+            return select_part(read_source(page), part, f"search(page='{page}', part={{}})")
         if not words.strip():
             raise ValueError("give words or page")
-        results = matching_sections(sections_of(lambda name: contents_of(name, openapi_description)), words)
-        lines = [answer.text for answer in direct_answers(words)]
+        results = documentation.search(words)
+        lines = [answer.text for answer in documentation.direct_answers(words)]
         lines += [
             f"{section.page}: {section.heading or section.page_title}\n  {excerpt}"
-            for section, _, excerpt in results[:RESULTS_MAX]
+            for section, *_, excerpt in results[:RESULTS_MAX]
         ]
         if not lines:
-            raise ValueError(f"no section contains all of: {words!r}")
+            raise ValueError(f"no section contains most of: {words!r}")
         return select_part(
             "\n".join([*lines, "Next: search(page='...') reads a page."]), part, "search(page='...')"
         )
@@ -326,3 +325,13 @@ def _describe_state(overview: OrderOverview) -> str:
 
 def _action_name(action: Any) -> str:
     return str(action["action"] if isinstance(action, Mapping) else action)
+
+
+def unknown_argument(tool: str, arguments: Iterable[str]) -> str | None:
+    """Describe the first unknown argument of a call, with the nearest name; None if all are known."""
+    known = [name for name in signature(getattr(SandboxTools, tool)).parameters if name != "self"]
+    unknown = [name for name in arguments if name not in known]
+    if not unknown:
+        return None
+    advice = did_you_mean(nearest_word(unknown[0], known)) or f"; its arguments are: {', '.join(known)}"
+    return f"{tool} has no argument {unknown[0]!r}{advice}"

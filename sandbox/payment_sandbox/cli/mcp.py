@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import Final, ParamSpec
+from typing import Any, Final, ParamSpec
 
 import click
 
@@ -29,10 +29,19 @@ def mcp() -> None:
             from mcp.server.mcpserver.exceptions import ToolError
     except ModuleNotFoundError:
         fail(str(NotInstalled("mcp", MCP_EXTRA)))
-    from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem
+    from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem, unknown_argument
+
+    class StrictServer(MCPServer):
+        """A server that refuses unknown arguments, which the SDK drops."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            """Call a tool."""
+            if name in TOOLS and (problem := unknown_argument(name, arguments)) is not None:
+                raise ToolError(problem)
+            return await super().call_tool(name, arguments, context)
 
     tools = SandboxTools(os.environ)
-    server = MCPServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
+    server = StrictServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
     for name in TOOLS:
         server.add_tool(
             _convert_errors(getattr(tools, name), ToolProblem, ToolError), name, structured_output=False

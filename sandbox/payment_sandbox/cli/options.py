@@ -148,8 +148,22 @@ def scenario_names(context: click.Context, parameter: click.Parameter, prefix: s
     return [name for name in ready_names() if name.startswith(prefix)]
 
 
+SENTENCE_LENGTH_MAX: Final = 500
+
+
 class Group(click.Group):
     """A group of commands; its own options, such as those of ``clock``, work without a command, too."""
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with whole sentences, on as many lines as needed."""
+        named = [(name, self.get_command(context, name)) for name in self.list_commands(context)]
+        rows = [
+            (name, command.get_short_help_str(limit=SENTENCE_LENGTH_MAX))
+            for name, command in named
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]

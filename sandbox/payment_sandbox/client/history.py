@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import ends_at_caller
-from payment_sandbox.operations.review import Finding
+from payment_sandbox.operations.review import Finding, describe_mistakes
 
 __all__ = ["Finding", "Review", "review"]
 
@@ -28,12 +28,7 @@ class Review(list[Finding]):
 
     def problems(self, ignore: Collection[str] = ()) -> str:
         """Return all open mistakes as text; empty if there are none."""
-        problems = [each for each in self if each.is_open and each.rule not in ignore]
-        if not problems:
-            return ""
-        count = "a mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
-        listed = "\n\n".join(map(str, problems))
-        return f"the review found {count} in the integration:\n\n{listed}"
+        return describe_mistakes(self, ignore)
 
 
 def review(client: SandboxClient) -> Review:

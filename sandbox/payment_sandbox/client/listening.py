@@ -35,6 +35,7 @@ class ForwardedWebhook(NamedTuple):
         reply = self.reply
         return {
             **{name: self.offer[name] for name in ("at", "order_id", "number", "url")},
+            "order_status": self.offer["status"],
             "status": reply.status,
             "error": reply.error,
             "warning": reply.warning,

@@ -1,7 +1,7 @@
 """One module per operation that the APIs, the pages or the clock can trigger.
 
-Other packages may import ``act``, ``advance``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``,
-``bank_qr``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
+Other packages may import ``act``, ``advance``, ``agenda``, ``attempts``, ``authorizations``, ``bank_qr``,
+``beliefs``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
 ``deliver_webhook``, ``find_orders``, ``folding``, ``history``, ``in_words``, ``outcomes``, ``recipes``,
 ``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review.webhooks``, ``review_scenario``,
 ``update``, ``wait`` and ``what_if``.

@@ -42,6 +42,38 @@ DELIVERED: Final = "delivered"
 CONTROL_RULES: Final = ("CTL-",)
 
 
+HOW_TO_MEET: Final[Mapping[str, str]] = {
+    PAID: "the customer pays on the payment page",
+    DECLINED: "the payment fails on the payment page, such as with a card that is declined",
+    CANCELLED: "the customer cancels on the payment page",
+    EXPIRED: "the customer leaves, and you move the clock until the order expires",
+    PAID_LATE: "the money arrives after the order has expired",
+    PAID_IN_PART: "the customer transfers less than the amount",
+    PAID_TOO_MUCH: "the customer transfers more than the amount",
+    AUTHORIZED: "the customer authorizes an order with the capture mode manual",
+    CAPTURED: "your shop captures the whole amount",
+    CAPTURED_IN_PART: "your shop captures a part of the amount first",
+    VOIDED: "your shop voids an authorization",
+    LAPSED: "nobody captures, and you move the clock until the authorization expires",
+    SCREENED_OUT: "the screening declines the customer",
+    SCREENED_LATE: "the screening takes time, by a scenario",
+    STORED: "your shop creates a first payment for one click or for recurring payments",
+    CHARGED_AGAIN: "your shop charges a stored card by its vault token",
+    CHARGE_FAILED: "the charge of a stored card is declined, by a scenario",
+    REFUNDED: "your shop refunds the whole amount",
+    REFUNDED_IN_PART: "your shop refunds a part of the amount",
+    REFUND_FAILED: "the processor refuses a refund: act as the processor, or use a scenario",
+    DELIVERED: "your shop answers a webhook",
+    "twice": "the fault is on that sends every webhook twice",
+    "lost": "What if … loses the webhooks of an order",
+    "late": "the fault is on that delays every webhook",
+    "retried": "your shop answers a webhook with an error, and then its retry",
+    "before the response": "the setting for the timing of webhooks sends them first",
+    "failed for good": "the fault is on that makes your shop unreachable for ten attempts",
+}
+"""How each outcome of a payment or a webhook comes about."""
+
+
 class CellKey(NamedTuple):
     """The key of a cell in the coverage matrix."""
 
@@ -352,6 +384,11 @@ def _other_groups(cells: Cells) -> list[CoverageGroup]:
         CoverageGroup(REFUSAL, "refusals", refusals),
         CoverageGroup(RULE, "scenario rules", rules),
     ]
+
+
+def how_to_meet(group: str, case: str) -> str:
+    """Describe how a case comes about; empty for refusals and scenarios, which their rules describe."""
+    return HOW_TO_MEET.get(case, "") if group in (METHOD, WEBHOOK) else ""
 
 
 def cell_key(group: str, title: str, case: str) -> CellKey:

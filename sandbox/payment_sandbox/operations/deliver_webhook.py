@@ -22,7 +22,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import truncate_masked
 from payment_sandbox.projects.outbox import NO_CHANGES, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, create_label
+from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import NO_EFFECT, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
@@ -50,6 +50,7 @@ class PreparedAttempt(NamedTuple):
     real_at: datetime
     label: AttemptLabel | None = None
     effect: WebhookEffect = NO_EFFECT
+    status: str = ""  # of the order, for a listener
 
     @property
     def copies(self) -> int:
@@ -95,7 +96,8 @@ def _prepare(
     request = _build_request(project, delivery, queued.changed)
     prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
     if request.url == settings.forward_to and effect.reply is None:
-        prepared = prepared._replace(label=_create_label(project, epoch, delivery, queued))
+        label = _create_label(project, epoch, delivery, queued)
+        prepared = prepared._replace(label=label, status=delivery.status)
         if project.relay.park(epoch, queued):
             epoch.store.stop_sending()
             _publish_waiting_event(project, delivery)
@@ -136,9 +138,9 @@ def standard_body(project: Project, delivery: Delivery) -> str:
 
 def create_offers(prepared: PreparedAttempt, label: AttemptLabel) -> list[OfferedAttempt]:
     """Build the offers of an attempt to a listener, one for each copy."""
-    order_id = prepared.queued.order_id
+    order = OfferedOrder(prepared.queued.order_id, prepared.status)
     return [
-        OfferedAttempt(label._replace(copy=copy), order_id, prepared.request, prepared.at)
+        OfferedAttempt(label._replace(copy=copy), order, prepared.request, prepared.at)
         for copy in range(1, prepared.copies + 1)
     ]
 

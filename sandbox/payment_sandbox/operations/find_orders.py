@@ -1,6 +1,6 @@
 """Search the orders of a project."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
@@ -9,7 +9,6 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
 
-SORT_ORDERS: Final = {"oldest": "oldest first", "amount": "highest amount first"}
 SEARCHED_CUSTOMER_FIELDS: Final = ("email_address", "first_name", "last_name")
 
 
@@ -20,7 +19,6 @@ class OrderFilter(NamedTuple):
     method: str | None = None
     text: str | None = None
     before: str | None = None
-    sort: str | None = None  # one of SORT_ORDERS; None: newest first
 
     def matches(self, order: Order) -> bool:
         """Whether an order meets all conditions except ``before``; ``text`` must be folded."""
@@ -32,13 +30,11 @@ class OrderFilter(NamedTuple):
 
 
 def find_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
-    """Yield the matching orders, sorted; the id of a refund matches its order.
+    """Yield the matching orders, newest first; the id of a refund matches its order.
 
     Raises:
-        Invalid: ``before`` is not the id of an order, or the sort is unknown.
+        Invalid: ``before`` is not the id of an order.
     """
-    if order_filter.sort is not None and order_filter.sort not in SORT_ORDERS:
-        raise Invalid([Violation("sort", f"must be one of: {', '.join(SORT_ORDERS)}", list(SORT_ORDERS))])
     if order_filter.before is not None and epoch.store.order(order_filter.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
     return _matching_orders(epoch, order_filter._replace(text=order_filter.text and _fold(order_filter.text)))
@@ -46,23 +42,10 @@ def find_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
 
 def _matching_orders(epoch: Epoch, order_filter: OrderFilter) -> Iterator[Order]:
     is_begun = order_filter.before is None
-    for order in _sort(epoch.store.orders_newest_first(), order_filter.sort):
+    for order in epoch.store.orders_newest_first():
         if is_begun and not order.is_refund and order_filter.matches(order):
             yield order
         is_begun = is_begun or order.id == order_filter.before
-
-
-def _sort(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
-    if sort == "oldest":
-        return reversed(list(newest_first))
-    if sort == "amount":
-        return sorted(newest_first, key=lambda order: -order.amount_cents)
-    return newest_first
-
-
-def count_orders(epoch: Epoch) -> int:
-    """Count the orders, without refunds."""
-    return sum(order.refund_of_order_id is None for order in epoch.store.orders_newest_first())
 
 
 def methods_of(order: Order) -> list[str]:

@@ -1,21 +1,20 @@
-"""An order's history in words: calls, reasons, mistakes, and the shop's beliefs."""
+"""An order's history in words: calls, reasons and mistakes."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.operations.beliefs import status_in
 from payment_sandbox.operations.history import ERROR_STATUS_MIN, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, number_of
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.scenarios.sentences import fault_in_words
 
 REFUSAL_LENGTH_MAX: Final = 60  # characters of a refusal
-NOT_CHANGED: Final = 304
 ORDER: Final = "order"
 ORDERS_SEGMENT: Final = "orders"
 REFUND: Final = "refund"
@@ -32,23 +31,6 @@ QR_CODES: Final = "bankqr"
 CENTS_PATTERN: Final = re.compile(r"(?<!\d)(-?\d{1,16}) cents\b")
 UNREAD_RULE: Final = "HOOK-08"
 MISSING_KIND: Final = "missing"  # an expected step that did not occur
-
-
-class Belief(NamedTuple):
-    """The last status of an order that the shop has read, and the actual status.
-
-    The first belief comes from the response to the create call.
-    """
-
-    at: datetime
-    real_at: datetime
-    shop: str
-    service: str
-
-    @property
-    def is_true(self) -> bool:
-        """Whether the shop knows the actual status."""
-        return self.shop == self.service
 
 
 def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[TimelineEntry]:
@@ -122,14 +104,6 @@ def _note_missing_read(answer: TimelineEntry, order_id: str) -> TimelineEntry:
     return answer.as_note(f"{answer.id}/missing", MISSING_KIND, label)._replace(failed=True)
 
 
-def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
-    return [
-        entry
-        for entry in epoch.journal.unmasked_entries()
-        if entry.order_id == order_id and entry.is_evidence
-    ]
-
-
 def _describe_response(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
     if entry.fault is not None and entry.fault.sends_nothing:
@@ -152,56 +126,3 @@ def short_reason(entry: JournalEntry) -> str:
     """Return the reason for a refusal in short form: without details in brackets, and with short ids."""
     message = UUID.sub(r"\1…", refusal_message(entry)).partition(" (")[0] or entry.rule or ""
     return message if len(message) <= REFUSAL_LENGTH_MAX else f"{message[:REFUSAL_LENGTH_MAX]}…"
-
-
-def status_in(entry: JournalEntry) -> str | None:
-    """Return the status of an order, or of its newest attempt, in a response."""
-    status = parse_object(entry.response).get("status")
-    return status if isinstance(status, str) else None
-
-
-class _Change(NamedTuple):
-    """A status read by the shop or reached by the order."""
-
-    real_at: datetime
-    number: int  # the number of the record; records of one edit have the same time
-    at: datetime
-    is_read: bool
-    status: str
-
-
-def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
-    """Return the changes to an order's status and to the shop's belief, oldest first."""
-    rows: list[Belief] = []
-    reached, order = list(_status_changes(epoch, order_id)), epoch.store.order(order_id)
-    shop: str | None = None
-    service = (
-        str(order.status) if order is not None and not reached else None
-    )  # the journal has dropped all statuses
-    for change in sorted([*_changes_read_by_shop(epoch, order_id), *reached]):
-        shop, service = (change.status, service) if change.is_read else (shop, change.status)
-        if shop is not None and service is not None and (not rows or rows[-1][2:] != (shop, service)):
-            rows.append(Belief(change.at, change.real_at, shop, service))
-    return rows
-
-
-def _status_changes(epoch: Epoch, order_id: str) -> Iterator[_Change]:
-    for reached in list(epoch.journal.statuses):
-        if reached.order_id == order_id and reached.payment_method is None:
-            yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)
-
-
-def _changes_read_by_shop(epoch: Epoch, order_id: str) -> Iterator[_Change]:
-    for entry in _calls(epoch, order_id):
-        is_changed = entry.fault is not None and entry.fault.changes_response
-        status = _status_read(entry) if not is_changed else None
-        if status is not None:
-            real_at = entry.answered_at or entry.real_at or entry.at
-            yield _Change(real_at, number_of(entry), entry.at, True, status)
-
-
-def _status_read(entry: JournalEntry) -> str | None:
-    """Return the order's status in the response to a call on the order itself, if any."""
-    is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
-    is_answered = entry.status is not None and entry.status < NOT_CHANGED
-    return status_in(entry) if is_order and is_answered else None

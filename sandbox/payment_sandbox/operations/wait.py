@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from payment_sandbox.operations.agenda import is_something_due
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.agenda import is_something_due, next_due
 from payment_sandbox.orders.refusals import Refusal, Unknown
 from payment_sandbox.projects.project import Project
 
@@ -84,4 +85,15 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
             shown = ", ".join(f"{name} is {_format_value(value)}" for name, value in values.items())
-            raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", values)
+            message = f"timed out after {timeout_seconds:g} seconds: {shown}{_frozen_clock_advice(project)}"
+            raise WaitTimedOut(message, values)
+
+
+def _frozen_clock_advice(project: Project) -> str:
+    """Explain a wait that only an advance can end; empty if the clock runs."""
+    epoch = project.epoch
+    if epoch.state.clock.running:
+        return ""
+    due = next_due(epoch)
+    pending = f"{due.item.label}, due at {timestamp(due.at)}" if due is not None else "none"
+    return f"; the clock is frozen at {timestamp(epoch.now())}, advance it; the next event: {pending}"

@@ -41,12 +41,21 @@ def create_label(webhook: str, number: int, *, by_hand: bool) -> AttemptLabel:
     return AttemptLabel(webhook, number, by_hand=next(_manual_numbers) if by_hand else 0)
 
 
+class OfferedOrder(NamedTuple):
+    """The order that a webhook is about, and the status that the webhook reports."""
+
+    order_id: str
+    status: str
+
+
 class OfferedAttempt:
     """An attempt offered to a listener, until its answer is recorded."""
 
-    def __init__(self, label: AttemptLabel, order_id: str, request: WebhookRequest, at: datetime) -> None:
+    def __init__(
+        self, label: AttemptLabel, order: OfferedOrder, request: WebhookRequest, at: datetime
+    ) -> None:
         self.label = label
-        self.order_id = order_id
+        self.order = order
         self.request = request
         self.at = at
         self._answer: Future[Reply] = Future()

@@ -149,6 +149,10 @@ LAPSES: Final = ReplacementScene(
 RESTARTS: Final = ReplacementScene("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = ReplacementScene("captures in parts")
 ACTS_LAST_MOMENT: Final = ReplacementScene("acts a second before the expiry", moves_clock=True)
+OPENS_PAGE: Final = ReplacementScene("opens the page, then leaves")
+LATE_ON_PAGE: Final = ReplacementScene(
+    "opens the page, and acts a second before the expiry", moves_clock=True
+)
 PAYS_EARLIER: Final = ReplacementScene(
     "pays an earlier attempt instead", condition=lambda step: step.has_earlier_attempts
 )
@@ -391,6 +395,13 @@ VARIATIONS: tuple[Variation, ...] = (
         DUPLICATION,
         AT_REST,
     ),
+    _customer(
+        "opens-page",
+        "the customer opened the payment page, and left",
+        OPENS_PAGE,
+        UNPAID_GOODS,
+        SUSPECT,
+    ),
     _customer("returns-unpaid", "the customer returned without having paid", RETURNS_UNPAID, UNPAID_GOODS),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID_GOODS).with_offers(
         VariationOffer("declined", "The bank declines the payment", WHAT_IF, findings=("HOOK-08", "FLOW-15"))
@@ -412,6 +423,12 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, UNSHIPPED),
     _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED),
+    _customer(
+        "late-on-page",
+        "the customer opened the payment page, and {step} came a second before the expiry",
+        LATE_ON_PAGE,
+        UNSHIPPED,
+    ),
     _abandonment("pays-instead", "the customer paid instead of {step}", Action(CUSTOMER, "pay"), UNSHIPPED),
     _customer(
         "twice",

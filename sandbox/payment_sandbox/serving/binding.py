@@ -98,7 +98,7 @@ def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
 
 def is_local(host: str) -> bool:
     """Return whether a host is this machine: a loopback address, or a name that always resolves to one."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if f".{host.removesuffix('.')}".endswith(".localhost"):
         return True
     try:
         parsed = ip_address(host)

@@ -17,12 +17,11 @@ from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import Application, Run, environment, error
 from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut, Placement
 from payment_sandbox.web.statistics import Statistics
 
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
-LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
 STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
@@ -47,6 +46,7 @@ class TurnConnection(ClientConnection):
     """The client connection of a call that may run on a thread."""
 
     __slots__ = ("turn",)
+    has_event_loop = True
 
     def __init__(self, http: web.BaseRequest) -> None:
         super().__init__(http.raw_headers)
@@ -128,7 +128,7 @@ class Gateway:
         except Exception:
             log.exception("a request could not be routed")
             return await reply.send_response(error(500, "the sandbox failed; see its log"))
-        run = await self._run(call, client, length)
+        run = await self._run(call, client)
         try:
             return await self._respond(run, reply)
         except TimeoutError:  # the client is not reading
@@ -148,10 +148,9 @@ class Gateway:
         finally:
             run.close()
 
-    async def _run(self, call: Call, client: TurnConnection, length: int) -> Run:
-        """Run a call in its project's turn; ``length`` is the length of its body."""
-        if not call.on_thread:
-            client.may_wait = False
+    async def _run(self, call: Call, client: TurnConnection) -> Run:
+        """Run a call in its project's turn."""
+        if call.placement is Placement.EVENT_LOOP:
             if not self._turns.take():
                 await self._turns.wait(call.share)
             return Run(self._application, call)
@@ -160,7 +159,7 @@ class Gateway:
             client.turn = turn
             return Run(self._application, call)
 
-        pool = self._reading if length > LARGE_BYTES else self._working
+        pool = self._reading if call.placement is Placement.READING_THREAD else self._working
         running = pool.run(call.share, run)
         try:
             return await shield(running)

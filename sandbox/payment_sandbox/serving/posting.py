@@ -3,15 +3,17 @@
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, IncompleteRead
 from io import BufferedReader, RawIOBase
-from threading import Condition, Lock, Thread, current_thread, get_ident, local, main_thread
-from typing import TYPE_CHECKING, Any, Final
+from threading import Condition, Thread, current_thread, get_ident, main_thread
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urlsplit
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
@@ -23,62 +25,16 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
+from payment_sandbox.serving.binding import DEFAULT_PORTS, port_of
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, describe_failure, direct_session, trust
+from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, describe_failure
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import requests
     from _typeshed import WriteableBuffer
 
 ANSWER_BYTES_MAX: Final = 1 << 18  # the bytes read from an answer; the record stores fewer
 TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
-
-_thread_state = local()  # the connection of this thread's request
-
-
-class CuttableConnection:
-    """The connection of one request, which can be cut: a socket timeout never ends a trickling answer."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._socket: socket.socket | None = None
-        self._is_cut = False
-
-    @contextmanager
-    def use(self) -> Iterator[None]:
-        """Use this connection for this thread's requests within the context."""
-        _thread_state.connection = self
-        try:
-            yield
-        finally:
-            _thread_state.connection = None
-            with self._lock:
-                if self._socket is not None:
-                    self._socket.close()
-                self._socket = None
-
-    def record_socket(self, opened: socket.socket) -> None:
-        """Record a new socket as a duplicate descriptor, which stays open when the socket is closed."""
-        with self._lock:
-            if self._socket is not None:
-                self._socket.close()
-            self._socket = opened.dup()
-            if self._is_cut:
-                self._shut_down()
-
-    def cut(self) -> None:
-        """Shut the connection down, so that the waiting thread gets an error."""
-        with self._lock:
-            self._is_cut = True
-            self._shut_down()
-
-    def _shut_down(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):  # already closed by the receiver
-                self._socket.shutdown(socket.SHUT_RDWR)
 
 
 def post_over_network(
@@ -91,90 +47,86 @@ def post_over_network(
     """
     with LOADING:
         import requests  # deferred, for a faster start
-        import urllib3
 
     try:
-        return _post(request, on_status, trusted)
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        prepared = requests.Request("POST", request.url, request.headers, data=request.body).prepare()
+        parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + TIMEOUT_SECONDS
+        with closing(_connect(parts, trusted, deadline_seconds)) as connected:
+            http = HTTPConnection(str(parts.hostname), port_of(parts))
+            http.default_port, http.sock = DEFAULT_PORTS[parts.scheme], connected
+            http.request("POST", prepared.path_url, request.body, dict(prepared.headers))
+            with _LimitedResponse(connected, deadline_seconds) as response:
+                return _read_answer(response, on_status)
+    except (requests.RequestException, HTTPException, OSError, ValueError) as error:
         sentence = describe_failure(error, request.url)
         advice = TRUST_ADVICE if NOT_TRUSTED in sentence else ""
         raise Undelivered(f"{sentence}{advice}") from error
 
 
-def _post(request: WebhookRequest, on_status: Callable[[int], None], trusted: Trust | None) -> ReceiverAnswer:
-    with _session(trusted) as session:
-        session.headers.clear()
-        with session.post(
-            request.url,
-            data=request.body,
-            headers=request.headers,
-            timeout=TIMEOUT_SECONDS,
-            allow_redirects=False,
-            stream=True,
-        ) as response:
-            on_status(response.status_code)
-            response.raw.enforce_content_length = True  # urllib3 1 accepts truncated bodies by default
-            body = b""
-            for piece in response.raw.stream(ATTEMPT_BODY_BYTES, decode_content=True):
-                body += piece
-                if len(body) >= ATTEMPT_BODY_BYTES:
-                    break
-            return ReceiverAnswer(body[:ATTEMPT_BODY_BYTES], location=response.headers.get("Location"))
+def _connect(parts: SplitResult, trusted: Trust | None, deadline_seconds: float) -> socket.socket:
+    """Connect to the receiver of an address; the time limit applies to the whole TLS handshake."""
+    connected = socket.create_connection(
+        (_resolve_locally(parts.hostname or ""), port_of(parts)), TIMEOUT_SECONDS
+    )
+    _limit_time(connected, deadline_seconds)
+    if parts.scheme != "https":
+        return connected
+    context = _default_context() if trusted is None else trusted.tls
+    context.check_hostname = context.verify_mode is not ssl.CERT_NONE  # older versions of urllib3 do it
+    try:
+        return context.wrap_socket(connected, server_hostname=parts.hostname)
+    except BaseException:
+        connected.close()
+        raise
 
 
-def warm_up() -> None:
-    """Import the modules for the first webhook; imports on many threads at once would delay requests."""
-    _session().close()
+def _resolve_locally(host: str) -> str:
+    """Resolve ``shop.localhost`` and ``localhost.`` to this machine; not every resolver knows these names."""
+    return (
+        "127.0.0.1" if f".{host.removesuffix('.')}".endswith(".localhost") and host != "localhost" else host
+    )
 
 
-def _session(trusted: Trust | None = None) -> "requests.Session":
-    """Create a session whose connections can be cut."""
-    with LOADING:
-        import requests  # deferred; its submodules come later, to avoid a race
-
-    session, adapter = direct_session(), requests.adapters.HTTPAdapter()
-    if trusted is not None:
-        trust(session, trusted, adapter)
-    adapter.poolmanager.pool_classes_by_scheme = _pools()
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, adapter)
-    return session
+def _limit_time(connected: socket.socket, deadline_seconds: float) -> None:
+    """Limit the time of the next operation; a timeout of zero would mean not to block."""
+    connected.settimeout(max(deadline_seconds - monotonic_seconds(), 0.001))
 
 
 @cache
-def _pools() -> dict[str, type]:
-    """Return urllib3 connection pools that report each socket to the thread's ``CuttableConnection``."""
+def _default_context() -> ssl.SSLContext:
     with LOADING:
-        from urllib3.connection import HTTPConnection, HTTPSConnection  # deferred, for a faster start
-        from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+        from payment_sandbox.serving.tls import trusting_context  # deferred: most receivers have no TLS
 
-    class PlainConnection(HTTPConnection):
-        response_class = _LimitedResponse
+    return trusting_context()
 
-        def _new_conn(self) -> socket.socket:
-            return _report_socket(super()._new_conn())
 
-    class EncryptedConnection(HTTPSConnection):
-        response_class = _LimitedResponse
+def _read_answer(response: HTTPResponse, on_status: Callable[[int], None]) -> ReceiverAnswer:
+    response.begin()
+    on_status(response.status)
+    body = b""
+    while len(body) < ATTEMPT_BODY_BYTES and (piece := response.read(ATTEMPT_BODY_BYTES - len(body))):
+        body += piece
+    if response.length and len(body) < ATTEMPT_BODY_BYTES:
+        raise IncompleteRead(body, response.length)
+    return ReceiverAnswer(body, location=response.headers.get("Location"))
 
-        def _new_conn(self) -> socket.socket:  # called before the handshake, which may trickle, too
-            return _report_socket(super()._new_conn())
 
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
+class _LimitedResponse(HTTPResponse):
+    """An answer of limited length and duration, whose parts may all trickle, or never end."""
 
-    class EncryptedPool(HTTPSConnectionPool):
-        ConnectionCls = EncryptedConnection
-
-    return {"http": PlainPool, "https": EncryptedPool}
+    def __init__(self, connected: socket.socket, deadline_seconds: float) -> None:
+        super().__init__(connected, method="POST")
+        self.fp = BufferedReader(_LimitedStream(connected, self.fp.detach(), deadline_seconds))
 
 
 class _LimitedStream(RawIOBase):
     """A limited input stream, because parsing an endless answer would keep the processor busy."""
 
-    def __init__(self, source: RawIOBase) -> None:
+    def __init__(self, connected: socket.socket, source: RawIOBase, deadline_seconds: float) -> None:
         super().__init__()
+        self._connected = connected
         self._source = source
+        self._deadline_seconds = deadline_seconds
         self._remaining_bytes = ANSWER_BYTES_MAX
 
     def readable(self) -> bool:
@@ -185,8 +137,10 @@ class _LimitedStream(RawIOBase):
         """Read into a buffer.
 
         Raises:
+            TimeoutError: the answer takes too long.
             OSError: the answer is too long.
         """
+        _limit_time(self._connected, self._deadline_seconds)
         count: int | None = self._source.readinto(buffer)
         self._remaining_bytes -= count or 0
         if self._remaining_bytes < 0:
@@ -199,19 +153,10 @@ class _LimitedStream(RawIOBase):
         super().close()
 
 
-class _LimitedResponse(HTTPResponse):
-    """An answer of limited length, for http and https."""
-
-    def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
-        super().__init__(sock, *arguments, **options)
-        self.fp = BufferedReader(_LimitedStream(self.fp.detach()))
-
-
-def _report_socket(opened: socket.socket) -> socket.socket:
-    connection: CuttableConnection | None = getattr(_thread_state, "connection", None)
-    if connection is not None:
-        connection.record_socket(opened)
-    return opened
+def warm_up() -> None:
+    """Import the modules for the first webhook; imports on many threads at once would delay requests."""
+    with LOADING:
+        import requests  # noqa: F401
 
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -237,7 +182,6 @@ class Posting:
         self._request = request
         self._send = send
         self._locate = locate
-        self._connection = CuttableConnection()
         self._answer: Future[Reply] = Future()
         self.sent_seconds = self._started_seconds = monotonic_seconds()
         self._thread = get_ident()
@@ -249,8 +193,7 @@ class Posting:
         """Send the request, and record the result, however the receiver behaves."""
         self._thread = get_ident()
         try:
-            with self._connection.use():
-                answer = self._send(self._request, self._record_status)
+            answer = self._send(self._request, self._record_status)
         except BaseException as error:  # handlers may raise pytest outcomes or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
@@ -274,7 +217,6 @@ class Posting:
                 raise FutureTimeout
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
-            self._connection.cut()
             traceback = self._late_location()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
@@ -351,7 +293,7 @@ class _LateHandlers:
         self._thread: Thread | None = None
 
     @contextmanager
-    def watch(self, posting: Posting) -> "Iterator[None]":
+    def watch(self, posting: Posting) -> Iterator[None]:
         """Watch a handler in the context; its time does not count towards the enclosing handler's timeout."""
         thread, started_seconds = get_ident(), monotonic_seconds()
         with self._changed:

@@ -218,7 +218,7 @@ def openapi_description() -> str:
 
     public_url = "http://127.0.0.1:8080"
     return build_description(
-        make_app(unattended_registry(), public_url=public_url).register_deferred_faces(), public_url, make_app
+        make_app(unattended_registry(), public_url=public_url).register_deferred_faces(), public_url
     )
 
 

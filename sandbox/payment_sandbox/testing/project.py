@@ -249,8 +249,8 @@ class PaymentSandbox(ShopInProcess):
 
         return pool_manager(self.server.in_process)
 
-    def intercept(self, *provider_urls: str, key: str | None = None) -> None:
-        """Redirect requests for these addresses to the sandbox, until the project ends.
+    def intercept(self, *provider_urls: str, key: str | None = None) -> "AbstractContextManager[object]":
+        """Redirect requests for these addresses to the sandbox, until the project or a ``with`` block ends.
 
         This is for a shop with a hard-coded provider address: ``intercept("https://api.provider.example")``.
         The sandbox answers requests that requests, httpx, httpx2, urllib3 and http.client would send to the
@@ -271,7 +271,7 @@ class PaymentSandbox(ShopInProcess):
                 route = interceptions.add(url, {key: self.api_key} if key else None)
                 undo.callback(interceptions.remove, route)
                 self._intercepted.append(route)
-            undo.pop_all()
+            return undo.pop_all()
 
     # Scenarios and actions
 

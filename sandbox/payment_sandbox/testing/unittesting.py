@@ -11,8 +11,10 @@ from unittest import TestCase
 
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
-from payment_sandbox.testing.reviews import review, timeline_text
+from payment_sandbox.testing.reviews import default_mode, review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
+
+__unittest = True  # unittest and pytest leave this module's frames out, and show those of the test
 
 if TYPE_CHECKING:
     Base = TestCase
@@ -58,8 +60,11 @@ class PaymentSandboxMixin(Base):
     payment_intercept: ClassVar[Sequence[str] | str] = ()
     """Addresses to intercept; see ``PaymentSandbox.intercept``."""
 
-    payment_review: ClassVar[str] = "off"
-    """The reaction to mistakes in a passing test: ``off``, ``warn`` or ``error``."""
+    payment_review: ClassVar[str | None] = None
+    """The reaction to mistakes in a passing test: ``off``, ``warn`` or ``error``.
+
+    By default, ``PAYMENT_SANDBOX_REVIEW`` decides; without it, the review warns.
+    """
 
     payment_review_expect: ClassVar[Collection[str]] = ()
     """Rules broken on purpose, such as ``("CAP-04",)``."""
@@ -144,7 +149,8 @@ class PaymentSandboxMixin(Base):
             return
         try:
             if not self._is_failed:
-                review(project, self.payment_review, self.id(), self.payment_review_expect)
+                mode = self.payment_review or default_mode()
+                review(project, mode, self.id(), self.payment_review_expect)
         finally:
             project.close()
 

@@ -1,6 +1,6 @@
 """The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation.
 
 Other packages may import ``addresses``, ``answers.records``, ``app``, ``bodies``, ``call``,
-``docs.contents``, ``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``,
-``pages.language``, ``pictures``, ``site`` and ``statistics``.
+``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``, ``pages.language``,
+``pictures``, ``site`` and ``statistics``.
 """

@@ -204,7 +204,7 @@ def make_app(
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     registry.services.public_url = public_url
-    app.site = Site(app, registry, control_token, allow_hosts, server_context, make_app)
+    app.site = Site(app, registry, control_token, allow_hosts, server_context)
     for face in (merchant.FACE, *control.FACES):
         app.add(face)
     app.defer(lambda: (*load_pages(), *load_optional_faces()))

@@ -92,7 +92,7 @@ def refuse_foreign_host(call: Call) -> None:
         RequestRefused: 403.
     """
     host = _host_name(call.request.host)
-    if host not in call.site.hosts and not _is_literal(host):
+    if host not in call.site.hosts and not (_is_literal(host) or host.endswith(".localhost")):
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )
@@ -137,7 +137,7 @@ def _is_literal(host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _host_name(host: str) -> str:
-    return _url_part("hostname", f"//{host}")
+    return _url_part("hostname", f"//{host}").removesuffix(".")
 
 
 def _url_part(name: str, address: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any, Final
 
 from flask import Response
@@ -30,6 +31,14 @@ A project gets a share of its own once this server has loaded it.
 """
 
 
+class Placement(Enum):
+    """Where a call runs; ``web/placing.py`` decides it."""
+
+    EVENT_LOOP = auto()
+    THREAD = auto()
+    READING_THREAD = auto()
+
+
 class ConnectionCut(ConnectionError):
     """The sandbox cuts the connection, to simulate a broken network."""
 
@@ -37,14 +46,15 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("caller", "headers", "may_wait")
+    __slots__ = ("caller", "headers")
+    has_event_loop = False
+    """Whether calls may run on an event loop; without one, each call has a thread of its own."""
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
         """``headers`` are the raw headers of the request, if the server knows them."""
         self.headers = headers
-        self.may_wait = True  # false on the event loop
         self.caller = SHOP  # or a test, in the process of the sandbox
 
     def begin_waiting(self) -> bool:
@@ -108,8 +118,8 @@ class Call(Caller):
         "delivers_first",
         "is_from_test",
         "notes",
-        "on_thread",
         "owner",
+        "placement",
         "real_at",
         "rehearsed_fault",
         "rendered",
@@ -134,7 +144,7 @@ class Call(Caller):
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches
-        self.on_thread = False
+        self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.THREAD
         self.share = COMMON_SHARE  # the project, for fair scheduling
         # set by the middlewares and the view
         self.owner: Project | None = None  # the project of the API key or the path
@@ -157,20 +167,25 @@ class Call(Caller):
         """The masking of the project's secrets, for errors that repeat parts of the request."""
         return self.owner.masking if self.owner is not None else Masking()
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether the call may wait, because it does not run on the event loop."""
+        return self.placement is not Placement.EVENT_LOOP
+
     def begin_waiting(self) -> None:
         """Let other calls run while this one waits.
 
         Raises:
             RequestRefused: 503, too many calls are waiting.
         """
-        assert self.connection.may_wait, "the facts of this route must declare the wait"
+        assert self.may_wait, "the facts of this route must declare the wait"
         if not self.connection.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def hold_webhooks(self) -> None:
         """Defer this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
-        if project.settings.webhook_timing == BEFORE_RESPONSE and self.connection.may_wait:
+        if project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait:
             self.delivers_first = True
         if self.delivers_first:
             self.begin_waiting()

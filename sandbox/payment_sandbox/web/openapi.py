@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from inspect import getdoc
 from threading import Lock
 from typing import Any, Final
@@ -13,13 +13,13 @@ from marshmallow import Schema
 from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import create_plugin, register_field_types
+from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
 from payment_sandbox.web.answers.shapes import shape_of
-from payment_sandbox.web.examples import Example, Shop, record_examples
 from payment_sandbox.web.routes import JSON, Facts, described_routes
-from payment_sandbox.web.site import MakeApp, Site
+from payment_sandbox.web.site import Site
 
 ERROR_DESCRIPTIONS: Final = {
     400: "Malformed or invalid; violations lists every problem",
@@ -60,6 +60,7 @@ UNDESCRIBED_BLUEPRINTS: Final = "dashboard"  # blueprints without a description:
 STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints that refuse unknown keys
 GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
 BLUEPRINTS_WITH_KEY: Final = ("api", "control", "watching")
+EXAMPLES_FILE: Final = "web/examples.json"  # recorded by make docs
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
@@ -71,12 +72,12 @@ def openapi_text(site: Site) -> str:
     descriptions = site.slots.of(DESCRIPTIONS)
     with _DESCRIPTION_LOCK:
         if site.public_url not in descriptions:
-            descriptions[site.public_url] = build_description(site.app, site.public_url, site.make_app)
+            descriptions[site.public_url] = build_description(site.app, site.public_url)
         return descriptions[site.public_url]
 
 
-def build_description(app: Flask, public_url: str, make_app: MakeApp) -> str:
-    """Build the whole description as JSON text; the examples come from a separate application."""
+def build_description(app: Flask, public_url: str) -> str:
+    """Build the whole description as JSON text; ``make docs`` records its examples."""
     forms = create_plugin(_strict_forms(app))
     spec = APISpec(
         title="Payment orders sandbox",
@@ -91,12 +92,12 @@ def build_description(app: Flask, public_url: str, make_app: MakeApp) -> str:
         "apiKey",
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
-    examples = record_examples(make_app)
+    examples = json.loads(read_packaged(EXAMPLES_FILE))
     for rule, facts in sorted(described_routes(app), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-        operation = _operation(app, rule, facts, examples)
+        operation = _operation(app, rule, facts, examples.get(rule.endpoint, {}))
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
         spec.path(path=path, operations={method.lower(): operation})
     return json.dumps(spec.to_dict())
@@ -109,7 +110,7 @@ def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
             yield facts.reads
 
 
-def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str, Any]:
+def _operation(app: Flask, rule: Rule, facts: Facts, example: Mapping[str, Any]) -> dict[str, Any]:
     summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
     blueprint = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
@@ -118,29 +119,28 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
         "tags": [BLUEPRINT_TAGS.get(blueprint, "control API")],
         "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
-        "responses": {str(facts.status): _answer(facts, summary, examples.answers.get(rule.endpoint))},
+        "responses": {str(facts.status): _answer(facts, summary, example)},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
     explained = EXPLAIN_HEADER if blueprint == "api" else {}
     for status in _error_statuses(blueprint, rule, facts):
-        refusal = examples.refusals.get(rule.endpoint, {}).get(status)
+        refusal = example.get("refusals", {}).get(str(status))
         operation["responses"][str(status)] = _error(status, refusal) | explained
     if facts.reads is not None:
-        recorded = examples.answers.get(rule.endpoint)
-        example = facts.example if facts.example is not None or recorded is None else recorded.body
+        body = facts.example if facts.example is not None else example.get("body")
         content: dict[str, Any] = {"schema": facts.reads}
-        if example is not None:
-            content["example"] = example
+        if body is not None:
+            content["example"] = body
         operation["requestBody"] = {"required": facts.needs_body, "content": {JSON: content}}
     return operation
 
 
-def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, Any]:
+def _answer(facts: Facts, summary: str, example: Mapping[str, Any]) -> dict[str, Any]:
     schema: Any = {} if facts.answers is None else shape_of(facts.answers)
     if facts.is_list:
         schema = {"type": "array", "items": schema}
-    content = {"schema": schema} if example is None else {"schema": schema, "example": example.answer}
+    content = {"schema": schema, "example": example["answer"]} if example else {"schema": schema}
     return {"description": summary, "content": {facts.media_type: content}}
 
 
@@ -151,12 +151,12 @@ def _error_statuses(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
         yield 507
 
 
-def _error(status: int, refusal: Example | None) -> dict[str, Any]:
+def _error(status: int, refusal: Mapping[str, Any] | None) -> dict[str, Any]:
     content: dict[str, Any] = {"schema": shape_of(ErrorAnswer)}
     if refusal is not None:
-        content["example"] = refusal.answer
-        if refusal.body is not None:
-            content["x-request"] = refusal.body
+        content["example"] = refusal["answer"]
+        if refusal["body"] is not None:
+            content["x-request"] = refusal["body"]
     return {"description": ERROR_DESCRIPTIONS[status], "content": {JSON: content}}
 
 

@@ -1,6 +1,6 @@
 """Sequence diagrams of timeline entries, as SVG and as Mermaid."""
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from html import escape
 from typing import Final, NamedTuple
@@ -42,7 +42,6 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
-    is_later: bool = False  # whether the entry is later than the displayed moment
 
 
 class SequenceDiagram(NamedTuple):
@@ -72,17 +71,12 @@ def draw_sequence(
     *,
     rows_max: int = ROWS_MAX,
     full_url: str | None = None,
-    past: Container[str] | None = None,
 ) -> SequenceDiagram:
-    """Draw timeline entries and scheduled events.
-
-    ``full_url`` is the URL of a diagram with more rows; ``past`` has the ids of the entries up to the
-    displayed moment; None means the present.
-    """
+    """Draw timeline entries and scheduled events; ``full_url`` is the URL of a diagram with more rows."""
     timeline_entries = list(timeline_entries)
-    rows = list(_rows(timeline_entries, link or _no_link, past))
+    rows = list(_rows(timeline_entries, link or _no_link))
     last_at = timeline_entries[-1].at if timeline_entries else None
-    shown = [*rows[-rows_max:], *(row._replace(is_later=past is not None) for row in _due_rows(due, last_at))]
+    shown = [*rows[-rows_max:], *_due_rows(due, last_at)]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in PERMANENT_LANES or lane in parties)
     return SequenceDiagram(lanes, tuple(shown), max(0, len(rows) - rows_max), full_url)
@@ -92,15 +86,12 @@ def _no_link(timeline_entry: TimelineEntry) -> str | None:
     return None
 
 
-def _rows(
-    timeline_entries: Iterable[TimelineEntry], link: Link, past: Container[str] | None
-) -> Iterator[PictureRow]:
+def _rows(timeline_entries: Iterable[TimelineEntry], link: Link) -> Iterator[PictureRow]:
     shown_at: datetime | None = None
     for timeline_entry in timeline_entries:
         at = timeline_entry.at.replace(microsecond=0)
         time = "" if at == shown_at else short_time(at, shown_at)
         shown_at = at
-        is_later = past is not None and timeline_entry.id not in past
         yield PictureRow(
             timeline_entry.sender,
             timeline_entry.receiver,
@@ -109,9 +100,8 @@ def _rows(
             timeline_entry.kind in RESPONSE_KINDS,
             timeline_entry.kind == "status",
             time,
-            None if is_later else link(timeline_entry),
+            link(timeline_entry),
             ", ".join(filter(None, (timeline_entry.detail, _format_times(timeline_entry)))),
-            is_later,
         )
 
 
@@ -215,7 +205,7 @@ def _draw_rows(picture: SequenceDiagram) -> Iterator[str]:
         yield f'<a href="{escape(picture.full_url)}" data-whole="">{text}</a>' if picture.full_url else text
         y += ROW_HEIGHT
     for row in picture.rows:
-        parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
+        parts = [f'<g class="row {row.look}">']
         if row.title:
             parts.append(f"<title>{_escape_xml(row.title)}</title>")
         if row.time:

@@ -1,9 +1,10 @@
-"""The placement of calls on the event loop or on threads, decided once, before the application runs.
+"""The placement of calls, decided once, before the application runs.
 
-Short calls that never wait run on the server's event loop, all other calls on threads.
-Few threads run at once; a thread that is about to wait lets another thread run. The facts of the route, the
-state of the project and the length of the body decide. The call counts towards the share of its
-project.
+Short calls that never wait run on the server's event loop, one in each iteration. All other calls run on
+threads, of which few run at once; a thread that is about to wait lets another run. Large bodies are read on a
+single thread, because parsing blocks the interpreter. The facts of the route, the state of the project and
+the length of the body decide. Projects take turns at each of these places. The events of a stream are sent on
+the event loop after its call.
 """
 
 from collections.abc import Mapping
@@ -21,13 +22,14 @@ from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.auth import parse_api_key
-from payment_sandbox.web.call import Call, ClientConnection
+from payment_sandbox.web.call import Call, ClientConnection, Placement
 from payment_sandbox.web.errors import APIS
 from payment_sandbox.web.idempotency import SAFE_METHODS
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
+THREAD_BYTES_MAX: Final = 1 << 16
 
 
 def place(
@@ -48,10 +50,22 @@ def place(
     call.values, call.route = values, routes[endpoint]
     project = _find_project(call)
     call.share = project.project_id if project is not None else call.share
-    facts, is_shared = call.route.facts, site.registry.is_shared
-    takes_long = facts.slow or facts.waits or length > EVENT_LOOP_BYTES_MAX
-    call.on_thread = is_shared or (not facts.streams and (takes_long or _may_wait(project)))
+    call.placement = _decide(call, project, length)
     return call
+
+
+def _decide(call: Call, project: Project | None, length: int) -> Placement:
+    """Decide where a call with a route runs."""
+    assert call.route is not None, "a route must match"
+    facts = call.route.facts
+    if length > THREAD_BYTES_MAX:
+        return Placement.READING_THREAD
+    if call.site.registry.is_shared or not call.connection.has_event_loop:
+        return Placement.THREAD
+    if facts.streams:  # waits only after the call
+        return Placement.EVENT_LOOP
+    takes_long = facts.slow or facts.waits or length > EVENT_LOOP_BYTES_MAX
+    return Placement.THREAD if takes_long or _may_wait(project) else Placement.EVENT_LOOP
 
 
 def _find_project(call: Call) -> Project | None:
@@ -89,7 +103,7 @@ def catch_up_call(call: Call, project: Project) -> None:
 
     Reads go on if the entries cannot be stored now: they remain due, and the read shows the stored state.
     """
-    if call.connection.may_wait:
+    if call.may_wait:
         with suppress(*[NotStored] if call.request.method in SAFE_METHODS else []):
             catch_up(project)
     clean_up_agenda(project, project.epoch)

@@ -147,14 +147,6 @@ def _network_of(address: str) -> str:
     return address
 
 
-class MakeApp(Protocol):
-    """A function that builds an application for a registry."""
-
-    def __call__(self, registry: Registry, *, public_url: str) -> Flask:
-        """Build the application."""
-        ...
-
-
 class Site:
     """One application: its projects, its URLs, and its access rules."""
 
@@ -165,17 +157,12 @@ class Site:
         control_token: str | None,
         allow_hosts: Iterable[str],
         server_context: ServerContext,
-        make_app: MakeApp,
     ) -> None:
-        """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``.
-
-        ``make_app`` builds additional applications, such as the one for recorded examples.
-        """
+        """Accept calls at loopback addresses, at the public URL and at ``allow_hosts``."""
         self.app = app
         self.registry = registry
         self.control_token = control_token
         self.server_context = server_context
-        self.make_app = make_app
         shared = server_context.shared  # a form from one server of a company may be submitted to another
         self._salt = token_bytes(32) if shared is None else shared.salt.encode()
         self.sign_in_failures = SignInFailures(registry.services.real)

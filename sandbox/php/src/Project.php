@@ -9,6 +9,9 @@ final class Project
 {
     private const POLL_SECONDS = 10;
     private const CALL_SECONDS = 90; // longer than any wait that the server allows
+    private const HANDLER_SECONDS = 5; // the service's timeout for an answer
+    private const KEPT_FOR = 'P1D'; // real time
+    private const REVIEW_MODES = ['off', 'warn', 'error'];
 
     /** @var (callable(Webhook): mixed)|null */
     private $handler = null;
@@ -16,6 +19,8 @@ final class Project
     private $books = null;
     /** @var array<string, array{string, callable(): mixed}> the shop's jobs by name: period and function */
     private array $jobs = [];
+    /** @var array<string, array<string, mixed>> answers that the server did not record; it offers their webhooks again */
+    private array $lateAnswers = [];
     private string $listener;
     private string $forwardTo;
 
@@ -113,13 +118,21 @@ final class Project
      */
     public function advance(string|array $by): array
     {
-        return $this->call('POST', '/control/clock/advance/', is_string($by) ? ['by' => $by] : $by);
+        $advance = $this->call('POST', '/control/clock/advance/', is_string($by) ? ['by' => $by] : $by);
+        if ($this->lateAnswers !== []) {
+            $this->settle();
+        }
+        return $advance;
     }
 
     /** Wait until all webhooks are answered, for example after a call by the shop. */
     public function settle(): void
     {
         $this->call('GET', '/control/wait/?idle=1&timeout=60');
+        if ($this->lateAnswers !== []) { // this poll makes the server offer their webhooks again
+            $this->deliver($this->direct('POST', '/control/listener/next/', $this->pollBody(0)));
+            $this->call('GET', '/control/wait/?idle=1&timeout=60');
+        }
     }
 
     /**
@@ -256,12 +269,45 @@ final class Project
         $message->setValue($failure, rtrim($failure->getMessage()) . "\n\n--- payment sandbox ---\n$report\n");
     }
 
-    /** Delete the project, including its due commands. */
+    /**
+     * Warn of the integration's mistakes on the standard error stream, or throw an error, as PAYMENT_SANDBOX_REVIEW says:
+     * off, warn or error. A rehearsal has its own judge.
+     */
+    public function enforceReview(string $test = ''): void
+    {
+        $mode = getenv('PAYMENT_SANDBOX_REVIEW') ?: 'warn';
+        if (!in_array($mode, self::REVIEW_MODES, true)) {
+            throw new \RuntimeException("PAYMENT_SANDBOX_REVIEW must be off, warn or error, not '$mode'");
+        }
+        $mistakes = $mode === 'off' || self::isRehearsed() ? '' : $this->mistakes();
+        if ($mistakes !== '' && $mode === 'error') {
+            throw new \RuntimeException($mistakes);
+        }
+        if ($mistakes !== '') {
+            fwrite(STDERR, "\nWarning: " . ($test === '' ? '' : "$test: ") . "$mistakes\n");
+        }
+    }
+
+    /** Return the open mistakes as text; empty if the test has deleted the project. */
+    private function mistakes(): string
+    {
+        try {
+            return $this->direct('GET', '/control/review/')['text'];
+        } catch (\RuntimeException) {
+            return '';
+        }
+    }
+
+    /**
+     * Delete the project, including its due commands. On a shared server, a project with mistakes remains for a day, for
+     * `payment-sandbox review --all-projects`.
+     */
     public function close(): void
     {
         $this->handler = null;
+        $isKept = Server::isShared() && !self::isRehearsed() && $this->mistakes() !== '';
         try {
-            $this->direct('DELETE', '/control/project/');
+            $this->direct($isKept ? 'PATCH' : 'DELETE', '/control/project/', $isKept ? ['expires_after' => self::KEPT_FOR] : null);
         } catch (\RuntimeException) {
             // the test has deleted the project, or the server has stopped
         }
@@ -296,8 +342,9 @@ final class Project
         $this->handler = null; // calls by the handler deliver no webhooks: the next webhook follows the answer to this one
         foreach ($handler === null ? [] : $offers['items'] as $offer) {
             $webhook = new Webhook($offer['url'], $offer['headers'], $offer['body'], $offer['order_id']);
-            $answer = ['id' => $offer['id']] + self::handle($webhook, $handler);
-            $this->direct('POST', '/control/listener/answers/', $answer);
+            $answer = $this->lateAnswers[$offer['id']] ?? ['id' => $offer['id']] + self::handle($webhook, $handler);
+            $isRecorded = $this->direct('POST', '/control/listener/answers/', $answer)['recorded'];
+            $this->lateAnswers = $isRecorded ? [] : [$offer['id'] => $answer] + $this->lateAnswers;
         }
         $this->handler = $handler;
     }
@@ -305,9 +352,15 @@ final class Project
     /** @return array<string, mixed> the shop's answer */
     private static function handle(Webhook $webhook, callable $handler): array
     {
+        $start = microtime(true);
         try {
             $status = $handler($webhook);
-            return ['status' => is_int($status) ? $status : 204];
+            $seconds = microtime(true) - $start;
+            if ($seconds > self::HANDLER_SECONDS) {
+                $limit = self::HANDLER_SECONDS;
+                return ['error' => sprintf("no answer within $limit seconds: the webhook handler took %.1f seconds", $seconds), 'duration_ms' => $limit * 1000];
+            }
+            return ['status' => is_int($status) ? $status : 204, 'duration_ms' => $seconds * 1000];
         } catch (\Throwable $error) {
             return ['status' => 500, 'body' => substr((string) $error, 0, 4096)];
         }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace PaymentSandbox;
 
 use PHPUnit\Framework\Attributes\After;
+use PHPUnit\Framework\Attributes\PostCondition;
 use PHPUnit\Framework\IncompleteTest;
 use PHPUnit\Framework\SkippedTest;
 
@@ -17,6 +18,17 @@ trait UsesPaymentSandbox
     protected function paymentSandbox(array $settings = []): Project
     {
         return $this->paymentSandbox ??= Project::create($settings, static::class . '::' . $this->currentTestName());
+    }
+
+    /**
+     * Review the integration's calls in a test that passed.
+     *
+     * @postCondition
+     */
+    #[PostCondition]
+    protected function reviewPaymentSandbox(): void
+    {
+        $this->paymentSandbox?->enforceReview(static::class . '::' . $this->currentTestName());
     }
 
     /**

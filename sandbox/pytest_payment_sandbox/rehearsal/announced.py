@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Final
 from zlib import crc32
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock, change_clock
-from payment_sandbox.operations.history import history, short_path
+from payment_sandbox.operations.history import history
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
@@ -19,10 +20,10 @@ from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
-from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest
+from pytest_payment_sandbox.rehearsal.helpers import AnnouncedCall, Conversation, EndOfTest
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
-from pytest_payment_sandbox.rehearsal.places import LocatedCall, SourceLine, deciding_line, shop_lines
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
@@ -120,10 +121,15 @@ class AnnouncedTest:
                 f"{timeline_entry.at.isoformat()}  {timeline_entry.label}"
                 for timeline_entry in timeline_entries
             ]
-            stacks = [*_changed_line(run, ending), *ending.stack.splitlines(), *_error_lines(project)]
+            baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
+            stacks = [
+                *_changed_line(run, ending.calls, baseline_calls),
+                *ending.stack.splitlines(),
+                *_error_lines(project),
+            ]
             self._timeline = "\n".join([*lines, *stacks])
             self._picture = svg(draw_sequence(timeline_entries), is_file=True)
-        self._verdict = verdict
+        self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
     def _find_books(
         self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]
@@ -156,28 +162,27 @@ def unfinished_run(test: AnnouncedTest | None, variation: ChangedSteps, failure:
     return Run(RunVerdict([problem], (), ()), steps, applied or variation, reason)
 
 
-def _changed_line(run: RehearsedRun, ending: EndOfTest) -> list[str]:
+def _changed_line(
+    run: RehearsedRun, calls: Sequence[AnnouncedCall], baseline_calls: Sequence[LocatedCall]
+) -> list[str]:
     """Return the location of the changed call in the shop, if the helper reported it."""
-    calls_by_step = {step.name: step.about[:2] for step in run.steps if isinstance(step.about, ShopCall)}
-    for name in [each.step for each in run.applied if each.step in calls_by_step]:
-        number = [other for other, call in calls_by_step.items() if call == calls_by_step[name]].index(name)
-        line = _line_of_call(ending, calls_by_step[name], number)
-        return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
-    return []
+    changed = _find_changed_call(run, calls)
+    if changed is None:
+        return []
+    line = deciding_line(changed.located, [*(each.located for each in calls), *baseline_calls])
+    return [f"the changed call is made at {line[0]}:{line[1]}"] if line is not None else []
 
 
-def _line_of_call(ending: EndOfTest, call: tuple[str, str], number: int) -> SourceLine | None:
-    """Return the line that decided to make the nth call with this method and path."""
-    calls_with_lines = [
-        ((method, path), LocatedCall(f"{method} {short_path(path)}", shop_lines(stack)))
-        for method, path, stack in ending.calls
-    ]
-    calls_of_kind = [each for method_and_path, each in calls_with_lines if method_and_path == call]
-    return (
-        deciding_line(calls_of_kind[number], [each for _, each in calls_with_lines])
-        if number < len(calls_of_kind)
-        else None
-    )
+def _find_changed_call(run: RehearsedRun, calls: Sequence[AnnouncedCall]) -> AnnouncedCall | None:
+    made = [(step.name, step.about) for step in run.steps if isinstance(step.about, ShopCall)]
+    changed = {each.step for each in run.applied}
+    earlier: list[ShopCall] = []
+    for name, about in made:
+        if name in changed:
+            same_calls = (each for each in calls if (each.method, each.path) == about)
+            return next(islice(same_calls, earlier.count(about), None), None)
+        earlier.append(about)
+    return None
 
 
 def _error_lines(project: Project) -> list[str]:

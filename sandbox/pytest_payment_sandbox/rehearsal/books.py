@@ -144,9 +144,15 @@ def _check_double_payment(purchase: Purchase) -> str | None:
     return f"the customer paid {len(paid)} times{total}"
 
 
-def _check_refunds(purchase: Purchase) -> str | None:
-    if purchase.entry.refunded == purchase.refunded:
-        return None
+def _check_missing_refund(purchase: Purchase) -> str | None:
+    return _describe_refunds(purchase) if purchase.entry.refunded > purchase.refunded else None
+
+
+def _check_surplus_refund(purchase: Purchase) -> str | None:
+    return _describe_refunds(purchase) if purchase.entry.refunded < purchase.refunded else None
+
+
+def _describe_refunds(purchase: Purchase) -> str:
     return (
         f"the shop recorded refunds of {euros(purchase.entry.refunded)}, "
         f"but the customer received {euros(purchase.refunded)}"
@@ -167,7 +173,8 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     PAID_FOR_NOTHING_KIND: _check_missing_payment,
     "payment-missed": _check_missed_payment,
     PAID_TWICE_KIND: _check_double_payment,
-    "refunds-differ": _check_refunds,
+    "refunds-differ": _check_missing_refund,
+    "refunded-again": _check_surplus_refund,
     "cancelled-but-kept": _check_cancellation,
 }
 

@@ -14,7 +14,9 @@ from threading import Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.history import short_path
 from payment_sandbox.serving.threads import start
+from pytest_payment_sandbox.rehearsal.places import LocatedCall, shop_lines
 
 ANSWER_SECONDS_MAX: Final = 30.0  # time limit for a helper's answer to a question
 JUDGE_SECONDS_MAX: Final = 85.0  # time limit for the next question or the verdict; PHP waits for 90
@@ -30,6 +32,19 @@ class NoHelperAnswer(Exception):
     """A helper did not answer a question, or reported an error."""
 
 
+class AnnouncedCall(NamedTuple):
+    """A call by the shop, with its call stack as text."""
+
+    method: str
+    path: str
+    stack: str
+
+    @property
+    def located(self) -> LocatedCall:
+        """The call with the shop's lines."""
+        return LocatedCall(f"{self.method} {short_path(self.path)}", shop_lines(self.stack))
+
+
 class EndOfTest(NamedTuple):
     """The end of a test: its failure, if any, and the kinds of questions that the helper can answer."""
 
@@ -38,7 +53,7 @@ class EndOfTest(NamedTuple):
     has_books: bool
     has_pages: bool
     jobs: Sequence[tuple[str, Period]]  # the shop's jobs, which run after the end of the test
-    calls: Sequence[tuple[str, str, str]]  # the shop's calls: method, path, and call stack
+    calls: Sequence[AnnouncedCall]
 
     @classmethod
     def parse(cls, message: Message) -> "EndOfTest":
@@ -54,7 +69,7 @@ class EndOfTest(NamedTuple):
             bool(message.get("books")),
             bool(message.get("pages")),
             [(str(name), Period.parse(str(period))) for name, period in dict(jobs).items()],
-            [(str(method), str(path), str(stack)) for method, path, stack in message.get("calls") or ()],
+            [AnnouncedCall(*map(str, call)) for call in message.get("calls") or ()],
         )
 
 

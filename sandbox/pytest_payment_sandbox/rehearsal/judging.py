@@ -46,6 +46,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     sum_moved_amounts,
 )
 from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
+from pytest_payment_sandbox.rehearsal.places import LocatedCall
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, find_view_problems
 
@@ -93,6 +94,7 @@ class RunVerdict(NamedTuple):
     busy: BusyTimes = MappingProxyType({})  # when the shop's jobs made new calls, by job
     signs: Signs = frozenset()  # signs of the shop's behaviour
     charges: RecurringCharges = RecurringCharges()  # up to the end of the test
+    calls: Sequence[LocatedCall] = ()  # the shop's calls, with their lines
 
 
 Verdicts = dict[str, RunVerdict]
@@ -186,7 +188,6 @@ class _Judge:
         ]
         problems += [*self._view_problems(view, state), *_extra_moves(trial, charges, moved)]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
-        most, busy = trial.run.calls.most_calls, trial.run.pace.busy
         verdict = RunVerdict(
             _pick_one_per_kind(problems),
             trace,
@@ -196,10 +197,11 @@ class _Judge:
             is_duplicate,
             view,
             self._view is not None,
-            most,
-            busy,
+            trial.run.calls.most_calls,
+            trial.run.pace.busy,
             signs,
             charges,
+            trial.run.located_calls,
         )
         trial.verdicts.update({key: verdict for key in self._state_keys})
         return verdict
@@ -235,22 +237,28 @@ class _Judge:
     def _find_twin_after_a_day(self) -> RunVerdict | None:
         """Advance the clock by a day; return the verdict on an earlier run in the same state, if any."""
         project = self._project
-        expiries = [
-            attempt.authorization.expires_at - ONE_SECOND
-            for order in project.epoch.store.orders_newest_first()
-            for attempt in order.transactions
-            if attempt.authorization is not None and not attempt.authorization.is_over
-        ]
         now = project.now()
-        self._advance(max(now, min([now + ONE_DAY, *expiries])))
+        self._advance(max(now, min([now + ONE_DAY, *self._moments_before_expiry()])))
         self._trial.run.stop_recording()
         entries = self._read_entries()
-        if self._has_readable_books:
-            self._late_problems += find_missed_authorizations(entries, order_records(project))
+        self._check_authorizations(entries)
         if self._reads_pages_early():
             self._early_review = _find_review_problems(self._trial, _trace_steps(self._trial.run.steps))
             self._view = self._trial.read_view()
         return self._find_twin(entries)
+
+    def _moments_before_expiry(self) -> list[datetime]:
+        """Return the last second of each open authorization."""
+        return [
+            attempt.authorization.expires_at - ONE_SECOND
+            for order in self._project.epoch.store.orders_newest_first()
+            for attempt in order.transactions
+            if attempt.authorization is not None and not attempt.authorization.is_over
+        ]
+
+    def _check_authorizations(self, entries: list[BookEntry]) -> None:
+        if self._has_readable_books:
+            self._late_problems += find_missed_authorizations(entries, order_records(self._project))
 
     def _reads_pages_early(self) -> bool:
         """Whether to read pages after a day, because the unchanged test has authorizations but no books."""
@@ -263,7 +271,13 @@ class _Judge:
     def _advance_to_end(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
         project = self._project
-        self._advance(project.now() + JUDGING_PERIOD)
+        end = project.now() + JUDGING_PERIOD
+        while moments := [each for each in self._moments_before_expiry() if project.now() < each < end]:
+            self._advance(min(moments))
+            self._check_authorizations(self._read_entries())
+            if project.now() < min(moments):  # the time limit of the run has stopped the advance
+                break
+        self._advance(end)
         entries, invariants = read_books(self._books)
         self._late_problems += invariants
         if self._books is not None and not invariants:

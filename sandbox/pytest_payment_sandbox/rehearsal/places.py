@@ -1,4 +1,4 @@
-"""Finds the line of a shop that decided to make a call, rather than a helper that makes all calls."""
+"""Finds the line of a shop that decided to make a call, rather than the client that makes all calls."""
 
 import re
 from collections import defaultdict
@@ -66,13 +66,18 @@ def _is_foreign(file: str) -> bool:
 
 
 def deciding_line(call: LocatedCall, calls: Iterable[LocatedCall]) -> SourceLine | None:
-    """Return the innermost line that only calls of this kind use, or else the innermost line.
+    """Return the line that decided on a call: the innermost line outside the shop's client.
 
-    ``calls`` has all calls of the run.
+    The client is a file that makes several kinds of calls for other files. In a shop without a client, it is
+    the innermost line that only calls of this kind use. ``calls`` has all calls of the run.
     """
     kinds: dict[SourceLine, set[str]] = defaultdict(set)
+    inner_kinds: dict[str, set[str]] = defaultdict(set)  # the calls that each file makes for other files
     for each in calls:
         for line in each.lines:
             kinds[line].add(each.call)
-    own = [line for line in call.lines if kinds[line] <= {call.call}]
-    return next(iter([*own, *call.lines]), None)
+        if len({file for file, _ in each.lines}) > 1:
+            inner_kinds[each.lines[0][0]].add(each.call)
+    lines = [line for line in call.lines if len(inner_kinds[line[0]]) < 2] or call.lines
+    own = [line for line in lines if kinds[line] <= {call.call}]
+    return next(iter([*own, *lines]), None)

@@ -14,6 +14,10 @@ from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON_SUFFIX: Final = ".json"
 REPORT_SUFFIXES: Final = (".html", ".htm", JSON_SUFFIX)
+MISTAKES_ADDRESS: Final = (
+    "https://github.com/payment-sandbox/payment-sandbox/blob/main"
+    "/sandbox/payment_sandbox/web/docs/pages/mistakes.md"
+)
 PAGE_STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
@@ -70,7 +74,7 @@ def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str
 
 def _lesson_text(finding: RehearsalFinding) -> str:
     lesson = lesson_of(finding.problem.kind)
-    return f"Risk: {lesson.risk}. See {lesson.path}" if lesson is not None else ""
+    return f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
 
 
 def _lesson_path(finding: RehearsalFinding) -> str:

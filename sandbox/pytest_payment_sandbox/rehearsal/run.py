@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
@@ -220,10 +220,14 @@ class RehearsedRun:
         return {entry.id for entry in entries if entry.at in self._job_times}
 
     @property
-    def changed_line(self) -> SourceLine | None:
-        """The line of the shop that decided to make the changed call, if the shop runs in this process."""
+    def located_calls(self) -> list[LocatedCall]:
+        """The calls by a shop in this process."""
+        return list(self._call_lines.values())
+
+    def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
+        """Return the line that decided to make the changed call, if the shop runs in this process."""
         changed = [self._call_lines[each.step] for each in self.applied if each.step in self._call_lines]
-        return deciding_line(changed[-1], self._call_lines.values()) if changed else None
+        return deciding_line(changed[-1], [*self.located_calls, *baseline_calls]) if changed else None
 
     def end_test(self) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
@@ -477,7 +481,7 @@ class RehearsedRun:
         return changed.change.effect
 
     def _record_lines(self, step: Step) -> None:
-        """Record the shop's lines that led to a call, except in the unchanged run."""
-        if self._changes and step.kind in CALLS and isinstance(step.about, ShopCall):
+        """Record the shop's lines that led to a call."""
+        if step.kind in CALLS and isinstance(step.about, ShopCall):
             call = f"{step.about.method} {short_path(step.about.path)}"
             self._call_lines[step.name] = LocatedCall(call, current_lines())

@@ -119,6 +119,18 @@ def perform_at_last_moment(scene: Scene) -> Order:
     return scene.perform()
 
 
+def open_page(scene: Scene) -> Order:
+    """Open the payment page, which changes the order's status, and return to the shop."""
+    scene.perform(Action(CUSTOMER, "visit"))
+    return scene.return_to_shop(1)
+
+
+def perform_late_on_page(scene: Scene) -> Order:
+    """Open the payment page, and perform the action a second before the order's expiry."""
+    scene.perform(Action(CUSTOMER, "visit"))
+    return perform_at_last_moment(scene)
+
+
 def perform_after_earlier_expiry(scene: Scene) -> Order:
     """Perform the action once an earlier order has expired, if the current order is still valid."""
     expiries = [end for other in scene.earlier_open_orders for end in _expiries(other)]
@@ -190,6 +202,7 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.RETURNS_FIRST: lambda scene: scene.perform_and_return(1),
     variations.TWO_TABS: lambda scene: scene.perform_and_return(2),
     variations.RETURNS_UNPAID: lambda scene: scene.return_to_shop(1),
+    variations.OPENS_PAGE: open_page,
     variations.FAILS_THEN_PAYS: lambda scene: scene.perform_after("fail"),
     variations.CANCELS_THEN_PAYS: lambda scene: scene.perform_after("cancel"),
     variations.WALKS_AWAY: lambda scene: scene.order,
@@ -201,6 +214,7 @@ SCENE_PLAYERS: Final[Mapping[ReplacementScene, Callable[[Scene], Order]]] = {
     variations.CANCELS_EARLIER: lambda scene: perform_and_act_on_earlier_attempt(scene, "cancel"),
     variations.AFTER_EARLIER_EXPIRY: perform_after_earlier_expiry,
     variations.ACTS_LAST_MOMENT: perform_at_last_moment,
+    variations.LATE_ON_PAGE: perform_late_on_page,
     variations.SENDS_LESS: lambda scene: scene.send(-1),
     variations.SENDS_MORE: lambda scene: scene.send(OVERPAYMENT_CENTS),
     variations.LAPSES: let_authorization_expire,

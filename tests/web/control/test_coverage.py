@@ -47,19 +47,19 @@ def test_enabled_methods_count_if_they_are_chosen(sandbox: Sandbox) -> None:
 
 
 def test_the_dashboard_links_covered_cells(sandbox: Sandbox) -> None:
-    """A covered cell links to its newest order or request; others have no link."""
+    """A covered case links to its newest order or request; a missing case says how it comes about."""
     browser = Dashboard(sandbox)
-    assert "There are no orders yet" in browser.open("coverage/").text
+    assert "There are no orders yet" in browser.open("mistakes/").text
     order = sandbox.place(card())
     sandbox.pay(order)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5000})
-    page = browser.open("coverage/")
+    page = browser.open("mistakes/")
     assert f"{browser.base.removeprefix(sandbox.url)}orders/{order['id']}/" in page.links
     assert "✓ paid" in page.text
     assert "✓ SET-49" in page.text
     assert "✓ declined" not in page.text
-    assert "declined" in page.text
-    (request,) = [link for link in page.links if "/requests/" in link]
+    assert "The payment fails on the payment page, such as with a card that is declined" in page.text
+    (request,) = {link for link in page.links if "/requests/request-" in link}
     assert "SET-49" in browser.open(f"{sandbox.url}{request}").text
 
 
@@ -81,7 +81,7 @@ def test_a_case_with_a_mistake_is_not_covered(watched: Sandbox, shop: Shop) -> N
     assert read_cell(watched, "webhooks", "delivered") == wrong
     assert watched.get("/control/coverage/").json()["percent"] == 0
     browser = Dashboard(watched)
-    page = browser.open("coverage/")
+    page = browser.open("mistakes/")
     assert "✗ paid: a mistake" in page.text
     assert "0% of the cases" in page.text
 
@@ -93,7 +93,7 @@ def test_a_case_with_a_mistake_is_not_covered(watched: Sandbox, shop: Shop) -> N
     second_order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
     assert read_cell(watched, "credit-card", "paid") == {**wrong, "met_by": [second_order["id"]], "count": 1}
-    assert "✓ paid" in browser.open("coverage/").text
+    assert "✓ paid" in browser.open("mistakes/").text
 
 
 def test_a_refusal_counts_unless_it_is_the_mistake(sandbox: Sandbox) -> None:
@@ -118,6 +118,6 @@ def test_actions_by_hand_are_listed_separately(sandbox: Sandbox) -> None:
     assert read_cell(sandbox, "credit-card", "declined") == {**by_hand, "by_hand": [order_by_hand]}
     assert read_cell(sandbox, "credit-card", "refunded in part") == {**by_hand, "by_hand": [paid["id"]]}
     assert read_cell(sandbox, "credit-card", "paid")["met_by"] == [paid["id"]]
-    page = browser.open("coverage/")
-    assert "declined played by hand, 12:00" in page.text
-    assert "A case is covered once your shop has handled it without an open review finding" in page.text
+    page = browser.open("mistakes/")
+    assert page.ids["by-hand"] == "played by hand, 12:00"
+    assert "Cases that you play by hand do not count." in page.text

@@ -38,6 +38,20 @@ def test_a_wait_ends_when_its_condition_holds(watched: Sandbox, shop: Shop) -> N
         assert 200 in notified.result().json()["webhook_answers"]
 
 
+def test_a_wait_on_a_frozen_clock_explains_what_is_due(sandbox: Sandbox) -> None:
+    """Without an advance, the wait can only time out: the error names the clock and the next event."""
+    sandbox.patch("/control/clock/", {"now": "2027-01-01T12:00:00Z", "mode": "frozen"})
+    order = sandbox.place(card())
+    answer = sandbox.get(f"/control/wait/?order_id={order['id']}&status=expired&timeout=0.05")
+    assert refused(answer, 408, "RequestTimeout")["value"] == (
+        "timed out after 0.05 seconds: status is new; the clock is frozen at 2027-01-01T12:00:00.000000+00:00, "
+        f"advance it; the next event: expiry of {order['id']}, due at 2027-01-01T12:30:00.000000+00:00"
+    )
+    sandbox.patch("/control/clock/", {"mode": "running"})
+    answer = sandbox.get(f"/control/wait/?order_id={order['id']}&status=expired&timeout=0.05")
+    assert refused(answer, 408, "RequestTimeout")["value"].endswith("status is new")
+
+
 @pytest.mark.rule("CTL-26")
 def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Shop) -> None:
     """A wait times out with 408 and the current values, after the requested time instead of the default."""

@@ -30,7 +30,7 @@ def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, loss: str) -> None:
-    """Lost webhooks have no check mark but a count in the navigation and their own filter."""
+    """Lost webhooks are shown as lost in both lists, and are among the undelivered ones."""
     order = paid(watched, LOSSES[loss])
     assert not shop.received
     row = watched.get("/control/orders/").json()["items"][0]["webhooks"]
@@ -41,14 +41,13 @@ def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, loss: str)
         "failed": 0,
     }
     browser = Dashboard(watched)
-    assert "2 webhooks lost (fault)" in browser.open().answer.text
-    page = browser.open("webhooks/?state=lost")
-    assert page.ids["webhooks"].count("lost (fault)1") == 2
-    assert page.ids["webhooks"].count(f"{loss}Redeliver") == 2
-    assert 'href="/dashboard/' in page.answer.text
-    assert "webhooks" not in browser.open("webhooks/?state=delivered").ids
+    assert "new · webhook lost (fault)" in browser.open().ids["orders"]
+    page = browser.open("requests/?show=undelivered")
+    assert page.ids["requests"].count("lost (fault)") == 2
+    assert page.ids["requests"].count("your shop never received it") == 2
+    assert "no-match" in browser.open("requests/?show=webhooks&text=delivered").ids
     (first, _) = watched.webhooks()
-    assert "lost (fault)" in browser.open(f"webhooks/{first['id']}/").ids["webhooks"]
+    assert "lost (fault)" in browser.open(f"requests/{first['id']}/").ids["webhook"]
     assert "lost (fault)" in browser.open(f"orders/{order['id']}/").ids["order-webhooks"]
 
 
@@ -86,22 +85,22 @@ def test_the_page_says_that_the_shop_received_nothing(watched: Sandbox) -> None:
     """The page says that the shop received nothing, marks the difference and shows no success."""
     browser = Dashboard(watched)
     page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
-    assert page.ids["believed"].endswith("Your shop has received nothing since then≠")
+    assert page.ids["believed"] == "new · webhook lost (fault)"
     assert "verdict" not in page.ids
     heard = browser.open(f"orders/{paid(watched)['id']}/").ids["believed"]
-    assert "received nothing" not in heard
+    assert heard == "new · answered 200, did not read the order"
 
 
 def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     """The notice reports the loss, and the shop knows nothing of the order."""
     watched.put("/control/faults/", {"webhooks": [{"then": LOST}]})
     browser = Dashboard(watched)
-    page = browser.open("webhooks/")
-    (form,) = (form for form in page.forms if form.action.endswith("/webhooks/test/"))
+    page = browser.open("requests/")
+    (form,) = (form for form in page.forms if form.action.endswith("/requests/test/"))
     notice = browser.send(form, {}, page).ids["notice"]
     assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
-    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "Your shop has received nothing≠"
+    assert browser.open(f"orders/{order['id']}/").ids["believed"] == "nothing · webhook lost (fault)"
 
 
 def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:

@@ -36,12 +36,12 @@ def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
     watched.settle()
     watched.place(card(), merchant_order_id="S-78")
     browser = Dashboard(watched)
-    webhooks = browser.open("webhooks/")
-    assert "S-77" in webhooks.ids["webhooks"]
-    assert nameless["id"][:8] in webhooks.ids["webhooks"]
-    assert "S-77" in browser.open("review/").text
+    webhooks = browser.open("requests/?show=webhooks").ids["requests"]
+    assert "S-77" in webhooks
+    assert nameless["id"][:8] in webhooks
+    assert "S-77" in browser.open("mistakes/").text
     watched.read(order)
-    assert "S-77" in browser.open("journal/").ids["journal"]
+    assert "S-77" in browser.open("requests/?show=calls").ids["requests"]
     assert "S-78" in browser.open().ids["agenda"]
 
 
@@ -55,27 +55,27 @@ def test_a_refund_is_named_by_its_order(watched: Sandbox) -> None:
     (refund,) = watched.get(f"/control/orders/{order['id']}/").json()["refunds"]
     watched.read(refund["id"])
     browser = Dashboard(watched)
-    webhooks = browser.open("webhooks/").ids["webhooks"]
+    webhooks = browser.open("requests/?show=webhooks").ids["requests"]
     assert "Refund €5.00 of S-77" in webhooks
     assert f"Refund €5.00 of {nameless['id'][:8]}" in webhooks
     webhook = watched.webhooks(order_id=refund["id"])[0]
-    assert "OrderRefund €5.00 of S-77" in browser.open(f"webhooks/{webhook['id']}/").ids["webhooks"]
-    assert "Refund €5.00 of S-77" in browser.open("journal/").ids["journal"]
+    assert "OrderRefund €5.00 of S-77" in browser.open(f"requests/{webhook['id']}/").ids["webhook"]
+    assert "Refund €5.00 of S-77" in browser.open("requests/?show=calls").ids["requests"]
     page = browser.open(f"orders/{order['id']}/")
     assert "completedRefund €5.00delivered" in page.ids["order-webhooks"]
 
 
-def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
-    """The journal gives the reason in a sentence, and names faults."""
+def test_the_list_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
+    """The list of requests gives the reason in a sentence, and names faults."""
     order = sandbox.authorized(merchant_order_id="S-77")
     sandbox.take(order, "captures/amount", {"amount": 99_900})
     browser = Dashboard(sandbox)
-    assert "€999.00 is too much: €20.00 are left to capture" in browser.open("journal/").ids["journal"]
+    assert "€999.00 is too much: €20.00 are left to capture" in browser.open("requests/").ids["requests"]
     sandbox.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
     sandbox.call("GET", f"/v1/orders/{order['id']}/")
-    page = browser.open("journal/")
-    assert "response lost (503 instead)" in page.ids["journal"]
-    request = next(link for link in page.links if "/requests/" in link)
+    page = browser.open("requests/")
+    assert "response lost (503 instead)" in page.ids["requests"]
+    request = next(link for link in page.links if "/requests/request-" in link)
     assert "by a fault: response lost (503 instead)" in browser.open(f"{sandbox.url}{request}").text
 
 
@@ -88,12 +88,12 @@ def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
     sandbox.post(f"/v1/orders/{refund['id']}/refunds/", {"amount": 500})
     browser = Dashboard(sandbox)
     reason = f"order {refund['id'][:8]}… is itself a refund: nothing to refund"
-    page = browser.open("journal/")
-    assert f"{reason[0].upper()}{reason[1:]}" in page.ids["journal"]
-    request = next(link for link in page.links if "/requests/" in link)
+    page = browser.open("requests/")
+    assert f"{reason[0].upper()}{reason[1:]}" in page.ids["requests"]
+    request = next(link for link in page.links if "/requests/request-" in link)
     whole = f"Order {refund['id']} is itself a refund: nothing to refund"
     assert whole in browser.open(f"{sandbox.url}{request}").text
-    review = browser.open("review/?now=1").text
+    review = browser.open("mistakes/?now=1").text
     assert reason in review
     assert re.search(rf"\d\d:\d\d:\d\d  POST /v1/orders/{refund['id'][:8]}…/refunds/ → 409", review)
 
@@ -101,7 +101,7 @@ def test_a_refusal_has_room_for_its_reason(sandbox: Sandbox) -> None:
 def test_the_path_of_a_field_keeps_its_spelling(sandbox: Sandbox) -> None:
     """A field's path at the beginning of a sentence is not capitalized."""
     assert sandbox.create({"payment_method": "bank-redirect-nl"}).status_code == 400
-    assert "transactions[0].payment_method_details" in Dashboard(sandbox).open("journal/").ids["journal"]
+    assert "transactions[0].payment_method_details" in Dashboard(sandbox).open("requests/").ids["requests"]
 
 
 def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
@@ -111,7 +111,7 @@ def test_a_copy_of_a_webhook_is_called_a_copy(watched: Sandbox) -> None:
     watched.pay(order)
     watched.settle()
     webhook = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"][0]
-    text = Dashboard(watched).open(f"webhooks/{webhook['id']}/").text
+    text = Dashboard(watched).open(f"requests/{webhook['id']}/").text
     assert text.count("Attempt 1, a copy") == 1
     assert text.count("Attempt 1") == 2
 
@@ -123,7 +123,7 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
         webhooks=[{"then": {"duplicate": 2}}],
         faults=[{"when": {"nth": 3}, "then": {"status": 503}}],
     )
-    page = Dashboard(sandbox).open("scenario/")
+    page = Dashboard(sandbox).open("simulate/")
     assert page.ids["rules"] == "For €5.00: the customer pays after 10 seconds."
     assert "For every webhook: the webhook arrives 2 times." in page.text
     assert "For call number 3: refused with 503." in page.text

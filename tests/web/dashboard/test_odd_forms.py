@@ -15,8 +15,8 @@ ODD = [
     ("settings/", {"aliases-sent": "1", "aliases": "[" * 20_000}, 400),
     ("settings/", {"name-sent": "1", "name": "a\0b"}, 400),
     ("settings/", {"name-sent": "1", "name": "x" * (1 << 20)}, 413),
-    ("scenario/", {"yaml": "# " + "\u2603" * 400_000}, 413),
-    ("faults/", {"switch": "bogus"}, 404),
+    ("simulate/", {"yaml": "# " + "\u2603" * 400_000}, 413),
+    ("simulate/faults/", {"switch": "bogus"}, 404),
     ("clock/", {"to": "9999-99-99"}, 400),
     ("clock/", {}, 400),
 ]
@@ -72,9 +72,9 @@ def test_actions_by_hand_are_published(sandbox: Sandbox) -> None:
 def test_a_fault_for_one_call_is_off_once_it_was_applied(sandbox: Sandbox) -> None:
     """A fault for one call is used up; switching another fault does not arm it again."""
     dashboard = Dashboard(sandbox)
-    dashboard.press(dashboard.open("scenario/"), "unavailable")
+    dashboard.press(dashboard.open("simulate/"), "unavailable")
     assert [sandbox.create(card()).status_code for _ in range(2)] == [503, 201]
-    page = dashboard.open("scenario/")
+    page = dashboard.open("simulate/")
     assert page.ids["switch-unavailable"] == "off"
     page = dashboard.press(page, "webhook-late")
     assert sandbox.create(card()).status_code == 201

@@ -10,7 +10,6 @@ import requests
 
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import (
     SIGN_IN_ADDRESSES_MAX,
     SIGN_IN_FAILURES_MAX,
@@ -153,7 +152,7 @@ def test_the_signing_key_needs_the_control_token(guarded: Server) -> None:
     def key(salt: str, token: str | None) -> bytes:
         shared = cast(SharedCluster, SimpleNamespace(salt=salt))
         context = ServerContext(shared=shared)
-        return Site(guarded.app, guarded.registry, token, (), context, make_app).forgery_secret
+        return Site(guarded.app, guarded.registry, token, (), context).forgery_secret
 
     assert key("salt", TOKEN) == key("salt", TOKEN)
     assert len({key("salt", TOKEN), key("salt", "another"), key("other", TOKEN), b"salt"}) == 4

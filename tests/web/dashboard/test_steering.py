@@ -31,11 +31,11 @@ def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str, notice: str
     sandbox.place(card())
     sandbox.place(by("bank-transfer"))
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open("webhooks/"), button)
+    page = browser.press(browser.open("requests/"), button)
     assert page.ids["now"] == now
-    assert page.url.partition("?")[0].endswith("/webhooks/")
+    assert page.url.partition("?")[0].endswith("/requests/")
     assert page.ids["notice"].startswith(notice)
-    assert "notice" not in browser.open("webhooks/").ids
+    assert "notice" not in browser.open("requests/").ids
 
 
 def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
@@ -46,7 +46,7 @@ def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
     moved = browser.press(page, sandbox.agenda()[0]["at"])
     assert moved.ids["now"] == "Sun 01 Mar 2026 12:30:00"
     assert sandbox.read(order)["status"] == "expired"
-    clock = page.forms[1] if page.forms[1].fields.get("to") else page.forms[form_to(page, "clock/") + 1]
+    clock = next(form for form in page.forms if form.fields.get("to"))
     page = browser.send(clock, {"to": "2026-03-05T00:00:00"}, page)
     assert page.ids["now"] == "Thu 05 Mar 2026 00:00:00"
     refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page)
@@ -72,8 +72,8 @@ def test_a_webhook_is_redelivered(watched: Sandbox, shop: Shop) -> None:
     watched.advance("PT30M")
     shop.answer = lambda received: 204
     browser = Dashboard(watched)
-    assert "gave up" in browser.open("webhooks/?state=failed").ids["webhooks"]
-    page = browser.open("webhooks/?state=failed")
+    page = browser.open("requests/?show=undelivered&text=failed")
+    assert "failed" in page.ids["requests"]
     redelivery_form = next(form for form in page.forms if "/redeliver/" in form.action)
     browser.send(redelivery_form, {}, page)
     first = watched.webhooks()[0]
@@ -81,11 +81,11 @@ def test_a_webhook_is_redelivered(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_the_webhook_address_is_set_where_it_is_missing(sandbox: Sandbox, shop: Shop) -> None:
-    """The page of webhooks sets a missing address and refuses an invalid one."""
+    """The page of requests sets a missing address and refuses an invalid one."""
     sandbox.pay(sandbox.place(card()))
     browser = Dashboard(sandbox)
-    page = browser.open("webhooks/")
-    assert "your shop missed " in page.ids["no-address"]
+    page = browser.open("requests/")
+    assert "no-address" in page.ids
     address_form = next(form for form in page.forms if "webhook_url" in form.fields)
     wrong = browser.send(address_form, {"webhook_url": "localhost"}, page, 400)
     assert "error-webhook_url" in wrong.ids
@@ -97,12 +97,12 @@ def test_the_webhook_address_is_set_where_it_is_missing(sandbox: Sandbox, shop: 
 def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
     """A scenario is activated by name, and its rules show their uses."""
     browser = Dashboard(sandbox)
-    page = browser.open("scenario/")
+    page = browser.open("simulate/")
     assert "second-try-works" in page.ids["scenarios"]
     assert "opens the payment page and leaves; the order expires" in page.ids["scenarios"]
     page = browser.press(page, "second-try-works")
     sandbox.place(card())
-    page = browser.open("scenario/")
+    page = browser.open("simulate/")
     assert "second-try-works" in page.text
     assert "the payment fails" in page.ids["rules"]
     assert "Used once." in page.ids["rules"]
@@ -114,8 +114,12 @@ def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
 def test_a_scenario_is_pasted(sandbox: Sandbox) -> None:
     """Errors of a pasted scenario are shown with their lines, and the text is preserved."""
     browser = Dashboard(sandbox)
-    page = browser.open("scenario/")
-    paste_form = next(form for form in page.forms if "scenario/" in form.action and "name" not in form.fields)
+    page = browser.open("simulate/")
+    paste_form = next(
+        form
+        for form in page.forms
+        if ("", "") in form.buttons and not form.fields.get("to") and form.action.endswith("simulate/")
+    )
     wrong = "name: mine\nrules:\n  - when: {amount: 5}\n    then: {custmer: pays}\n"
     refused = browser.send(paste_form, {"yaml": wrong}, page, 400)
     assert "Line 4, column" in refused.ids["mistakes"]
@@ -135,7 +139,7 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
     own = {"when": {"path": "/v1/nothing/"}, "then": {"status": 500}}
     sandbox.put("/control/faults/", {"faults": [own]})
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open("scenario/"), f"switch={name}")
+    page = browser.press(browser.open("simulate/"), f"switch={name}")
     document = sandbox.get("/control/faults/").json()
     assert len(document["faults"]) + len(document["webhooks"]) == 2
     assert page.ids[f"switch-{name}"] == "on"
@@ -148,7 +152,7 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
 def test_a_switched_fault_applies(watched: Sandbox, shop: Shop) -> None:
     """The response to one creation is lost, and webhooks are sent twice."""
     browser = Dashboard(watched)
-    browser.press(browser.press(browser.open(), "lost-answer"), "webhook-twice")
+    browser.press(browser.press(browser.open("simulate/"), "switch=lost-answer"), "switch=webhook-twice")
     assert watched.create(card()).status_code == 503
     assert browser.open().ids["faults-on"] == "1 fault on: switch off", "the other is used up"
     watched.pay(watched.place(card()))

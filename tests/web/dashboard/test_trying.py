@@ -24,7 +24,7 @@ def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
     watched.settle()
     webhook = watched.webhooks()[0]
     browser = Dashboard(watched)
-    page = browser.open(f"webhooks/{webhook['id']}/")
+    page = browser.open(f"requests/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     assert f'"order_id": "{webhook["order_id"]}"' in page.text
     body = '{"event": "something_else"}'
@@ -50,7 +50,7 @@ def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> 
     watched.pay(watched.place(card()))
     watched.settle()
     browser = Dashboard(watched)
-    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    page = browser.open(f"requests/{watched.webhooks()[0]['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     browser.send(form, {"body": '{"a": 1}', "after": "PT10M"}, page)
     state = watched.get("/control/state/").json()
@@ -61,18 +61,6 @@ def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> 
     due["command"]["url"] = "nowhere"
     refused = watched.call("PUT", "/control/state/", state).json()["error"]["violations"]
     assert [problem["path"].rpartition(".")[2] for problem in refused] == ["url"]
-
-
-def test_two_webhooks_side_by_side(watched: Sandbox, shop: Shop) -> None:
-    """The page shows two webhooks of one order with their attempts."""
-    watched.pay(watched.place(card()))
-    watched.settle()
-    first, second = watched.webhooks()[:2]
-    page = Dashboard(watched).open(f"webhooks/{first['id']}/?beside={second['id']}")
-    text = page.ids["webhooks"]
-    assert text.index("Processing") < text.index("Completed")
-    assert text.count("Delivered: your shop answered 200 in ") == 2
-    Dashboard(watched).open(f"webhooks/{first['id']}/?beside=nothing", 404)
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -162,7 +150,7 @@ def test_changed_resends_do_not_count(watched: Sandbox, shop: Shop) -> None:
     webhook = watched.webhooks()[0]
     shop.answer = lambda received: 400
     browser = Dashboard(watched)
-    page = browser.open(f"webhooks/{webhook['id']}/")
+    page = browser.open(f"requests/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     assert "Manual resend" in browser.send(form, {"body": "bad"}, page).text
     resent = watched.webhooks()[0]
@@ -182,7 +170,7 @@ def test_a_masked_address_is_called_unmasked(sandbox: Sandbox, shop: Shop) -> No
     webhook = sandbox.webhooks()[0]
     assert webhook["url"] != url
     browser = Dashboard(sandbox)
-    page = browser.open(f"webhooks/{webhook['id']}/")
+    page = browser.open(f"requests/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     browser.send(form, {}, page)
     assert shop.received[-1].path.endswith("?verification_code=ab12")
@@ -199,7 +187,7 @@ def test_the_form_shows_the_forwarding_address(watched: Sandbox, shop: Shop) -> 
     webhook = watched.webhooks()[0]
     watched.patch("/control/project/", {"forward_to": f"{shop.url}?elsewhere"})
     browser = Dashboard(watched)
-    page = browser.open(f"webhooks/{webhook['id']}/")
+    page = browser.open(f"requests/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     assert form.fields["url"] == f"{shop.url}?elsewhere"
     browser.send(form, {"url": webhook["url"]}, page)
@@ -213,7 +201,7 @@ def test_a_dropped_webhook_is_not_resent(watched: Sandbox) -> None:
     watched.settle()
     browser = Dashboard(watched)
     webhook = watched.webhooks()[0]
-    page = browser.open(f"webhooks/{webhook['id']}/")
+    page = browser.open(f"requests/{webhook['id']}/")
     form = next(form for form in page.forms if "url" in form.fields)
     browser.send(form, {"body": "later", "after": "PT10M"}, page)
     state = watched.get("/control/state/").json()

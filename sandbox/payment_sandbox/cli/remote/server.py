@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,9 +14,17 @@ from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_i
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.client import Event
+    from payment_sandbox.operations.review import Finding
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 
 TIMED_OUT: Final = 408
+EVENT_SENTENCES: Final = {
+    "request": "{method} {path}  {status}  {error}",
+    "action": "{actor} {action}  order {order_id}",
+    "status": "order {order_id}  {before} -> {after}",
+    "clock": "{now}",
+}
 
 
 @remote("health", example="health")
@@ -30,17 +38,19 @@ def health(call: CommandRun) -> None:
 def watch(call: CommandRun) -> None:
     """Stream the project's events until Ctrl-C."""
     for event in call.sandbox.events():
-        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event.data)}"
+        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_event_text(event)}"
         say(line)
         sys.stdout.flush()
     say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
-def _event_text(data: Mapping[str, Any]) -> str:
-    label = data.get("label")
+def _event_text(event: "Event") -> str:
+    """Describe an event without the internals that its JSON has."""
+    label = event.data.get("label")
     if label is not None:
         return str(label)
-    return "  ".join(format_value(value) for value in data.values() if value not in (None, [], {}))
+    values = {name: format_value(value) for name, value in event.data.items()}
+    return EVENT_SENTENCES.get(event.kind, "").format_map(defaultdict(str, values)).strip()
 
 
 @remote("wait", example="wait --order last --status completed --timeout 5")
@@ -108,14 +118,14 @@ def journal(
     call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
-@remote("review", example="review")
+@remote("review", example="review --all-projects")
 @format_option
-def review(call: CommandRun, form: str) -> None:
-    """List the integration's mistakes, from the project's journal; exit code 1 if there are any."""
-    from payment_sandbox.client.history import review as review_project
+@click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
+def review(call: CommandRun, form: str, all_projects: bool) -> None:
+    """List the integration's mistakes; exit code 1 if there are any."""
     from payment_sandbox.operations.review import Finding
 
-    reviewed = review_project(call.sandbox)
+    reviewed = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
         annotations = [
@@ -129,6 +139,16 @@ def review(call: CommandRun, form: str) -> None:
             lambda answer: "\n".join(str(Finding(**each)) for each in answer) or "no mistakes found",
         )
     sys.exit(1 if any(not each.healed for each in reviewed) else 0)
+
+
+def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[Finding]":
+    from payment_sandbox.client.history import review as review_project
+    from payment_sandbox.operations.review import Finding
+
+    if not all_projects:
+        return review_project(call.sandbox)
+    reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
+    return [Finding.from_data(item) for each in reviews for item in each["findings"]]
 
 
 @remote("replay", example="replay evidence.json")

@@ -58,8 +58,8 @@ def redeliver(call: CommandRun, webhook: str) -> None:
     if not matching:
         order_id = call.order_id(webhook)
         matching = [item for item in known if item["order_id"] == order_id]
-    if not matching:
-        fail(f"there is no webhook {webhook!r}; payment-sandbox webhooks lists them")
+        if not matching:
+            fail(f"order {order_id} has no webhooks; is a webhook_url set? See payment-sandbox settings")
     resent = call.sandbox.redeliver(matching[-1]["id"])
     call.show(resent, lambda item: _format_webhooks({"items": [item]}))
 
@@ -144,6 +144,5 @@ def _format_forwarded(result: "ForwardedWebhook") -> str:
     offer, reply = result.offer, result.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""
-    return (
-        f"{short_time(offer['at'])}  order {offer['order_id']}  attempt {offer['number']}  {outcome}{warning}"
-    )
+    webhook = f"webhook {offer['status']}  order {offer['order_id']}"
+    return f"{short_time(offer['at'])}  {webhook}  attempt {offer['number']}  {outcome}{warning}"

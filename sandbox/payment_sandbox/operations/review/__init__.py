@@ -1,7 +1,7 @@
 """The review: mistakes in an integration, detected in its requests and webhooks."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -70,6 +70,7 @@ __all__ = [
     "VAULT_TOKEN",
     "Finding",
     "calls_during",
+    "describe_mistakes",
     "is_answer_lost",
     "review",
     "review_order",
@@ -77,6 +78,18 @@ __all__ = [
 ]
 
 TEXT_MAX: Final = 2000
+
+
+def describe_mistakes(findings: Iterable[Finding], ignore: Collection[str] = ()) -> str:
+    """Return all open mistakes as text, except for those of ignored rules; empty if there are none."""
+    mistakes = [each for each in findings if each.is_open and each.rule not in ignore]
+    if not mistakes:
+        return ""
+    count = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    listed = "\n\n".join(map(str, mistakes))
+    return f"the review found {count} in the integration:\n\n{listed}"
+
+
 UNNOTICED_AUTHORIZATION: Final = "a customer has authorized the payment and waits for goods"
 UNNOTICED: Final = "a later payment goes unnoticed"
 

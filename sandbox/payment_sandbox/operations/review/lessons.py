@@ -29,6 +29,7 @@ class Lesson(NamedTuple):
 READ_ORDER: Final = Lesson(risks.UNPAID_GOODS, "read-the-order")
 NOTICE_PAYMENTS: Final = Lesson(risks.UNSHIPPED, "learn-of-every-payment")
 LOST_RESPONSE: Final = Lesson(risks.DOUBLE_PAYMENT, "after-a-lost-response")
+LOST_ORDER: Final = Lesson(risks.UNSHIPPED, LOST_RESPONSE.section)
 ACT_ONCE: Final = Lesson(risks.DUPLICATION, "do-everything-once")
 CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
 FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
@@ -61,15 +62,15 @@ LESSONS: Final[dict[str, Lesson]] = {
     "shipped-unpaid": READ_ORDER,
     "paid-for-nothing": READ_ORDER,
     "payment-missed": NOTICE_PAYMENTS,
-    "unknown-money": LOST_RESPONSE,
+    "unknown-money": LOST_ORDER,
     "paid-twice": LOST_RESPONSE,
     "charged-again": ACT_ONCE,
     "refunded-again": ACT_ONCE,
     "shipped-again": ACT_ONCE,
     "shipped-twice": ACT_ONCE,
-    "captured-not-shipped": LOST_RESPONSE,
+    "captured-not-shipped": LOST_ORDER,
     "refunds-differ": FAILING_REFUNDS,
-    "cancelled-but-kept": FAILING_REFUNDS,
+    "cancelled-but-kept": RETURN_MONEY,
     "went-back": Lesson(risks.UNDONE_PAYMENT, "go-forward-only"),
     "shown-paid": READ_ORDER,
     "shown-differently": NOTICE_PAYMENTS,

@@ -49,7 +49,8 @@ def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
         yield Finding(
             "HOOK-03",
             f"{changes} sent no webhook: neither the project nor the order has a webhook_url",
-            "Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app).",
+            "Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app), "
+            "in Node and PHP deliverTo(handler).",
             None,
             (),
         )

@@ -44,7 +44,10 @@ EARLY_WEBHOOK_ADVICE: Final = (
 FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 EARLIEST_TIME: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
-LISTEN_ADVICE: Final = "Make the shop listen at this address, or correct the address."
+LISTEN_ADVICE: Final = (
+    "In a test, deliver webhooks to the shop's handler without a server: deliver_to(app), in Node and PHP "
+    "deliverTo(handler). Otherwise make the shop listen at this address, or correct the address."
+)
 CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
 RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
 LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"

@@ -6,8 +6,9 @@ from typing import Any, Final, cast
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
+from payment_sandbox.operations.beliefs import standing
 from payment_sandbox.operations.cancel import uncancellable_reason
-from payment_sandbox.operations.coverage import CoverageGroup
+from payment_sandbox.operations.coverage import CoverageGroup, how_to_meet
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
@@ -29,6 +30,7 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
     states = Counter(delivery.outcome for delivery in deliveries)
+    known = standing(project.epoch, order)
     return {
         "id": order.id,
         "merchant_order_id": order.merchant_order_id,
@@ -48,6 +50,10 @@ def order_row(project: Project, order: Order) -> records.OrderRow:
             "failed": states[DeliveryState.FAILED],
             "attempts": sum(len(delivery.attempts) for delivery in deliveries),
         },
+        "service": known.service,
+        "shop_status": known.shop_status,
+        "shop": known.shop,
+        "is_behind": known.is_behind,
     }
 
 
@@ -162,6 +168,7 @@ def coverage_row(row: CoverageGroup) -> records.CoverageRow:
             "count": len(cell.right),
             "wrong": list(cell.wrong[:IDS_SHOWN_MAX]),
             "by_hand": list(cell.by_hand[:IDS_SHOWN_MAX]),
+            "how": how_to_meet(row.group, what),
         }
         for what, cell in row.cells.items()
     ]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from payment_sandbox.fidelity.ledger import Assumption as Assumption
 from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.operations.review import Finding
 from payment_sandbox.projects.journal import CALLERS
 from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.web.answers.kinds import (
@@ -106,6 +107,7 @@ class Offer(TypedDict):
     at: Annotated[Moment, "Sandbox time."]
     by_hand: Annotated[bool, "Whether this is a manual resend."]
     order_id: str
+    status: Annotated[str, "The status of the order that caused the webhook."]
     url: str
     headers: Strings
     body: str
@@ -430,6 +432,10 @@ class OrderRow(TypedDict):
     modified: Moment
     flags: list[str]
     webhooks: WebhookCounts
+    service: Annotated[str, "What the service knows: the status, or the money that says more."]
+    shop_status: Annotated[str | None, "The last status that the shop has read."]
+    shop: Annotated[str, "What the shop believes, and why it does not know the status."]
+    is_behind: Annotated[bool, "Whether the shop believes in another status."]
 
 
 class MerchantAction(TypedDict):
@@ -517,6 +523,22 @@ class QrRow(TypedDict):
     page: Annotated[str, "The URL that the code contains."]
 
 
+class ReviewResult(TypedDict):
+    """The findings of the review."""
+
+    items: list[Finding]
+    dropped: Annotated[int, "Always 0."]
+    text: Annotated[str, "The open mistakes, for the output of a test; empty if there are none."]
+
+
+class ProjectReview(TypedDict):
+    """The findings of one project."""
+
+    project_id: str
+    name: str
+    findings: list[Finding]
+
+
 class CoverageCell(TypedDict):
     """A case, with the orders or requests that cover it."""
 
@@ -525,6 +547,7 @@ class CoverageCell(TypedDict):
     count: Annotated[int, "The number of orders or requests that cover the case without a mistake."]
     wrong: Annotated[list[str], "Ids of orders or requests with an open review finding; at most a hundred."]
     by_hand: Annotated[list[str], "Ids of orders played by hand; the first hundred."]
+    how: Annotated[str, "How the case comes about; empty for the rules of refusals and scenarios."]
 
 
 class CoverageRow(TypedDict):

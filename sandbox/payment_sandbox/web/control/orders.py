@@ -13,7 +13,7 @@ from payment_sandbox.operations.choose_scenario import choose_scenario, file_sch
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import Finding, review, start_of
+from payment_sandbox.operations.review import describe_mistakes, review, start_of
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
@@ -142,10 +142,11 @@ def get_actions(call: Call) -> Response:
     return list_answer(map(to_plain_data, page))
 
 
-@route(control, "GET", "/review/", answers=declare_list(Finding, "Review"), slow=True)
+@route(control, "GET", "/review/", answers=records.ReviewResult, slow=True)
 def get_review(call: Call) -> Response:
     """List the mistakes in the integration's requests and webhook responses."""
-    return list_answer([finding._asdict() for finding in review(call.project.epoch)])
+    findings = review(call.project.epoch)
+    return list_answer([each._asdict() for each in findings], text=describe_mistakes(findings))
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)

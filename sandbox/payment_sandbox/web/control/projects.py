@@ -13,6 +13,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
+from payment_sandbox.operations.review import review
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
 from payment_sandbox.storage import snapshot
@@ -132,6 +133,27 @@ def post_project(call: Call) -> Response:
 def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(each) for each in call.site.registry.all()])
+
+
+@route(
+    projects,
+    "GET",
+    "/projects/review/",
+    answers=declare_list(records.ProjectReview, "ProjectReviews"),
+    slow=True,
+)
+def get_reviews(call: Call) -> Response:
+    """List the mistakes in all projects; projects without findings are omitted."""
+    reviews = ((each, review(each.epoch)) for each in call.site.registry.all())
+    return list_answer(
+        {
+            "project_id": each.project_id,
+            "name": each.settings.name,
+            "findings": [finding._asdict() for finding in findings],
+        }
+        for each, findings in reviews
+        if findings
+    )
 
 
 @route(

@@ -2,26 +2,28 @@
 
 from payment_sandbox.web.dashboard import (
     clock,
+    comparison,
     entrance,
-    exports,
-    faults,
+    mistakes,
+    order,
     orders,
-    records,
+    requests,
     settings,
+    simulate,
     snippets,
-    what_if,
 )
 from payment_sandbox.web.dashboard.frame import FACE
 
 __all__ = [
     "FACE",
     "clock",
+    "comparison",
     "entrance",
-    "exports",
-    "faults",
+    "mistakes",
+    "order",
     "orders",
-    "records",
+    "requests",
     "settings",
+    "simulate",
     "snippets",
-    "what_if",
 ]

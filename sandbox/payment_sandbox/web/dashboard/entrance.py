@@ -8,7 +8,15 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import HTML, is_browser, redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import signing_in
-from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboard, own_path, url
+from payment_sandbox.web.dashboard.frame import (
+    FORM_FACTS,
+    PROJECT_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    own_path,
+    url,
+)
 from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401
@@ -85,6 +93,13 @@ def get_project_page(call: Call, project_id: str) -> Response:
     if UUID.fullmatch(project_id) is None:
         raise Unknown("there is no such project")
     return redirect(f"{call.site.base_path}/dashboard/{project_id}/orders/")
+
+
+@route(dashboard, "GET", f"{PROJECT_PATH}/<path:path>", **VIEW_FACTS)
+def get_unknown_page(call: Call, project_id: str, path: str) -> Response:
+    """Refuse an unknown page of a project with an error page of the dashboard."""
+    enter(call, project_id)
+    raise Unknown(f"there is no page {path!r}")
 
 
 def _sign_in_page(call: Call, status: int = 200) -> Response:

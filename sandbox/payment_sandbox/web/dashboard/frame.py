@@ -12,6 +12,7 @@ from flask import Blueprint, Response
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.operations.beliefs import describe_period, format_moment_of_day
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
@@ -42,13 +43,7 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.dashboard.verdict import (
-    available_review,
-    describe_period,
-    format_moment_of_day,
-    navigation_counts,
-    orders_with_mistakes,
-)
+from payment_sandbox.web.dashboard.verdict import available_review
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks, with_headers
@@ -64,10 +59,10 @@ PATH_MARKS: Final = frozenset("[._")  # characters that indicate a field path ra
 WRONG_FORMS: Final = (OLD_FORM, OTHER_FORM, FOREIGN_FORM)
 INVALID_QUERY_REMARKS: Final = {
     "before": "The requested page of the list no longer exists; this is the first page.",
-    "sort": "This sort order does not exist; the newest orders are first.",
+    "show": "This filter does not exist; the list shows everything.",
 }
 ASSET_SECONDS: Final = 3600
-AGENDA_SHOWN_MAX: Final = 12
+AGENDA_SHOWN_MAX: Final = 5
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
 REFRESH_MS_MAX: Final = 2000
@@ -86,16 +81,14 @@ FORM_FACTS: Final[Mapping[str, Any]] = {
     "status": 303,
     "waits": True,
 }
-ORDERS_PATH: Final = "/dashboard/<project_id>/orders/"
+PROJECT_PATH: Final = "/dashboard/<project_id>"
+ORDERS_PATH: Final = f"{PROJECT_PATH}/orders/"
 ORDER_PATH: Final = f"{ORDERS_PATH}<order_id>/"
 VIEW_TITLES: Final = {
     "orders": "Orders",
-    "webhooks": "Webhooks",
-    "journal": "Journal",
-    "review": "Review",
-    "coverage": "Coverage",
-    "scenario": "Scenario & faults",
-    "vault": "Cards & QR",
+    "requests": "Requests",
+    "mistakes": "Mistakes",
+    "simulate": "Simulate",
     "settings": "Settings",
 }
 
@@ -210,7 +203,9 @@ def url(project: Project, path: str = "", **query: str | None) -> str:
     return f"{base}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
 
 
-def show(call: Call, template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
+def show(
+    call: Call, template: str, project: Project, view: str, status: int = 200, /, **more: object
+) -> Response:
     """Render a page of a project in the frame."""
     known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
     body = call.site.render(
@@ -228,8 +223,7 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
-        counts=navigation_counts(known),
-        orders_with_mistakes=orders_with_mistakes(known),
+        counts={"mistakes": len(known.mistakes)} if known is not None else {},
         is_reviewed=known is not None,
         ahead=_clock_difference(project),
         events_so_far=project.epoch.advance_log,

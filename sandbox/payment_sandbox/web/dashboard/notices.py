@@ -17,7 +17,6 @@ from payment_sandbox.projects.slots import Slot
 
 NOTICES_MAX: Final = 50
 NOTICE_PARAMETER: Final = "notice"  # the query parameter with the name of a notice
-MOMENT_PARAMETER: Final = "at"  # the query parameter with an earlier moment of an order
 RESTORED_FIELDS: Final = ("action", "amount", "description", "url", "body", "after")  # from a refused form
 INPUT_LENGTH_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
@@ -64,13 +63,9 @@ def with_notice(project: Project, address: str, notice: Notice) -> str:
 
 
 def without_notice(address: str) -> str:
-    """Remove the notice and the earlier moment from the address of a page."""
+    """Remove the notice from the address of a page."""
     parts = urlsplit(address)
-    query = [
-        pair
-        for pair in parse_qsl(parts.query, keep_blank_values=True)
-        if pair[0] not in (NOTICE_PARAMETER, MOMENT_PARAMETER)
-    ]
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != NOTICE_PARAMETER]
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 

@@ -1,77 +1,59 @@
-"""The list of orders, and the page of an order with its diagram and possible actions."""
+"""The first page: the mistakes, and the list of orders with what the service knows and the shop believes."""
 
-from datetime import timedelta
-from functools import partial
-from itertools import islice
-from typing import Any, Final, NamedTuple, cast
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, takewhile
+from typing import Final, NamedTuple
 
 from flask import Response
 
-from payment_sandbox.forms import read
-from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.operations.act import act
-from payment_sandbox.operations.agenda import entries_of
-from payment_sandbox.operations.attempts import offered_methods
-from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import SORT_ORDERS, OrderFilter, count_orders, find_orders
-from payment_sandbox.operations.folding import fold
-from payment_sandbox.operations.history import TimelineEntry
-from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.operations.beliefs import is_behind, shop_statuses
+from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import play, playable_recipes
-from payment_sandbox.orders.actions import ACTIONS, Action
-from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT_ACTOR
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.addresses import order_page_path
-from payment_sandbox.web.answers.control import journal_summary
-from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
+from payment_sandbox.scenarios.variation import VariationOffer
+from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard import faults
+from payment_sandbox.web.dashboard.comparison import create_manual_order, failing_variation, what_if_options
 from payment_sandbox.web.dashboard.frame import (
     FORM_FACTS,
-    ORDER_PATH,
+    LIVE_HEADER,
     ORDERS_PATH,
     VIEW_FACTS,
     dashboard,
     enter,
-    form_page,
     show,
     url,
     valid_query,
 )
-from payment_sandbox.web.dashboard.notices import MOMENT_PARAMETER, answer_notice, with_notice
-from payment_sandbox.web.dashboard.reproductions import reproduction
-from payment_sandbox.web.dashboard.snippets import creation_of, curl, format_body, test_code
-from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, order_moment, verdict
-from payment_sandbox.web.dashboard.what_if import create_manual_order, what_if_options
-from payment_sandbox.web.pictures import LANES, ROWS_MAX, ScheduledEvent, draw_sequence, svg
+from payment_sandbox.web.dashboard.snippets import command, creation_of
+from payment_sandbox.web.dashboard.verdict import (
+    FindingGroup,
+    ProjectReview,
+    available_review,
+    cents_at_risk,
+    look_of,
+)
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN: Final = 50
-ROWS_SHOWN_MAX: Final = 5000  # the limit for a diagram
-NUMBER_LENGTH_MAX: Final = 9
-ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
-REQUESTS_SHOWN: Final = 8
-CUSTOMER_PAGE_ACTIONS: Final = {"customer visit", "customer pay", "customer choose"}
-ACTION_LABELS: Final = {
-    "customer pay": "Customer pays",
-    "customer cancel": "Customer cancels",
-    "customer fail": "Payment fails",
-    "bank credit": "Money arrives",
-    "screening approve": "Screening passes",
-    "screening decline": "Screening declines",
-    "screening error": "Screening fails",
-    "processor settle": "Processor settles",
-    "processor fail": "Processor refuses",
+MISTAKES_SHOWN: Final = 5
+ALL: Final = "all"
+UNPAID_STATUSES: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
+SHOWN: Final = {
+    ALL: "All",
+    "mistakes": "Mistakes",
+    "behind": "Shop is behind",
+    "unpaid": "Unpaid",
+    "paid": "Paid",
+    "ended": "Not paid",
 }
-ACT_FORM: Final = ActForm()
-ACTION_DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
+"""The filters of the list, with their labels."""
 TEST_ORDER: Final = {
     "currency": "EUR",
     "amount": 2295,
@@ -106,11 +88,131 @@ TEST_ORDER: Final = {
 }
 
 
+class ListQuery(NamedTuple):
+    """The query of the list: a text, a filter, a kind of mistake, and the orders at its ends."""
+
+    text: str = ""
+    show: str = ""  # one of SHOWN
+    mistake: str = ""  # the name of a group of findings
+    before: str = ""  # the last order of the previous page
+    top: str = ""  # the first order; newer ones are counted
+
+    @property
+    def criteria(self) -> OrderFilter:
+        """The conditions that the operation checks."""
+        return OrderFilter(text=self.text or None, before=self.before or None)
+
+
+class ListedOrders(NamedTuple):
+    """The orders of the list and how many each filter shows."""
+
+    counts: Mapping[str, int]
+    rows: list[Order]
+    newer: int
+    """The number of orders above the first one that the page shows."""
+    has_more: bool
+
+
 @route(dashboard, "GET", ORDERS_PATH, **VIEW_FACTS)
 def get_orders_view(call: Call, project_id: str) -> Response:
-    """Show the orders, newest first."""
+    """Show the mistakes and the orders, newest first."""
     project = enter(call, project_id)
-    return _orders_page(call, project, None)
+    known = available_review(project, may_wait=LIVE_HEADER in call.request.headers)
+    orders = project.epoch.store.order
+    args, remark = valid_query(call.request.args, before=orders, top=orders, show=SHOWN.__contains__)
+    query = ListQuery(**{name: args.get(name, "") for name in ListQuery._fields})
+    listed = _list_orders(project, known, query)
+    mistakes = known.mistakes if known is not None else []
+    return show(
+        call,
+        "orders",
+        project,
+        "orders",
+        listed=listed,
+        rows=list(_rows(project, known, listed.rows)),
+        query=query,
+        remark=remark,
+        filters={name: label for name, label in SHOWN.items() if listed.counts[name]},
+        mistakes=mistakes,
+        at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
+        failing={each.name: _failing_variation(project, each) for each in mistakes[:MISTAKES_SHOWN]},
+        recipes=playable_recipes(project.settings.mode),
+        **_first_payment_values(project, listed),
+    )
+
+
+def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery) -> ListedOrders:
+    """Count the orders by filter, and select those of the page."""
+    filters = _filters_by_order(project, known)
+    newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
+    listed = _orders_with(known, query.mistake, filters)
+    listed &= {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
+    rows = [order for order in matching if order.id not in newer]
+    counts = Counter(chain.from_iterable(filters.values()))
+    return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
+
+
+def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, list[str]]:
+    """Return the names of the filters that show each order, newest first."""
+    read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
+    return {
+        order.id: _filters_of(order, read.get(order.id), problems)
+        for order in project.epoch.store.orders_newest_first()
+        if not order.is_refund
+    }
+
+
+def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> list[str]:
+    is_unpaid = order.status in UNPAID_STATUSES
+    filters = {
+        ALL: True,
+        "mistakes": order.id in problems,
+        "behind": is_behind(order, shop_status),
+        "unpaid": is_unpaid,
+        "paid": order.status == OrderStatus.COMPLETED,
+        "ended": not is_unpaid and order.status != OrderStatus.COMPLETED,
+    }
+    return [name for name, is_shown in filters.items() if is_shown]
+
+
+def _orders_with(known: ProjectReview | None, mistake: str, order_ids: Iterable[str]) -> set[str]:
+    """Return the orders with a kind of mistake; all orders if no such kind is asked for."""
+    groups = known.groups if known is not None and mistake else ()
+    return set(next((group.orders for group in groups if group.name == mistake), order_ids))
+
+
+def _rows(project: Project, known: ProjectReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
+    problems = known.problems if known is not None else {}
+    for order in orders:
+        row = {**order_row(project, order), "look": look_of(order), "problem": problems.get(order.id, "")}
+        yield project.masking.mask_record(row)
+
+
+def _failing_variation(project: Project, group: FindingGroup) -> VariationOffer | None:
+    if not group.orders:
+        return None
+    order = project.find_order(group.orders[0])
+    return failing_variation(
+        [group], what_if_options(project, order, creation_of(project, order))["variations"]
+    )
+
+
+def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:
+    """Return the introduction, which ends with the first payment."""
+    if listed.counts["paid"]:
+        return {"steps": []}
+    deliveries = project.epoch.store.deliveries()
+    is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in deliveries)
+    return {
+        "steps": [
+            FirstStep("Create an order", bool(listed.counts[ALL])),
+            FirstStep("Answer its first webhook", is_answered),
+            FirstStep("Pay it on its page", False),
+        ],
+        "first_call": command(project, "/v1/orders/", FIRST_BODY),
+        "key": FIRST_API_KEY if project.project_id == FIRST_PROJECT_ID else "",
+    }
 
 
 @route(dashboard, "POST", ORDERS_PATH, **FORM_FACTS)
@@ -132,195 +234,7 @@ def post_order_in_a_state(call: Call, project_id: str) -> Response:
     return redirect(url(project, f"orders/{order.id}/"))
 
 
-@route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **FORM_FACTS)
-def post_test_webhook(call: Call, project_id: str) -> Response:
-    """Pay a test order, and show the shop's answers to its webhooks."""
-    project = enter(call, project_id)
-    order = play(project, "paid", lambda body: create_manual_order(project, body, {}))
-    project.settle(ANSWER_SECONDS, orders=[order.id])
-    back = form_page(call) or url(project, "webhooks/")
-    return redirect(with_notice(project, back, answer_notice(project, order.id)))
-
-
-@route(dashboard, "GET", ORDER_PATH, **VIEW_FACTS)
-def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
-    """Show the page of an order."""
-    project = enter(call, project_id)
-    order = project.find_order(order_id)
-    if order.refund_of_order_id is not None:
-        return redirect(url(project, f"orders/{order.refund_of_order_id}/"))
-    return _orders_page(call, project, order)
-
-
-@route(dashboard, "POST", f"{ORDER_PATH}act/", **FORM_FACTS)
-def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
-    """Act as the customer, the bank, the screening, the processor or the merchant."""
-    project = enter(call, project_id)
-    actor, _, name = call.request.form.get("action", "").partition(" ")
-    amount_cents = parse_cents(call, "amount")
-    call.hold_webhooks()
-    if actor == MERCHANT_ACTOR:
-        act_as_merchant(project, order_id, name, amount_cents)
-    else:
-        given = {field: call.request.form[field] for field in ACTION_DETAILS if call.request.form.get(field)}
-        data = read(ACT_FORM, {"actor": actor, "action": name, **given})
-        act(project, order_id, Action(amount_cents=amount_cents, **data))
-    order = project.find_order(order_id)
-    return redirect(form_page(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
-
-
-def parse_cents(call: Call, field: str) -> int | None:
-    """Parse an amount in euros, such as 12.95; None if the field is empty.
-
-    Raises:
-        Invalid: not an amount.
-    """
-    typed = call.request.form.get(field, "").strip().removeprefix("€")
-    if not typed:
-        return None
-    try:
-        cents = parse_euros(typed)
-    except ValueError:
-        raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")]) from None
-    if not 0 < cents <= AMOUNT_CENTS_MAX:
-        raise Invalid([Violation(field, "must be an amount in euros, at least 0.01")])
-    return cents
-
-
-def due_events(project: Project, order: Order) -> list[ScheduledEvent]:
-    """Return the due events of an order for its diagram."""
-    return [
-        ScheduledEvent(due.at, due.item.kind.replace("-", " ")) for due in entries_of(project.epoch, order)
-    ]
-
-
-def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
-    """Return the page URL of a request or webhook; None for other timeline entries."""
-    if timeline_entry.kind in ("request", "response"):
-        return url(project, f"requests/{timeline_entry.id.partition('/')[0]}/")
-    if timeline_entry.kind in ("webhook", "webhook-response"):
-        return url(project, f"webhooks/{timeline_entry.id.partition('/')[0]}/")
-    return None
-
-
-def _orders_page(call: Call, project: Project, order: Order | None) -> Response:
-    args, remark = valid_query(
-        call.request.args, before=project.epoch.store.order, sort=SORT_ORDERS.__contains__
-    )
-    criteria = OrderFilter(*map(args.get, OrderFilter._fields))
-    rows = list(islice(find_orders(project.epoch, criteria), ROWS_SHOWN + 1))
-    newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
-    return show(
-        call,
-        "orders",
-        project,
-        "orders",
-        rows=[
-            {**project.masking.mask_record(order_row(project, row)), "look": look_of(row)}
-            for row in rows[:ROWS_SHOWN]
-        ],
-        has_more=len(rows) > ROWS_SHOWN,
-        count=count_orders(project.epoch),
-        criteria=criteria,
-        remark=remark,
-        sorts=SORT_ORDERS,
-        statuses=[status.value for status in OrderStatus],
-        methods=METHOD_NAMES,
-        recipes=playable_recipes(project.settings.mode),
-        requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
-        switches=faults.switches(project),
-        **(_order_values(call, project, order) if order is not None else _empty_values(call, project)),
-    )
-
-
-def _empty_values(call: Call, project: Project) -> dict[str, Any]:
-    return {
-        "order": None,
-        "steps": first_steps(project),
-        "calls": first_calls(call.site.public_url),
-    }
-
-
-def _requested_moment(call: Call, entries_max: int) -> int | None:
-    """Return the number of timeline entries up to the requested moment; None for the present."""
-    text = call.request.args.get(MOMENT_PARAMETER, "")
-    is_number = text.isascii() and text.isdecimal() and len(text) < NUMBER_LENGTH_MAX
-    return int(text) if is_number and 0 < int(text) <= entries_max else None
-
-
-def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
-    known, created = verdict(project, order), creation_of(project, order)
-    overview, reproduced = order_overview(project, order), reproduction(project, order, known.findings)
-    by_actor = cast("dict[str, list[str]]", overview["actions"])
-    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
-    return {
-        "order": overview["order"],
-        "row": order_row(project, order),
-        "verdict": known,
-        "overview": overview,
-        "possible": possible,
-        "simulated_actions": [action for action in possible if action in ACTION_LABELS],
-        "look": look_of(order),
-        "labels": ACTION_LABELS,
-        "offered": offered_methods(project.settings, order),
-        "page_path": order_page_path(project, order) if set(possible) & CUSTOMER_PAGE_ACTIONS else None,
-        "curl": curl(project, created),
-        "test_code": reproduced or test_code(project, order),
-        "is_reproduced": reproduced is not None,
-        "format_body": format_body,
-        **_history_values(call, project, order, known),
-        **what_if_options(project, order, created),
-    }
-
-
-def _history_values(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
-    """Return the history of an order as a diagram and as text, up to now or an earlier moment."""
-    timeline_entries = describe_history(project.epoch, order.id, known.findings)
-    link = partial(link_of, project)
-    is_whole = call.request.args.get("rows") == "all"
-    rows_max = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
-    full_url = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    shown = timeline_entries[-rows_max:]
-    omitted, number = len(timeline_entries) - len(shown), _requested_moment(call, len(timeline_entries))
-    past = frozenset(each.id for each in timeline_entries[:number]) if number else None
-    events = due_events(project, order)
-    diagram = draw_sequence(
-        fold(timeline_entries), events, link, rows_max=rows_max, full_url=full_url, past=past
-    )
-    return {
-        "timeline_entries": shown,
-        "omitted": omitted,
-        "moments": range(omitted + 1, len(timeline_entries) + 1),
-        "moment": order_moment(project, order, timeline_entries, number, known.beliefs)
-        if timeline_entries
-        else None,
-        "full_url": full_url,
-        "link": link,
-        "diagram": diagram,
-        "lanes": LANES,
-        "picture": svg(diagram, title=f"Sequence diagram of order {order.id}"),
-    }
-
-
-FIRST_BODY: Final = '{"currency": "EUR", "amount": 1295, "description": "Socks"}'
-FIRST_CALLS: Final = {
-    "curl": "curl -u \"$SANDBOX_API_KEY:\" {url} -H 'Content-Type: application/json' -d '{body}'",
-    "Python": 'requests.post("{url}", auth=(os.environ["SANDBOX_API_KEY"], ""), json={body})',
-    "Node": (
-        'await fetch("{url}", {{method: "POST", body: JSON.stringify({body}), headers: '
-        '{{"Content-Type": "application/json", '
-        'Authorization: "Basic " + btoa(process.env.SANDBOX_API_KEY + ":")}}}})'
-    ),
-    "PHP": (
-        "file_get_contents('{url}', false, stream_context_create(['http' => ['method' => 'POST', "
-        "'content' => '{body}', 'header' => ['Content-Type: application/json', "
-        "'Authorization: Basic ' . base64_encode(getenv('SANDBOX_API_KEY') . ':')]]]));"
-    ),
-    "Ruby": (
-        "Net::HTTP.post(URI('{url}'), '{body}', 'Content-Type' => 'application/json', "
-        "'Authorization' => 'Basic ' + [\"#{{ENV['SANDBOX_API_KEY']}}:\"].pack('m0'))"
-    ),
-}
+FIRST_BODY: Final = {"currency": "EUR", "amount": 1295, "description": "Socks"}
 
 
 class FirstStep(NamedTuple):
@@ -328,30 +242,3 @@ class FirstStep(NamedTuple):
 
     label: str
     is_done: bool
-
-
-def first_steps(project: Project) -> list[FirstStep]:
-    """Return the steps of the introduction; empty if all are done."""
-    store = project.epoch.store
-    is_answered = any(delivery.outcome == DeliveryState.DELIVERED for delivery in store.deliveries())
-    steps = [
-        FirstStep("Create your first order", bool(project.epoch.orders_created)),
-        FirstStep("Answer its first webhook", is_answered),
-        FirstStep("Move the clock", _has_moved(project)),
-    ]
-    return [] if all(step.is_done for step in steps) else steps
-
-
-def first_calls(server_url: str) -> dict[str, str]:
-    """Return the code to create a first order, by language."""
-    return {
-        name: call.format(url=f"{server_url}/v1/orders/", body=FIRST_BODY)
-        for name, call in FIRST_CALLS.items()
-    }
-
-
-def _has_moved(project: Project) -> bool:
-    start = project.identity.start.at
-    if start is not None and not project.epoch.state.clock.running:
-        return project.now() != start
-    return abs(project.now() - project.services.real.wall_now()) > timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""Generates a test that reproduces a shop's mistake with an order, and passes once the shop is fixed."""
+"""Generates a test of an order, which fails while the shop makes the order's mistakes."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -34,6 +34,7 @@ from payment_sandbox.scenarios.effects import Answer, Delay, Drop, Duplicate, Ra
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.dashboard.snippets import (
     ONE_SECOND,
+    asserted_call_lines,
     creation_body,
     creation_of,
     format_literal,
@@ -67,7 +68,7 @@ class RepeatedStep(NamedTuple):
 
 
 class ReproducedOrder(NamedTuple):
-    """An order with its mistakes, and the steps to repeat in the test."""
+    """An order with its mistakes, if any, and the steps to repeat in the test."""
 
     project: Project
     order: Order
@@ -76,6 +77,11 @@ class ReproducedOrder(NamedTuple):
     created: RepeatedStep
     entries: Sequence[JournalEntry]
     deliveries: Sequence[Delivery]
+
+    @property
+    def has_shop(self) -> bool:
+        """Whether the test needs the shop: webhooks reached it, or it has to prove that it is right."""
+        return bool(self.deliveries) or not self.mistakes
 
     @property
     def rules(self) -> set[str]:
@@ -89,14 +95,16 @@ class ReproducedOrder(NamedTuple):
 
 
 def reproduction(project: Project, order: Order, findings: Iterable[Finding]) -> str | None:
-    """Write the test; None if there is no reproducible mistake.
+    """Write the test; None if its mistakes or its creation cannot be repeated.
 
     The shop is a fixture of the user and handles webhooks itself; the test repeats all other calls and
     actions at the same sandbox times, counted from the order's creation.
     """
     mistakes = [each for each in findings if each.is_open]
-    case = _reproduced_order(project, order, mistakes) if mistakes else None
-    return "\n".join(_test_lines(case)) + "\n" if case is not None and case.mistakes else None
+    case = _reproduced_order(project, order, mistakes)
+    if case is None or (mistakes and not case.mistakes):
+        return None
+    return "\n".join(_test_lines(case)) + "\n"
 
 
 def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding]) -> ReproducedOrder | None:
@@ -151,20 +159,33 @@ def _test_lines(case: ReproducedOrder) -> Iterator[str]:
     yield ""
     yield ""
     yield f"@pytest.mark.payment_settings({settings})"
-    yield f"def test_order_{case.order.id[:8]}(payment_sandbox{', shop' if case.deliveries else ''}):"
+    yield f"def test_order_{case.order.id[:8]}(payment_sandbox{', shop' if case.has_shop else ''}):"
     yield from _docstring_lines(case)
     yield "    sandbox = payment_sandbox"
-    if case.deliveries:
+    if case.has_shop:
         yield from _shop_lines(case)
     if state.scenario.name != DEFAULT_NAME:
         yield f"    sandbox.scenario({state.scenario.name!r})"
     yield from _fault_lines(case)
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
-    body = {name: value for name, value in case.body.items() if name != "webhook_url" or not case.deliveries}
+    body = {name: value for name, value in case.body.items() if name != "webhook_url" or not case.has_shop}
     yield f"    body = {format_literal(body, 4)}"
     yield from _with_advances(steps, _test_end(case))
     yield "    sandbox.client.wait(idle=True)"
+    yield from _outcome_lines(case)
     yield "    sandbox.review().assert_clean()"
+
+
+def _outcome_lines(case: ReproducedOrder) -> Iterator[str]:
+    """Yield assertions of the outcome, unless a mistake may have caused it."""
+    if case.mistakes:
+        return
+    order = case.order
+    yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
+    if order.refunds:
+        refunded = [refund.amount_cents for refund in order.refunds]
+        yield '    refunds = sandbox.client.overview(order_id)["refunds"]'
+        yield f'    assert [refund["amount"] for refund in refunds] == {refunded}'
 
 
 def _settings_arguments(case: ReproducedOrder, start: datetime) -> str:
@@ -174,12 +195,13 @@ def _settings_arguments(case: ReproducedOrder, start: datetime) -> str:
 
 
 def _docstring_lines(case: ReproducedOrder) -> Iterator[str]:
-    yield '    """Fails until your handler is fixed.'
-    yield ""
+    title = "Fails until your handler is fixed." if case.mistakes else "Passes while your shop is right."
+    yield f'    """{title}'
+    yield from ("",) if case.mistakes else ()
     for problem in dict.fromkeys(mistake.problem for mistake in case.mistakes):
         text = problem.replace("\\", "/").replace('"', "'")
         yield f"    {text[:1].upper()}{text[1:]}."
-    if case.deliveries:
+    if case.has_shop:
         yield ""
         yield "    The fixture shop is your application, or the address of its webhooks in another process;"
         yield "    it calls payment_sandbox.base_url with payment_sandbox.api_key."
@@ -189,11 +211,11 @@ def _docstring_lines(case: ReproducedOrder) -> Iterator[str]:
 
 
 def _shop_lines(case: ReproducedOrder) -> Iterator[str]:
-    path = urlsplit(case.deliveries[0].url).path or WEBHOOK_PATH
+    path = urlsplit(case.deliveries[0].url).path if case.deliveries else ""
     yield "    if isinstance(shop, str):"
     yield "        sandbox.client.change_settings(webhook_url=shop)"
     yield "    else:"
-    yield f"        sandbox.deliver_to(shop, {'http://testserver' + path!r})"
+    yield f"        sandbox.deliver_to(shop, {'http://testserver' + (path or WEBHOOK_PATH)!r})"
 
 
 def _with_advances(steps: Sequence[RepeatedStep], end: datetime) -> Iterator[str]:
@@ -275,8 +297,10 @@ def _step_lines(case: ReproducedOrder, entry: JournalEntry) -> Iterator[str]:
     if entry.method == "GET":  # a read counts as the shop's only in a function of its own
         yield f"    your_code = lambda: sandbox.session.{call}"
         yield "    your_code()"
-    else:
+    elif case.mistakes or entry.fault is not None:
         yield from _call_lines(call, entry)
+    else:
+        yield from asserted_call_lines(call, entry.status)
 
 
 def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:

@@ -18,12 +18,20 @@ from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.dashboard.frame import FORM_FACTS, VIEW_FACTS, dashboard, enter, form_page, show, url
+from payment_sandbox.web.dashboard.frame import (
+    FORM_FACTS,
+    PROJECT_PATH,
+    VIEW_FACTS,
+    dashboard,
+    enter,
+    form_page,
+    show,
+    url,
+)
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
 
-PROJECT_PATH: Final = "/dashboard/<project_id>"
 BAD_REQUEST: Final = 400
 SETTINGS_FORM: Final = SettingsForm()
 FLAG: Final = "flag"

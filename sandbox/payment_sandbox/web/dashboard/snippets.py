@@ -1,17 +1,14 @@
-"""Code snippets of an order: the command to create it, and a test to replay it."""
+"""Code snippets: commands that repeat requests, and the lines of tests that repeat steps."""
 
 import json
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Any
 
 from payment_sandbox.kernel.masking import MASK
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.journal import (
     MERCHANT_ACTOR,
     RETURN,
@@ -28,8 +25,6 @@ CREATE = "create"
 ACTIONS_NOT_REPLAYED = (SHOP_REQUEST, RETURN, SCAN, CREATE)
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
-OK_STATUS, CREATED_STATUS = 200, 201
-UNANSWERED_STATUS = 503  # the generated test responds with this status to an unanswered attempt
 ATTEMPT_LINE = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
@@ -91,23 +86,6 @@ def format_body(body: Any) -> str:
     return json.dumps(body, indent=2, ensure_ascii=False)
 
 
-def test_code(project: Project, order: Order) -> str | None:
-    """Generate a test that replays an order; None if its creation is not in the journal."""
-    journal = project.epoch.journal
-    own = f"/v1/orders/{order.id}/"  # including refunds, which are separate orders
-    entries = list(
-        journal.entries(
-            lambda entry: (entry.order_id == order.id or entry.path.startswith(own)) and entry.method != "GET"
-        )
-    )
-    if not entries or not is_order_creation(entries[0]) or entries[0].status != CREATED_STATUS:
-        return None
-    body = request_record(project, entries[0])["request"]
-    if not isinstance(body, dict):
-        return None  # truncated in the journal
-    return "\n".join(_test_lines(project, order, entries, body)) + "\n"
-
-
 def is_order_creation(entry: JournalEntry) -> bool:
     """Whether a request created an order, even if its response was lost."""
     return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
@@ -116,96 +94,6 @@ def is_order_creation(entry: JournalEntry) -> bool:
 def is_replayed(performed: PerformedAction) -> bool:
     """Whether a test must repeat an action, because no scenario performs it."""
     return performed.via != VIA_SCENARIO and performed.action not in ACTIONS_NOT_REPLAYED
-
-
-def _test_lines(
-    project: Project,
-    order: Order,
-    entries: list[JournalEntry],
-    body: dict[str, Any],
-) -> Iterator[str]:
-    created, scenario = entries[0], project.epoch.state.scenario
-    mode, statuses = project.epoch.state.base_settings.mode, _webhook_statuses(project, order)
-    yield "import pytest"
-    yield ""
-    yield ""
-    yield f'@pytest.mark.payment_settings(clock="frozen@{timestamp(created.at)}", mode="{mode}")'
-    yield f"def test_order_{order.id[:8]}(payment_sandbox{', webhook_receiver' if statuses else ''}):"
-    yield '    """Replays an order from the dashboard."""'
-    yield "    sandbox = payment_sandbox"
-    if statuses:
-        yield "    sandbox.client.change_settings(webhook_url=webhook_receiver.url)"
-        yield from _answer_lines(project, order)
-        body = {name: value for name, value in body.items() if name != "webhook_url"}
-    if scenario.name != DEFAULT_NAME:
-        yield f"    sandbox.scenario({scenario.name!r})"
-    yield '    orders = f"{sandbox.base_url}/v1/orders/"'
-    yield f"    body = {format_literal(body, 4)}"
-    yield "    answer = sandbox.session.post(orders, json=body)"
-    yield '    order_id = answer.json()["id"]'
-    yield from _step_lines(project, order, entries)
-    yield from _outcome_lines(order, statuses)
-
-
-def _outcome_lines(order: Order, webhook_statuses: list[str]) -> Iterator[str]:
-    yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
-    if order.refunds:
-        refunded = [refund.amount_cents for refund in order.refunds]
-        yield '    refunds = sandbox.client.overview(order_id)["refunds"]'
-        yield f'    assert [refund["amount"] for refund in refunds] == {refunded}'
-    if webhook_statuses:
-        yield "    webhooks = sandbox.client.webhooks(order_id)"
-        expected = format_literal(webhook_statuses, 4)
-        yield f'    assert [webhook["status"] for webhook in webhooks] == {expected}'
-
-
-def _answer_lines(project: Project, order: Order) -> Iterator[str]:
-    """Make the receiver answer webhooks as the shop did, unless all answers were 200."""
-    attempts = [
-        attempt
-        for delivery in project.epoch.store.deliveries_of(order.id)
-        for attempt in delivery.delivery_attempts
-        if not attempt.is_withheld
-    ]
-    statuses = [
-        attempt.reply.status or UNANSWERED_STATUS for attempt in sorted(attempts, key=attrgetter("real_at"))
-    ]
-    while statuses[1:] and statuses[-1] == statuses[-2]:
-        statuses.pop()
-    if any(status != OK_STATUS for status in statuses):
-        yield f"    webhook_receiver.answer_with({', '.join(map(str, statuses))})"
-
-
-def _webhook_statuses(project: Project, order: Order) -> list[str]:
-    """Return the statuses that the order's webhooks report; empty if any reached status lacks a webhook."""
-    epoch = project.epoch
-    statuses = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
-    reached = [
-        str(reached.status)
-        for reached in epoch.journal.statuses
-        if reached.order_id == order.id and reached.payment_method is None
-    ]
-    return statuses if statuses == [status for status in reached if status != "new"] else []
-
-
-def _step_lines(project: Project, order: Order, entries: list[JournalEntry]) -> Iterator[str]:
-    now = entries[0].at
-    actions = filter(is_replayed, project.epoch.journal.actions(frozenset((order.id,))))
-    steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
-        *((entry.real_at, entry) for entry in entries[1:]),
-        *((performed.real_at, performed) for performed in actions),
-    ]
-    for _, step in sorted(steps, key=lambda step: step[0]):
-        if step.at - now >= ONE_SECOND:
-            yield f"    sandbox.clock.advance({format_period(step.at - now)!r})"
-            now = step.at
-        if isinstance(step, PerformedAction):
-            yield from replayed_action_lines(step)
-        else:
-            yield from _request_lines(project, order, step)
-    end = last_moment(project, order)
-    if end - now >= ONE_SECOND:
-        yield f"    sandbox.clock.advance({format_period(end - now)!r})"
 
 
 def last_moment(project: Project, order: Order) -> datetime:
@@ -231,30 +119,21 @@ def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
         yield f"    sandbox.act(order_id, {performed.actor!r}, {performed.action!r}{more})"
     elif performed.action == "cancel":
-        yield from _asserted_call_lines('delete(f"{orders}{order_id}/")')
+        yield from asserted_call_lines('delete(f"{orders}{order_id}/")')
     elif performed.action == "refund":
-        yield from _asserted_call_lines(
+        yield from asserted_call_lines(
             f'post(f"{{orders}}{{order_id}}/refunds/", json={format_literal(how, 4)})'
         )
     else:
         yield ATTEMPT_LINE
         url = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{performed.action}s/amount/"'
-        yield from _asserted_call_lines(f"post({url}, json={format_literal(how, 4)})")
+        yield from asserted_call_lines(f"post({url}, json={format_literal(how, 4)})")
 
 
-def _asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
+def asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
     """Yield a call and an assertion of its status; None asserts that the call succeeded."""
     yield f"    answer = sandbox.session.{call}"
     yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
-
-
-def _request_lines(project: Project, order: Order, entry: JournalEntry) -> Iterator[str]:
-    before, call = replayed_call(project, order, entry)
-    yield from before
-    if entry.fault is None:
-        yield from _asserted_call_lines(call, entry.status)
-    else:
-        yield f"    sandbox.session.{call}  # a fault changed its answer"
 
 
 def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:

@@ -1,20 +1,18 @@
 """The verdict on an order: the mistakes of the shop, and the state of the money."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.as_of import order_as_of
-from payment_sandbox.operations.history import TimelineEntry
-from payment_sandbox.operations.in_words import Belief, beliefs, convert_cents
+from payment_sandbox.operations.beliefs import Belief, beliefs, describe_period, format_moment_of_day
+from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
@@ -32,23 +30,25 @@ NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
 IMMEDIATE_REVIEW_MAX: Final = 1000
 """The longest journal to review before rendering a page; the review of a longer one appears on refresh."""
-PERIOD_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 class FindingGroup(NamedTuple):
     """Findings of a review with the same rule and advice, and their orders."""
 
+    name: str  # the rule, with a number if it has several groups
     first: Finding
     findings: Sequence[Finding]
 
     @property
     def amount(self) -> int:
-        """The cents at risk in all orders of the group; an order with several findings counts once."""
-        amounts: dict[object, int] = {}
-        for each in self.findings:
-            order = each.order_id or id(each)
-            amounts[order] = max(amounts.get(order, 0), each.amount)
-        return sum(amounts.values())
+        """The cents at risk in all orders of the group."""
+        return cents_at_risk(self.findings)
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """The sandbox time of the newest request or webhook with the mistake; None if no time is known."""
+        times = [line.partition("  ")[0] for each in self.findings for line in each.requests]
+        return datetime.fromisoformat(max(times)) if times else None
 
     @property
     def risk(self) -> str:
@@ -97,29 +97,6 @@ class BarSegment(NamedTuple):
     width: float
 
 
-class OrderMoment(NamedTuple):
-    """An order now or at an earlier moment; ``number`` counts the timeline entries up to that moment."""
-
-    number: int
-    timeline_entry: TimelineEntry
-    is_earlier: bool
-    status: str
-    second_status: str
-    look: str
-    money: Sequence[Amount]
-    shop: str
-    """The last status known to the shop; empty if none."""
-    shop_since: datetime | None
-    service_since: datetime | None
-    was_reached: bool
-    """Whether the shop has received a webhook or a response since it created the order."""
-
-    @property
-    def differs(self) -> bool:
-        """Whether the shop assumed a status other than the order's."""
-        return (self.shop or OrderStatus.NEW) != self.status
-
-
 class NewestReview:
     """The newest review of an epoch, shared by all pages."""
 
@@ -130,13 +107,20 @@ NEWEST_REVIEW: Final = Slot(NewestReview)
 
 
 class ProjectReview(NamedTuple):
-    """The review of a project, the number of its undelivered webhooks, and the time of the review."""
+    """The review of a project, and the time of the review."""
 
     event: int
     at_seconds: float
     took_seconds: float
     findings: Sequence[Finding]
-    undelivered: int
+    groups: Sequence[FindingGroup]
+    problems: Mapping[str, str]
+    """The first mistake in each order with one, in a sentence."""
+
+    @property
+    def mistakes(self) -> list[FindingGroup]:
+        """The groups of mistakes that were not corrected."""
+        return [group for group in self.groups if group.first.is_open]
 
 
 def verdict(project: Project, order: Order) -> OrderVerdict:
@@ -157,61 +141,6 @@ def verdict(project: Project, order: Order) -> OrderVerdict:
         _bar_segments(order),
         _second_status(order),
     )
-
-
-def order_moment(
-    project: Project,
-    order: Order,
-    timeline_entries: Sequence[TimelineEntry],
-    number: int | None,
-    beliefs: Sequence[Belief],
-) -> OrderMoment:
-    """Return an order after its first ``number`` timeline entries; None means the current state."""
-    if number is None:
-        return _moment_of(timeline_entries, False, order, project.now(), beliefs)
-    timeline_entry = timeline_entries[number - 1]
-    then = order_as_of(project.epoch, order, timeline_entry)
-    earlier = [belief for belief in beliefs if belief.real_at <= timeline_entry.real_at]
-    return _moment_of(timeline_entries[:number], True, then, timeline_entry.at, earlier)
-
-
-def _moment_of(
-    past: Sequence[TimelineEntry], is_earlier: bool, order: Order, now: datetime, beliefs: Sequence[Belief]
-) -> OrderMoment:
-    return OrderMoment(
-        len(past),
-        past[-1],
-        is_earlier,
-        order.status,
-        _second_status(order),
-        look_of(order),
-        list(_amounts(order, now)),
-        beliefs[-1].shop if beliefs else "",
-        _last_change([(belief.at, belief.shop) for belief in beliefs]),
-        _last_capture(order) or _last_change([(belief.at, belief.service) for belief in beliefs]),
-        any(_has_reached_shop(each) and each.cause != past[0].id for each in past),
-    )
-
-
-def _has_reached_shop(timeline_entry: TimelineEntry) -> bool:
-    """Whether the shop has answered a webhook or received a response."""
-    return timeline_entry.kind in ("response", "webhook-response") and not timeline_entry.lost
-
-
-def _last_change(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
-    """Return the time of the change to the last status."""
-    since = None
-    for at, status in reversed(statuses):
-        if status != statuses[-1][1]:
-            break
-        since = at
-    return since
-
-
-def _last_capture(order: Order) -> datetime | None:
-    """Return the time of the last capture or void, which the second status describes."""
-    held = _authorization(order)
-    return held.entries[-1].at if held is not None and held.entries else None
 
 
 def look_of(order: Order) -> str:
@@ -285,22 +214,13 @@ def _second_status(order: Order) -> str:
     return "captured in part" if held.remaining_cents and not held.is_over else "captured"
 
 
-def format_moment_of_day(moment: datetime, now: datetime) -> str:
-    """Format the time of day of an event, with the day unless it is today."""
-    year = "" if moment.year == now.year else f" {moment.year}"
-    day = "" if moment.date() == now.date() else f"{moment.day} {moment:%b}{year} "
-    return f"{day}{moment:%H:%M}"
-
-
-def describe_period(period: timedelta) -> str:
-    """Format a period in its two largest units, such as 6 d 23 h."""
-    seconds = max(0, int(period.total_seconds()))
-    words: list[str] = []
-    for size, unit in PERIOD_UNITS:
-        if seconds >= size and len(words) < 2:
-            words.append(f"{seconds // size} {unit}")
-            seconds %= size
-    return " ".join(words) or "0 s"
+def cents_at_risk(findings: Iterable[Finding]) -> int:
+    """Sum the cents at risk; an order with several findings counts once."""
+    amounts: dict[object, int] = {}
+    for each in findings:
+        order = each.order_id or id(each)
+        amounts[order] = max(amounts.get(order, 0), each.amount)
+    return sum(amounts.values())
 
 
 def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
@@ -308,7 +228,12 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
-    groups = [FindingGroup(alike[0], alike) for alike in by_kind.values()]
+    numbers = Counter[str]()
+    groups = []
+    for (rule, *_), alike in sorted(by_kind.items()):
+        numbers[rule] += 1
+        name = rule if numbers[rule] == 1 else f"{rule}.{numbers[rule]}"
+        groups.append(FindingGroup(name, alike[0], alike))
     return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
@@ -330,25 +255,9 @@ def current_review(project: Project) -> ProjectReview:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
         if known.event == event or is_recent:
             return known
-    findings, undelivered = review(epoch), sum(map(_has_failed, epoch.store.deliveries()))
+    findings = review(epoch)
+    problems = {each.order_id: each.problem for each in reversed(findings) if each.is_open and each.order_id}
     took_seconds = project.services.real.monotonic_seconds() - now
-    newest.review = ProjectReview(event, now, took_seconds, findings, undelivered)
+    groups = group_findings(findings)
+    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems)
     return newest.review
-
-
-def _has_failed(delivery: Delivery) -> bool:
-    return delivery.outcome != DeliveryState.DELIVERED and bool(delivery.delivery_attempts)
-
-
-def orders_with_mistakes(project_review: ProjectReview | None) -> set[str | None]:
-    """Return the ids of the orders with a mistake."""
-    findings = project_review.findings if project_review is not None else ()
-    return {finding.order_id for finding in findings if finding.is_open}
-
-
-def navigation_counts(project_review: ProjectReview | None) -> dict[str, int]:
-    """Return the counts shown in the navigation: groups of mistakes, and undelivered webhooks."""
-    if project_review is None:
-        return {}
-    mistakes = [group for group in group_findings(project_review.findings) if group.first.is_open]
-    return {"review": len(mistakes), "webhooks": project_review.undelivered}

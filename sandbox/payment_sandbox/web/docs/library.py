@@ -55,10 +55,19 @@ PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 PAGE_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in names)
 
 
+BLOCK_COMMENT: Final = re.compile(r"^<!-- .* -->\n\n?", re.MULTILINE)
+"""The beginning or the end of a generated block."""
+
+
 @cache
 def read_source(name: str) -> str:
-    """Return the Markdown source of a page, as shipped in the package."""
-    return read_packaged(f"web/docs/pages/{name}.md").decode()
+    """Return a page as Markdown, as shipped in the package."""
+    return BLOCK_COMMENT.sub("", read_packaged(f"web/docs/pages/{name}.md").decode())
+
+
+def page(name: str, public_url: str) -> str:
+    """Return a page as Markdown with ready-to-run commands for the server at ``public_url``."""
+    return read_source(name).replace(SAMPLE_URL, public_url)
 
 
 def title(name: str) -> str:

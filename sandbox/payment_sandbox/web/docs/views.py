@@ -1,7 +1,9 @@
 """The documentation pages, which work without a network."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from flask import Blueprint, Response
 
@@ -13,18 +15,23 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.docs.library import FIRST_PAGE, PAGE_GROUPS, PAGE_NAMES, overview, title
+from payment_sandbox.web.docs.library import (
+    FIRST_PAGE,
+    PAGE_GROUPS,
+    PAGE_NAMES,
+    overview,
+    page,
+    read_source,
+    title,
+)
 from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.site import Site
-
-if TYPE_CHECKING:
-    from payment_sandbox.web.docs.contents import DocPage
 
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
 CONTEXT_LENGTH: Final = 80  # characters on each side of a match
+STOP_WORDS: Final = ("a", "an", "and", "for", "how", "in", "is", "of", "on", "or", "the", "to", "with")
 WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
 STEM_LENGTH_MIN: Final = 4
 TITLE_SCORE: Final = 3
@@ -34,7 +41,7 @@ HEADING_SCORE: Final = 2
 class SearchQuery(Form):
     """The search form."""
 
-    q = Text(about="Words; a section must contain all of them.")
+    q = Text(about="Words; a section must contain half of them.")
 
 
 class Section(NamedTuple):
@@ -51,22 +58,22 @@ class SearchResult(NamedTuple):
     """A matching section, with the text around the first match."""
 
     section: Section
+    matches: int  # matching words
     score: int
     excerpt: str
 
 
-def search(site: Site, words: str) -> list[SearchResult]:
-    """Find the sections that contain all the words, best first."""
-    return matching_sections(search_index(site), words)
+def search(words: str) -> list[SearchResult]:
+    """Find the sections that contain most of the words, best first."""
+    return matching_sections(search_index(), words)
 
 
 def matching_sections(sections: Iterable[Section], words: str) -> list[SearchResult]:
-    """Return the sections that contain all the words, best first."""
-    stems = [_stem(word) for word in words.casefold().split()]
-    if not stems:
-        return []
-    results = [_score(section, stems) for section in sections if _contains_all(section, stems)]
-    return sorted(results, key=lambda item: -item.score)[:RESULTS_MAX]
+    """Return the sections that contain at least half of the words, best first."""
+    stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
+    results = [_score(section, stems) for section in sections]
+    matching = [each for each in results if each.matches * 2 >= len(stems) and each.matches]
+    return sorted(matching, key=lambda item: (-item.matches, -item.score))[:RESULTS_MAX]
 
 
 class DirectAnswer(NamedTuple):
@@ -117,32 +124,17 @@ def direct_answers(words: str) -> list[DirectAnswer]:
     return list(dict.fromkeys(answers))
 
 
-def search_index(site: Site) -> Sequence[Section]:
-    """Return all sections of all pages."""
-    sections = site.slots.of(SEARCH_INDEX)
-    if not sections:
-        sections += sections_of(lambda name: _load_page(site, name))
-    return sections
-
-
-def sections_of(load_page: "Callable[[str], DocPage]") -> list[Section]:
-    """Return all sections of all pages; ``load_page`` loads a page."""
+@cache
+def search_index() -> Sequence[Section]:
+    """Return all sections of all pages, built on the first search."""
     with LOADING:
         from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
 
     return [
         Section(name, title(name), anchor, heading, text)
         for name in PAGE_NAMES
-        for anchor, heading, text in sections(load_page(name).text)
+        for anchor, heading, text in sections(read_source(name))
     ]
-
-
-def _load_page(site: Site, name: str) -> "DocPage":
-    with LOADING:
-        from payment_sandbox.web.docs.contents import page  # deferred, for a faster start
-        from payment_sandbox.web.openapi import openapi_text
-
-    return page(name, lambda: openapi_text(site), site.public_url)
 
 
 def _stem(word: str) -> str:
@@ -153,18 +145,14 @@ def _stem(word: str) -> str:
     return word
 
 
-def _contains_all(section: Section, stems: list[str]) -> bool:
-    text = f"{section.page_title}\n{section.heading}\n{section.text}".casefold()
-    return all(word in text for word in stems)
-
-
 def _score(section: Section, stems: list[str]) -> SearchResult:
-    title_, heading = section.page_title.casefold(), section.heading.casefold()
-    score = sum(TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) + 1 for word in stems)
-    at = max(0, section.text.casefold().find(stems[0]))
-    begin = max(0, at - CONTEXT_LENGTH)
-    cut = " ".join(section.text[begin : at + CONTEXT_LENGTH].split())
-    return SearchResult(section, score, f"{'…' if begin else ''}{cut}…")
+    title_, heading, text = (each.casefold() for each in (section.page_title, section.heading, section.text))
+    scores = [
+        TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) + (word in text) for word in stems
+    ]
+    at = max(0, text.find(next((word for word in stems if word in text), "")) - CONTEXT_LENGTH)
+    cut = " ".join(section.text[at : at + 2 * CONTEXT_LENGTH].split())
+    return SearchResult(section, sum(map(bool, scores)), sum(scores), f"{'…' if at else ''}{cut}…")
 
 
 ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript"}
@@ -185,12 +173,9 @@ PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": 
 
 docs = Blueprint("docs", __name__)
 
-
-SEARCH_INDEX: Final[Slot[list[Section]]] = Slot(list)
-"""The search index, built on the first search."""
-
+FLOW_NAME: Final = re.compile("[a-z-]+")
 RENDER_CACHE: Final[Slot[dict[str, str]]] = Slot(dict)
-"""A cache of rendered pages and pictures, by name."""
+"""A cache of rendered pages, by name."""
 
 
 def show_error(call: Call, error: Exception) -> Response:
@@ -212,7 +197,7 @@ def get_first_page(call: Call) -> Response:
 def get_search(call: Call) -> Response:
     """Search the documentation."""
     words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
-    results = search(call.site, words)
+    results = search(words)
     return _page_response(
         call,
         "docs/search.html",
@@ -227,16 +212,13 @@ def get_search(call: Call) -> Response:
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)
 def get_flow(call: Call, name: str) -> Response:
     """Get the picture of a flow."""
-    with LOADING:
-        from payment_sandbox.web.docs.flows import FLOWS, draw_flow  # imported late: faster startup
-
-    if name not in FLOWS:
-        raise Unknown(f"the documentation has no flow {name!r}", list(FLOWS))
-    cache = call.site.slots.of(RENDER_CACHE)
-    key = f"flows/{name}"
-    if key not in cache:
-        cache[key] = draw_flow(name, call.site.make_app)
-    return Response(cache[key], mimetype="image/svg+xml", headers=CACHE_HEADERS)
+    if not FLOW_NAME.fullmatch(name):
+        raise Unknown(f"the documentation has no flow {name!r}")
+    try:
+        text = read_packaged(f"web/docs/pages/flows/{name}.svg")
+    except OSError:
+        raise Unknown(f"the documentation has no flow {name!r}") from None
+    return Response(text, mimetype="image/svg+xml", headers=CACHE_HEADERS)
 
 
 @route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
@@ -252,7 +234,7 @@ def get_asset(call: Call, name: str) -> Response:
 def get_page_as_markdown(call: Call, name: str) -> Response:
     """Get a page of the documentation as Markdown, for programs."""
     _refuse_unknown(name)
-    return Response(_load_page(call.site, name).text, mimetype=MARKDOWN_TYPE)
+    return Response(page(name, call.site.public_url), mimetype=MARKDOWN_TYPE)
 
 
 @route(docs, "GET", "/llms.txt", media_type="text/plain", errors=(), slow=True)
@@ -295,14 +277,13 @@ def _render_page(call: Call, name: str) -> str:
     with LOADING:
         from payment_sandbox.web.docs.rendering import render  # imported late: faster startup
 
-    doc_page = _load_page(call.site, name)
-    body = render(doc_page.text, f"{call.site.base_path}/docs/")
+    body = render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
     place = PAGE_NAMES.index(name)
     before = PAGE_NAMES[place - 1] if place else None
     after = PAGE_NAMES[place + 1] if place + 1 < len(PAGE_NAMES) else None
     neighbours = [(other, title(other)) if other is not None else None for other in (before, after)]
     return _render_template(
-        call, "docs/page.html", title=doc_page.title, name=name, body=body, neighbours=neighbours
+        call, "docs/page.html", title=title(name), name=name, body=body, neighbours=neighbours
     )
 
 

@@ -202,7 +202,7 @@ def _match_fault(call: Call) -> Fault | None:
     """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state
-    if not call.connection.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
+    if not call.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
         return None
     with project.edit() as edit:
         own, changed = edit.state.faults.match(request.method, request.path, edit.now)

@@ -13,7 +13,7 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
     project = call.project
     if call.is_from_test or project.epoch.rehearsal is NO_REHEARSAL:
         return call_next(call)
-    if call.connection.may_wait:
+    if call.may_wait:
         call.begin_waiting()  # before the step is counted
         call.rehearsed_fault = project.epoch.rehearsal.call(call.request.method, call.request.path)
         call.delivers_first = call.rehearsed_fault is not None and isinstance(

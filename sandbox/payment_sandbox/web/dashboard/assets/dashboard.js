@@ -26,11 +26,8 @@ async function refresh() {
   isStale = false;
   isFetching = true;
   try {
-    const answer = await fetch(location.href, { headers: LIVE });
-    if (answer.ok) {
-      replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      updateDetail();
-    }
+    const answer = await fetch(address(), { headers: LIVE });
+    if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
     else if (answer.status === 404) showProblem("This page no longer exists: the project was reset, or the server was restarted without it.");
   } catch {
     // The server is unreachable; the stream reports that and reconnects.
@@ -38,6 +35,13 @@ async function refresh() {
   last = Date.now();
   isFetching = false;
   if (isStale) soon();
+}
+
+// While somebody reads the list, its rows stay in place, and new orders are only counted.
+function address() {
+  const rows = document.getElementById("rows"), page = new URL(location.href);
+  if (rows && rows.dataset.top && (scrollY > 0 || rows.matches(":hover, :focus-within"))) page.searchParams.set("top", rows.dataset.top);
+  return page;
 }
 
 function replace(fresh) {
@@ -78,7 +82,7 @@ function update(old, now) {
   }
 }
 
-const PRESERVED = ["open", "data-base", "data-begun", "hidden"];
+const PRESERVED = ["open", "hidden"];
 
 // Returns the name that identifies a node among its siblings across updates.
 function nameOf(item) {
@@ -108,7 +112,6 @@ function showProblem(text) {
 
 function enhance() {
   for (const button of document.querySelectorAll("[data-copy], [data-print]")) button.hidden = false;
-  for (const button of document.querySelectorAll("[data-scriptless]")) button.hidden = true;
 }
 
 document.addEventListener("click", async (event) => {
@@ -128,10 +131,9 @@ document.addEventListener("click", async (event) => {
   const dialog = document.getElementById("dialog");
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
     event.preventDefault();
-    const address = link.href.baseVal || link.href;
-    const record = await recordOf(address);
-    if (!record) { location.href = address; return; }
-    if (wide.matches && detail) { showDetail(address, record); return; }
+    const target = link.href.baseVal || link.href;
+    const record = await recordOf(target);
+    if (!record) { location.href = target; return; }
     document.getElementById("dialog-body").replaceChildren(record);
     enhance();
     if (!dialog.open) dialog.showModal();
@@ -139,51 +141,12 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-async function recordOf(address) {
-  const answer = await fetch(address, { headers: LIVE });
+async function recordOf(target) {
+  const answer = await fetch(target, { headers: LIVE });
   return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("record");
 }
 
-// A wide window shows the selected request or webhook beside the list, at first the newest one.
-const wide = matchMedia("(min-width: 105rem)");
-const detail = document.getElementById("detail");
-
-function showDetail(address, record) {
-  const old = detail.firstElementChild;
-  if (old && detail.dataset.address === address) update(old, record);
-  else detail.replaceChildren(record);
-  detail.dataset.address = address;
-  detail.hidden = false;
-  markDetail();
-  enhance();
-}
-
-function markDetail() {
-  if (!detail || detail.hidden) return;
-  for (const call of document.querySelectorAll("#rows .call")) {
-    if (call.href === detail.dataset.address) call.setAttribute("aria-current", "true");
-    else call.removeAttribute("aria-current");
-  }
-}
-
-async function updateDetail() {
-  const first = document.querySelector("#rows .call");
-  if (!detail || !wide.matches || !first) return;
-  const address = detail.dataset.address || first.href;
-  if (detail.dataset.address && "stays" in detail.dataset) { markDetail(); return; }
-  try {
-    const record = await recordOf(address);
-    if (record && (detail.dataset.address || address) === address) showDetail(address, record);
-  } catch {
-    // The server is unreachable; the stream reports that and reconnects.
-  }
-}
-
-// Filters apply immediately; keys move through a list.
-document.addEventListener("change", (event) => {
-  if (event.target.matches(".filters select")) event.target.form.requestSubmit();
-});
-
+// Keys move through a list.
 const HELP = "j and k move through the list, Enter opens an entry, / searches, ? shows this help.";
 
 document.addEventListener("keydown", (event) => {
@@ -198,9 +161,8 @@ document.addEventListener("keydown", (event) => {
     dialog.showModal();
   } else if (event.key === "j" || event.key === "k") {
     const links = [...document.querySelectorAll("#rows .order-link, #rows .call")];
-    const chosen = document.querySelector("#rows [aria-current]");
-    const at = links.indexOf(document.activeElement) >= 0 ? links.indexOf(document.activeElement) : links.indexOf(chosen);
-    const next = links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))];
+    const at = links.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
+    const next = links[Math.max(0, Math.min(links.length - 1, at))];
     if (next) next.focus();
   }
 });
@@ -223,18 +185,6 @@ function connect() {
   };
   for (const kind of ["changed", "missed"]) source.addEventListener(kind, soon);
 }
-
-// The slider through an order's history: the page of the selected moment updates this page.
-document.addEventListener("input", (event) => {
-  if (!event.target.matches("[data-moment]")) return;
-  const { value, max } = event.target, address = new URL(location.href);
-  if (value === max) address.searchParams.delete("at");
-  else address.searchParams.set("at", value);
-  history.replaceState(null, "", address);
-  isStale = true;
-  clearTimeout(timer);
-  if (!isFetching) refresh();
-});
 
 // The page that waits for the clock shows the result of a stop, so this page is not replaced.
 document.addEventListener("submit", async (event) => {
@@ -275,8 +225,7 @@ setInterval(() => {
   const base = clock.dataset.base || (clock.dataset.base = Date.parse(clock.dateTime));
   const begun = clock.dataset.begun || (clock.dataset.begun = Date.now());
   const now = new Date(Number(base) + (Date.now() - Number(begun)) * rate);
-  clock.textContent = now.toUTCString().slice(0, 25).replace(",", "");
+  clock.textContent = now.toUTCString().replace(/^\w+, 0?(\d+ \w+) \d+ (\S+).*/, "$1 $2");
 }, 1000);
 
 enhance();
-updateDetail();

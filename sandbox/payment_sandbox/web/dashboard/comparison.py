@@ -1,6 +1,6 @@
-"""Variations of an order ("What if …"), and the comparison of two orders."""
+"""Variations of an order ("What if …"), and their comparison with the original."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
@@ -37,7 +37,7 @@ from payment_sandbox.web.dashboard.frame import (
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.snippets import creation_body, creation_of
-from payment_sandbox.web.dashboard.verdict import OrderVerdict, verdict
+from payment_sandbox.web.dashboard.verdict import FindingGroup, OrderVerdict, verdict
 from payment_sandbox.web.routes import route
 
 ORDER_FORM: Final = OrderForm()
@@ -169,6 +169,14 @@ def what_if_options(project: Project, order: Order, created: JournalEntry | None
         offers = playable_variations(order, has_webhook_url=webhook_url is not None)
     previous = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
     return {"variations": offers, "previous_order": previous.id if previous is not None else None}
+
+
+def failing_variation(
+    mistakes: Iterable[FindingGroup], variations: Iterable[VariationOffer]
+) -> VariationOffer | None:
+    """Return the first variation that shows one of the mistakes again; none shows a mistake about refunds."""
+    rules = {group.first.rule for group in mistakes if not group.first.is_about_refund}
+    return next((variation for variation in variations if rules.intersection(variation.findings)), None)
 
 
 def _compared_steps(timeline_entries: Sequence[TimelineEntry]) -> list[ComparedStep]:

@@ -27,8 +27,8 @@ def run(sandbox: Sandbox, command: str) -> None:
 def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox, use: str) -> None:
     """The stored card is listed with its details, and a command charges it."""
     browser = Dashboard(sandbox)
-    page = browser.open("vault/")
-    form = page.forms[form_of(page, "vault/cards/")]
+    page = browser.open("simulate/")
+    form = page.forms[form_of(page, "simulate/cards/")]
     page = browser.send(form, {"card": "mastercard", "use": use, "amount": "5,50"}, page)
     assert page.ids["notice"].startswith("Stored 510510******5100")
     for words in ("Mastercard", "5100", "12/2031", "J. de Vries", "€5.50"):
@@ -41,27 +41,27 @@ def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox, use: str) -> None:
 
 def test_a_card_is_stored_by_the_commands(sandbox: Sandbox) -> None:
     """The page's commands create the first payment and let the customer pay."""
-    page = Dashboard(sandbox).open("vault/")
+    page = Dashboard(sandbox).open("simulate/")
     run(sandbox, page.ids["store-curl"])
     order = sandbox.get("/control/orders/").json()["items"][0]["id"]
     run(sandbox, page.ids["pay-curl"].replace("<order_id>", order))
-    assert "Visa" in Dashboard(sandbox).open("vault/").ids["cards"]
+    assert "Visa" in Dashboard(sandbox).open("simulate/").ids["cards"]
 
 
 def test_a_qr_code_is_made_by_one_click(sandbox: Sandbox) -> None:
     """A QR code can be created and scanned; an invalid one is refused and the form keeps its values."""
     browser = Dashboard(sandbox)
-    page = browser.open("vault/")
-    form = page.forms[form_of(page, "vault/codes/")]
+    page = browser.open("simulate/")
+    form = page.forms[form_of(page, "simulate/codes/")]
     refused = browser.send(form, {"amount": "", "description": "Table 4"}, page)
     assert refused.ids["notice"] == "Enter an amount, or let the payer change it"
-    assert refused.forms[form_of(refused, "vault/codes/")].fields["description"] == "Table 4"
+    assert refused.forms[form_of(refused, "simulate/codes/")].fields["description"] == "Table 4"
     page = browser.send(form, {"amount": "", "changeable": "1", "reusable": "1"}, page)
     assert "Any amount" in page.ids["codes"]
     page = browser.send(form, {"amount": "7.25", "description": "Table 4"}, page)
     code = next(link for link in page.links if "/qr/" in link)
     assert browser.http.get(f"{sandbox.url}{code.rstrip('/')}.png", timeout=10).content.startswith(b"\x89PNG")
     sandbox.post(f"/control/bankqr/{code.split('/')[-2]}/scan/")
-    assert "used" in browser.open("vault/").ids["codes"]
+    assert "used" in browser.open("simulate/").ids["codes"]
     run(sandbox, page.ids["code-curl"])
-    assert "€12.95" in browser.open("vault/").ids["codes"]
+    assert "€12.95" in browser.open("simulate/").ids["codes"]

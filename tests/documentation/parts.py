@@ -1,11 +1,13 @@
-"""The content of pages: their Markdown files with generated parts."""
+"""The generated parts of the documentation: blocks of pages, pictures of flows, and examples of calls."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Final, NamedTuple
 
+import payment_sandbox.web
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
 from payment_sandbox.projects.changes import NAMES_MAX
@@ -18,13 +20,21 @@ from payment_sandbox.projects.journal import (
     PATH_LENGTH_MAX,
 )
 from payment_sandbox.projects.relay import REPLACED_MAX
+from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
 from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
-from payment_sandbox.web.docs import references
-from payment_sandbox.web.docs.library import SAMPLE_URL, read_source, title
-from payment_sandbox.web.docs.tables import table
+from payment_sandbox.web.docs.library import PAGE_NAMES
+from tests.documentation import references
+from tests.documentation.commands import commands_reference
+from tests.documentation.examples import recorded_examples
+from tests.documentation.flows import FLOWS, draw_flow
+from tests.documentation.tables import table
+
+WEB: Final = Path(payment_sandbox.web.__file__).parent
+PAGES: Final = WEB / "docs" / "pages"
+EXAMPLES: Final = WEB / "examples.json"
 
 
 class Limit(NamedTuple):
@@ -75,34 +85,19 @@ def limits_table() -> str:
     return table(("Data", "Limit", "When exceeded"), rows)
 
 
-RULE_COLUMNS: Final = ("Rule", "Source", "Text", "Tests", "Mutant killed")
-
-
 def rules_table() -> str:
-    """Return the table of rules, with the number of tests, and whether a mutant has been killed."""
+    """Return a table of rules for each section of the specification."""
     tables = []
     for section, rules in groupby(ledger.rules(), key=itemgetter("section")):
-        rows = (
-            (
-                f"`{rule['id']}`",
-                rule["source"],
-                rule["text"],
-                len(rule["tests"]),
-                "yes" if rule["killed_by"] else "",
-            )
-            for rule in rules
-        )
-        tables.append(f"### {section}\n\n" + table(RULE_COLUMNS, rows))
+        rows = ((f"`{rule['id']}`", rule["source"], rule["text"]) for rule in rules)
+        tables.append(f"### {section}\n\n" + table(("Rule", "Source", "Text"), rows))
     return "\n\n".join(tables)
 
 
 def assumptions_table() -> str:
-    """Return the table of assumptions, with their reasons and numbers of tests."""
-    rows = (
-        (each["id"], each["source"], each["text"], each["reason"], len(each["tests"]))
-        for each in ledger.assumptions()
-    )
-    return table(("No.", "Source", "Assumption", "Why", "Tests"), rows)
+    """Return the table of assumptions, with their reasons."""
+    rows = ((each["id"], each["source"], each["text"], each["reason"]) for each in ledger.assumptions())
+    return table(("No.", "Source", "Assumption", "Why"), rows)
 
 
 SHELL_SETUP: Final = """
@@ -113,7 +108,7 @@ field() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
 ```
 """.strip()
 """The shell setup for the commands on all pages."""
-GENERATED_PARTS: Final[Mapping[str, Callable[[], str]]] = {
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "shell": lambda: SHELL_SETUP,
     "settings": references.settings_table,
     "scenario": references.scenario_tables,
@@ -133,32 +128,33 @@ GENERATED_PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "assumptions": assumptions_table,
     "rules": rules_table,
     "python": references.python_reference,
+    "commands": commands_reference,
+    "merchant-api": lambda: references.merchant_api(openapi_description()),
+    "control-api": lambda: references.control_api(openapi_description()),
+    "pages": lambda: references.pages(openapi_description()),
 }
-API_PARTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "merchant-api": references.merchant_api,
-    "control-api": references.control_api,
-    "pages": references.pages,
-}
-PLACEHOLDER: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
+BLOCK: Final = re.compile(
+    r"^(?:\{\{ (?P<new>[a-z-]+) \}\}|<!-- generated: (?P<name>[a-z-]+) -->\n.*?\n<!-- end -->)$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A generated block of a page; ``{{ name }}`` stands for one that ``make docs`` has not written yet."""
 
 
-class DocPage(NamedTuple):
-    """A page as Markdown, including its generated parts."""
+def fill_in(text: str) -> str:
+    """Return the text of a page with up-to-date generated blocks."""
 
-    name: str
-    title: str
-    text: str
+    def block(match: re.Match[str]) -> str:
+        name = match["new"] or match["name"]
+        return f"<!-- generated: {name} -->\n\n{PARTS[name]()}\n\n<!-- end -->"
+
+    return BLOCK.sub(block, text)
 
 
-def page(name: str, describe_apis: Callable[[], str], public_url: str = SAMPLE_URL) -> DocPage:
-    """Return a page with ready-to-run commands for the server at ``public_url``.
-
-    ``describe_apis`` returns the OpenAPI description of the APIs; only the API pages call it.
-    """
-
-    def fill_in(placeholder: re.Match[str]) -> str:
-        api_part = API_PARTS.get(placeholder[1])
-        return api_part(describe_apis()) if api_part is not None else GENERATED_PARTS[placeholder[1]]()
-
-    text = PLACEHOLDER.sub(fill_in, read_source(name))
-    return DocPage(name, title(name), text.replace(SAMPLE_URL, public_url))
+def generated_files() -> Iterator[tuple[Path, str]]:
+    """Yield every generated file and every page, with its up-to-date text."""
+    yield EXAMPLES, recorded_examples()
+    for name in PAGE_NAMES:
+        file = PAGES / f"{name}.md"
+        yield file, fill_in(file.read_text(encoding="utf-8"))
+    for name in FLOWS:
+        yield PAGES / "flows" / f"{name}.svg", draw_flow(name)

@@ -1,5 +1,6 @@
-"""Example responses of all routes, recorded on demand by a small shop against the sandbox."""
+"""Example responses of all routes, recorded by a small shop against the sandbox."""
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
@@ -17,8 +18,8 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.web.app import make_app
 from payment_sandbox.web.routes import JSON, described_routes, facts_of
-from payment_sandbox.web.site import MakeApp
 
 START_TIME: Final = "frozen@2027-01-01T12:00:00Z"
 ITEMS_SHOWN_MAX: Final = 2  # items of a list, to keep examples short
@@ -152,7 +153,7 @@ class PaidOrder(NamedTuple):
     transaction_id: str
 
 
-def record_examples(make_app: MakeApp) -> Shop:
+def record_examples() -> Shop:
     """Record examples of all JSON routes."""
     moment = ClockStart.parse(START_TIME).at
     assert moment is not None, "the start time must be frozen"
@@ -168,6 +169,23 @@ def record_examples(make_app: MakeApp) -> Shop:
     shop.record_refusals()
     shop.call("DELETE", "/control/project/")
     return shop
+
+
+def recorded_examples() -> str:
+    """Return the examples as JSON, for the OpenAPI description."""
+    shop = record_examples()
+    examples = {
+        endpoint: {
+            "body": example.body,
+            "answer": example.answer,
+            "refusals": {
+                status: {"body": refusal.body, "answer": refusal.answer}
+                for status, refusal in sorted(shop.refusals.get(endpoint, {}).items())
+            },
+        }
+        for endpoint, example in sorted(shop.answers.items())
+    }
+    return json.dumps(examples, indent=1) + "\n"
 
 
 def _mistake(body: Any) -> dict[str, Any]:
@@ -256,6 +274,7 @@ def _record_control_calls(shop: Shop) -> None:
     shop.call("PATCH", "/control/project/", {"mode": "live"})
     shop.call("POST", "/control/reset/")
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
+    shop.call("GET", "/control/projects/review/")
     shop.call("POST", "/control/projects/prune/", {"unused_for": "P7D"})
     shop.call("GET", "/control/servers/")
     shop.call("GET", "/health/")

@@ -18,9 +18,9 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.examples import LINES, START_TIME, Shop
+from payment_sandbox.web.app import make_app
 from payment_sandbox.web.pictures import draw_sequence, svg
-from payment_sandbox.web.site import MakeApp
+from tests.documentation.examples import LINES, START_TIME, Shop
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
@@ -61,7 +61,7 @@ class SimulatedShop(NoServices):
 class Flow:
     """The participants of a flow: a shop, its customers, and their banks."""
 
-    def __init__(self, make_app: MakeApp, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         start = ClockStart.parse(START_TIME).at
         assert start is not None, "the start time must be frozen"
         ticks = count()
@@ -198,10 +198,10 @@ FLOWS: Final[Mapping[str, Script]] = {
 }
 
 
-def draw_flow(name: str, make_app: MakeApp) -> str:
+def draw_flow(name: str) -> str:
     """Draw a flow as an SVG file."""
     script = FLOWS[name]
-    flow = Flow(make_app, mode=script.mode)
+    flow = Flow(mode=script.mode)
     steps = script.steps(flow)
     order = next(steps)
     with suppress(StopIteration):

@@ -1,0 +1,1 @@
+"""The generated parts of the documentation; ``make docs`` writes them into the pages."""
