@@ -15,6 +15,10 @@ class CannotTell(Exception):
     """A step could not be played; the message is the reason."""
 
 
+class NotAnswered(CannotTell):
+    """A call got no answer, so the rest of its scene is not played."""
+
+
 class NotVerified(Exception):
     """The service cannot be verified at all; the message is the reason."""
 

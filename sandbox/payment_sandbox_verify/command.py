@@ -261,7 +261,8 @@ def _report_lines(compared: "Comparison", file: Path | None, *, has_created_orde
     report += [f"not compared: {skipped}" for skipped in compared.skipped]
     count = len(compared.differing)
     if count and file is not None:
-        copied = count - len(compared.not_copied)
+        remaining = {each.rule for each in compared.not_copied}
+        copied = sum(each.rule not in remaining for each in compared.differing)
         report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
         report.append(f"--differences {DIFFERENCES_FILE} writes settings for a sandbox with this behaviour")

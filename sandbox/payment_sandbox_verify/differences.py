@@ -1,6 +1,6 @@
 """The differences between two plays of the same scene, each with the rule that names it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
@@ -26,6 +26,7 @@ from payment_sandbox_verify.rules import (
 )
 from payment_sandbox_verify.steps import Call, Customer, Step, Webhooks
 
+OTHER_RECORDS: Final = ("END-17", "END-18", "SET-54")  # the calls that answer no order
 VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 STATE_PATHS: Final = ("status", "transactions.status")
 STATE_DEPENDENT: Final = (  # fields that follow from the status
@@ -44,7 +45,8 @@ GAP_SECONDS: Final = 20.0
 class Difference(NamedTuple):
     """A difference: its rule, a sentence, where it is, and the two values.
 
-    ``is_message`` marks a different text of an error, which breaks no rule.
+    ``is_message`` marks a different text of an error, which breaks no rule. ``record`` is what the answer
+    shows: an order, a QR request or a bank.
     """
 
     rule: str
@@ -55,6 +57,7 @@ class Difference(NamedTuple):
     theirs: Any = None
     ours: Any = None
     is_message: bool = False
+    record: str = "order"
 
     @property
     def place(self) -> tuple[str, int, str]:
@@ -63,8 +66,18 @@ class Difference(NamedTuple):
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What is different, wherever it appears: equal kinds are one difference."""
-        return self.rule, self.path, f"{type(self.theirs).__name__}{self.theirs!r:.40}{self.ours!r:.40}"
+        """What is different, wherever it appears: equal kinds are one difference.
+
+        A field that is missing, added, or of another type or spelling, is one difference in all answers.
+        """
+        theirs, ours = _type_of(self.theirs), _type_of(self.ours)
+        if theirs != ours and self.path and not self.is_message:
+            return self.record, self.path, f"{theirs}, not {ours}"
+        return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
+
+
+def _type_of(value: Any) -> str:
+    return value.spelling if isinstance(value, Moment) else type(value).__name__
 
 
 class Compared(NamedTuple):
@@ -223,7 +236,9 @@ def _compare_step(
         name = step.name or (
             f"{step.method} {theirs.path}" if isinstance(step, Call) else type(step).__name__
         )
-        return Difference(rule, f"{name}: {reason}", play.scene.name, number, path, *values)
+        call = rule_of_call(step.method, step.path) if isinstance(step, Call) else ""
+        record = call if call in OTHER_RECORDS else "order"
+        return Difference(rule, f"{name}: {reason}", play.scene.name, number, path, *values, record=record)
 
     if not isinstance(step, Call):
         yield from _compare_shown(step, theirs, ours, difference, play)
@@ -409,7 +424,7 @@ def unique(differences: Iterable[Difference]) -> list[Difference]:
     return list(kinds.values())
 
 
-def by_rule(differences: Sequence[Difference]) -> dict[str, list[Difference]]:
+def by_rule(differences: Iterable[Difference]) -> dict[str, list[Difference]]:
     """Group differences by their rules; texts of errors break none."""
     grouped: dict[str, list[Difference]] = {}
     for each in unique(differences):

@@ -14,6 +14,7 @@ SPECIFIC: Final = re.compile(  # must match in linear time, because strings may 
 TEXT_LENGTH_MAX: Final = 100_000
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
 OWN_IDENTIFIERS: Final = ("vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
+ACCOUNT_IDENTIFIERS: Final = ("merchant_id", "project_id")  # the same in all answers
 OWN_TEXTS: Final = (  # texts of which only the form has a rule
     *("truncated_pan", "card_expiry", "consumer_bic", "consumer_iban", "creditor_bic", "creditor_iban"),
     *("list_type", "payment_method_brand"),
@@ -74,9 +75,13 @@ class Names:
     def name(self, value: str, kind: str) -> Named:
         """Return the name of an identifier; the name has its form if it is a UUID."""
         if value not in self._names:
-            self._count += 1
             form = ", a UUID" if UUID.fullmatch(value) else ""
-            self._names[value] = Named(f"<{kind} {self._count} of {self._step}{form}>")
+            if kind in ACCOUNT_IDENTIFIERS:
+                place = str(sum(name.startswith(f"<{kind} ") for name in self._names.values()) + 1)
+            else:
+                self._count += 1
+                place = f"{self._count} of {self._step}"
+            self._names[value] = Named(f"<{kind} {place}{form}>")
         return self._names[value]
 
     def normalise(self, value: Any, key: str = "") -> Any:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox_verify.answer import MISSING, SUCCESS_STATUSES, CannotTell, ServiceAnswer
+from payment_sandbox_verify.answer import MISSING, SUCCESS_STATUSES, CannotTell, NotAnswered, ServiceAnswer
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
@@ -87,7 +87,7 @@ class Played(NamedTuple):
     scene: Scene
     observations: Sequence[Observation]
     seconds: float
-    webhook_match: Callable[[Received], bool] | None = None
+    is_own_webhook: Callable[[Received], bool] | None = None
 
 
 class Player:
@@ -125,6 +125,21 @@ class Player:
             for number, step in enumerate(scene.steps)
         ]
         return Played(scene, observations, monotonic_seconds() - started, performance.is_own_webhook)
+
+    def with_late_webhooks(self, played: Played) -> Played:
+        """Return a play with the webhooks that arrived since its last step."""
+        steps = [number for number, step in enumerate(played.scene.steps) if isinstance(step, Webhooks)]
+        if self.inbox is None or played.is_own_webhook is None or not steps:
+            return played
+        last = played.observations[steps[-1]]
+        known = last.shown.get("webhooks", [])
+        count = len(self.inbox.wait_for(played.is_own_webhook, 0, 0.0)) - len(known)
+        if count <= 0 or last.problem:
+            return played
+        shown = {**last.shown, "webhooks": [*known, *[{"late": True}] * count]}
+        observations = list(played.observations)
+        observations[steps[-1]] = last._replace(shown=shown)
+        return played._replace(observations=observations)
 
     def _reason_to_skip(self, scene: Scene) -> str:
         if scene.is_costly and self.service.is_live:
@@ -167,6 +182,7 @@ class _Performance:
             url = player.inbox.url
             self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
         self._names: Names | None = None
+        self._unanswered = ""
 
     def is_own_webhook(self, received: Received) -> bool:
         """Whether a webhook belongs to an order of this scene; one that names no order belongs here, too."""
@@ -178,12 +194,15 @@ class _Performance:
     def play(self, number: int, step: Step, beside: Observation | None) -> Observation:
         """Play one step."""
         self._used = set()
+        if self._unanswered:
+            return Observation(problem=self._unanswered)
         if self._names is not None:
             self._names.begin_step(f"step {number + 1}")
         try:
             observation = self._play(number, step, beside)
         except CannotTell as error:
             observation = Observation(problem=str(error))
+            self._unanswered = str(error) if isinstance(error, NotAnswered) else ""
         return observation._replace(orders=frozenset(self._used - {WEBHOOK_NAME, "banks"}))
 
     def _play(self, number: int, step: Step, beside: Observation | None) -> Observation:
@@ -377,7 +396,7 @@ def _violations(answer: ServiceAnswer) -> list[Any]:
                 "path": str(each.get("path")),
                 "allowed": None
                 if not isinstance(each.get("allowed"), list) or "issuer_id" in str(each.get("path"))
-                else sorted(map(str, each["allowed"])),
+                else sorted(set(map(str, each["allowed"]))),
             }
             for each in violations
         ),

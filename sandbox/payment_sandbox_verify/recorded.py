@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox_verify.answer import MISSING, CannotTell, ServiceAnswer, parse_json, value_at
-from payment_sandbox_verify.differences import by_rule, compare_scene, leaves
+from payment_sandbox_verify.differences import compare_scene, leaves
 from payment_sandbox_verify.normalising import Names
 from payment_sandbox_verify.player import Observation, Played, observe
 from payment_sandbox_verify.reporting import Comparison, alias_settings
@@ -20,7 +20,7 @@ from payment_sandbox_verify.rules import INITIAL_RULES, rule_of_call
 from payment_sandbox_verify.service import MethodNames, rename_path, rename_values, reverse
 from payment_sandbox_verify.settings import find_settings
 from payment_sandbox_verify.steps import ORDERS_PATH, Call, Scene
-from payment_sandbox_verify.verifying import ReferenceSandbox, reference_sandbox, summarize
+from payment_sandbox_verify.verifying import ReferenceSandbox, differing_rules, reference_sandbox, summarize
 
 API_PREFIX: Final = "/v1/"
 ISSUERS_PATH: Final = "/v1/bank-redirect-nl/issuers/"
@@ -308,10 +308,9 @@ def compare_recording(
         return [_play_recorded(recorded, theirs.scene, settings) for _ in plays]
 
     found = find_settings([theirs], result.differences, start, play)
-    copied = frozenset(by_rule(result.differences).keys() - by_rule(found.remaining).keys())
-    skipped = [each.problem for each in ours.observations if each.problem]
+    skipped = tuple(each.problem for each in ours.observations if each.problem)
     settings = {**found.settings, **alias_settings(names or {})}
-    return Comparison(name, result, settings, copied, skipped=skipped)
+    return Comparison(name, result, settings, differing_rules(found.remaining), skipped=skipped)
 
 
 def _recorded_play(recorded: Sequence[RecordedCall], name: str) -> Played:

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.loading import LOADING
-from payment_sandbox_verify.differences import by_rule
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
 from payment_sandbox_verify.settings import account_settings, find_settings
@@ -18,6 +17,7 @@ from payment_sandbox_verify.verifying import (
     RuleReport,
     Verdict,
     VerificationResult,
+    differing_rules,
     verify,
 )
 
@@ -31,14 +31,14 @@ FILE_HEADER: Final = """\
 class Comparison(NamedTuple):
     """The results for a service, and settings that make the sandbox behave like it.
 
-    ``copied`` has the ids of the rules that do not differ from a sandbox with these settings. ``beside``
-    has the results of the server of ``--against``.
+    ``not_copied`` has the rules in which the service differs from a sandbox with these settings, too.
+    ``beside`` has the results of the server of ``--against``.
     """
 
     url: str
     theirs: VerificationResult
     settings: Mapping[str, Any]
-    copied: frozenset[str]
+    not_copied: Sequence[RuleReport]
     beside: VerificationResult | None = None
     skipped: Sequence[str] = ()
 
@@ -46,11 +46,6 @@ class Comparison(NamedTuple):
     def differing(self) -> list[RuleReport]:
         """The rules that differ."""
         return [verdict for verdict in self.theirs.reports.values() if verdict.verdict is Verdict.DIFFERS]
-
-    @property
-    def not_copied(self) -> list[RuleReport]:
-        """The differing rules that the settings cannot reproduce."""
-        return [verdict for verdict in self.differing if verdict.rule not in self.copied]
 
 
 def compare(
@@ -70,12 +65,11 @@ def compare(
     theirs = verify(player, base, live=live, progress=progress, scenes=scenes)
     found = find_settings([each for each, _ in theirs.pairs], theirs.differences, base)
     account = {name: value for name, value in base.items() if (name, value) != ("mode", "test")}
-    copied = frozenset(by_rule(theirs.differences).keys() - by_rule(found.remaining).keys())
     beside = None
     if against is not None:
         beside = verify(against, account_settings(against.service, live=live), live=live, scenes=scenes)
     settings = {**account, **found.settings, **alias_settings(player.service.names)}
-    return Comparison(player.service.url, theirs, settings, copied, beside)
+    return Comparison(player.service.url, theirs, settings, differing_rules(found.remaining), beside)
 
 
 def alias_settings(names: MethodNames) -> dict[str, Any]:

@@ -7,7 +7,14 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox_verify.answer import MISSING, CannotTell, NotVerified, ServiceAnswer, parse_json
+from payment_sandbox_verify.answer import (
+    MISSING,
+    CannotTell,
+    NotAnswered,
+    NotVerified,
+    ServiceAnswer,
+    parse_json,
+)
 from payment_sandbox_verify.created import CreatedOrders
 from payment_sandbox_verify.fetching import (
     ANSWER_SECONDS,
@@ -58,7 +65,8 @@ ATTEMPTS_MAX: Final = 5
 BUSY_STATUSES: Final = (429, 502, 503, 504)  # statuses that prove nothing
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 30.0
-FAILED_CALLS_MAX: Final = 10
+FAILED_CALLS_MAX: Final = 40
+PATIENT_CALLS_MAX: Final = 10  # after as many, a call is not retried
 HUNG_SECONDS_MAX: Final = 45.0  # total wait without an answer, in one or more consecutive calls
 NOTHING_TO_REFUND: Final = "NothingToRefund"
 REFUND_EXCEEDS_CAPTURED: Final = "RefundExceedsCaptured"
@@ -129,7 +137,7 @@ class Service:
         """Make a call; ``content`` is the raw body, ``key`` replaces the merchant's key ("" sends none).
 
         Raises:
-            CannotTell: the call got no answer.
+            NotAnswered: the call got no answer.
             NotVerified: the service has stopped responding.
         """
         sent = rename_values(body, self.names)
@@ -178,7 +186,7 @@ class Service:
         Return the answer, its body, and whether an earlier attempt may have been carried out.
 
         Raises:
-            CannotTell: all retries failed.
+            NotAnswered: all retries failed.
             NotVerified: the service has stopped responding.
         """
         attempts, problem = self._attempts_per_call, "it has been unresponsive for too long"
@@ -204,14 +212,14 @@ class Service:
         self._failed_calls += 1
         if self._failed_calls >= FAILED_CALLS_MAX or self._has_hung:
             raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")
-        raise CannotTell(f"{method} {path} was not answered: {problem}")
+        raise NotAnswered(f"{method} {path} was not answered: {problem}")
 
     @property
     def _attempts_per_call(self) -> int:
         """The number of attempts per call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
-        return 1 if self._failed_calls >= FAILED_CALLS_MAX else ATTEMPTS_MAX
+        return 1 if self._failed_calls >= PATIENT_CALLS_MAX else ATTEMPTS_MAX
 
     @property
     def _has_hung(self) -> bool:

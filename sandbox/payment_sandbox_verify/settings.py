@@ -7,7 +7,7 @@ from payment_sandbox.forms import Choice, Flag
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
-from payment_sandbox_verify.differences import Difference, compare_scene, unique
+from payment_sandbox_verify.differences import STATE_PATHS, Difference, compare_scene, unique
 from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.samples import card, sale
@@ -24,6 +24,8 @@ FEATURE_DETAILS: Final = {
 NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conversation
 ERRORS: Final = "errors"
 ROUNDS_MAX: Final = 3
+HIDING_PATHS: Final = ("", *STATE_PATHS)
+HIDING_WEIGHT: Final = 10
 UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
 VALIDATION_ERROR: Final = "ValidationError"
 
@@ -129,11 +131,16 @@ class _Search:
         return frozenset(each.kind for each in unique(self.remaining(settings)))
 
     def better(self, settings: dict[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings with the candidate if fewer differences remain with it."""
+        """Return the settings with the candidate if fewer or lesser differences remain with it."""
         together = merge_settings(settings, candidate)
         if together == settings:
             return settings
-        return together if len(self.kinds(together)) < len(self.kinds(settings)) else settings
+        return together if self._weight(together) < self._weight(settings) else settings
+
+    def _weight(self, settings: Mapping[str, Any]) -> int:
+        """Return the weight of what remains; a different outcome or status hides what follows from it."""
+        kinds = unique(self.remaining(settings))
+        return sum(HIDING_WEIGHT if each.path in HIDING_PATHS else 1 for each in kinds)
 
 
 def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -135,6 +135,7 @@ def verify(
     except BaseException:
         service.clean_up()
         raise
+    pairs = [(player.with_late_webhooks(theirs), ours) for theirs, ours in pairs]
     remaining = service.clean_up()
     result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
     return result._replace(pairs=pairs, remaining=remaining, code_count=service.code_count)
@@ -148,7 +149,7 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
     """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
     scenes = list(compared)
     differences = [each for scene in scenes for each in scene.differences]
-    differing = by_rule(differences)
+    differing = {each.rule: each for each in differing_rules(differences)}
     agreed = {rule for scene in scenes for rule in scene.agreed}
     known = [rule["id"] for rule in rules()]
     unchecked = dict(unchecked_rules(known))
@@ -156,7 +157,7 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
     for rule in known:
         hidden = next((scene.hidden[rule] for scene in scenes if rule in scene.hidden), "")
         if rule in differing:
-            reports[rule] = RuleReport(rule, Verdict.DIFFERS, _reasons(differing[rule]))
+            reports[rule] = differing[rule]
         elif rule in agreed:
             reports[rule] = RuleReport(rule, Verdict.AGREES)
         else:
@@ -164,6 +165,12 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
             reason = hidden or unchecked.get(rule) or reason_unchecked
             reports[rule] = RuleReport(rule, Verdict.UNKNOWN, reason, hidden_by)
     return VerificationResult(reports, differences)
+
+
+def differing_rules(differences: Iterable[Difference]) -> list[RuleReport]:
+    """Return the report of each rule that has a difference."""
+    grouped = by_rule(differences)
+    return [RuleReport(rule, Verdict.DIFFERS, _reasons(grouped[rule])) for rule in sorted(grouped)]
 
 
 def _reasons(differences: Sequence[Difference]) -> str:
