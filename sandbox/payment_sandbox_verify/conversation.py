@@ -298,7 +298,9 @@ def _page_scenes() -> Iterator[Scene]:
             rules="CUS-12 GEN-03",
             name=f"the page in {locale or 'any language'}",
         )
-        yield Scene(f"page in {locale or 'no language'}", (create(**customer), look))
+        yield Scene(
+            f"page in {locale or 'no language'}", (create(**customer, rules="CUS-11" if locale else ""), look)
+        )
     sent: dict[str, Any] = {"customer": dict(CUSTOMER), "order_lines": LINES}
     for offered in (None, [CARD], [WALLET_WEB, CARD], [PAY_LATER, CARD]):
         allowed: dict[str, Any] = {} if offered is None else {"payment_methods": offered}

@@ -68,12 +68,20 @@ class Difference(NamedTuple):
     def kind(self) -> tuple[str, str, str]:
         """What is different, wherever it appears: equal kinds are one difference.
 
-        A field that is missing, added, or of another type or spelling, is one difference in all answers.
+        A field that is missing, added, truncated, or of another type or spelling, is one difference in all
+        answers, also if a transaction repeats the field of its order.
         """
         theirs, ours = _type_of(self.theirs), _type_of(self.ours)
+        name = self.path.removeprefix("transactions.")
         if theirs != ours and self.path and not self.is_message:
-            return self.record, self.path, f"{theirs}, not {ours}"
+            return self.record, name, f"{theirs}, not {ours}"
+        if _is_truncated(self.theirs, self.ours):
+            return self.record, name, "truncated"
         return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
+
+
+def _is_truncated(theirs: Any, ours: Any) -> bool:
+    return isinstance(theirs, str) and isinstance(ours, str) and bool(theirs) and ours.startswith(theirs)
 
 
 def _type_of(value: Any) -> str:
@@ -157,6 +165,7 @@ def compare_scene(theirs: Played, ours: Played) -> Compared:
     """
     compared = Compared([], set(), {}, {})
     tainted: dict[str, tuple[str, str]] = {}  # by order: the rule that differs, or "", and the reason
+    changed: set[str] = set()  # the orders with another difference, which have another ETag for it
     for number, step in enumerate(ours.scene.steps):
         one, other = theirs.observations[number], ours.observations[number]
         names = one.orders | other.orders
@@ -168,6 +177,9 @@ def compare_scene(theirs: Played, ours: Played) -> Compared:
             tainted |= dict.fromkeys(names | _saved(step), cause)
             continue
         found = list(_compare_step(step, number, one, other, theirs))
+        if changed & names or any(each.rule != ETAG_RULE for each in found):
+            found = [each for each in found if each.path != "etag"]
+        changed |= names | _saved(step) if found else set()
         compared.differences.extend(found)
         visible = [each for each in found if not each.is_message]
         if not visible:
@@ -258,7 +270,8 @@ def _first(step: Step) -> str:
 
 def _compare_refusals(theirs: Observation, ours: Observation, difference: Any) -> Iterator[Difference]:
     status, kind = (theirs.status, ours.status), (theirs.error("type"), ours.error("type"))
-    rule = STATUS_RULES.get(ours.status, OTHER_STATUS_RULE)
+    decisive = theirs.status if theirs.status == UNAUTHORIZED else ours.status
+    rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
     if status[0] != status[1]:
         yield difference(rule, f"{theirs.summary}, not {ours.summary}", "status code", status)
     elif kind[0] != kind[1]:
@@ -294,6 +307,7 @@ def _compare_headers(theirs: Observation, ours: Observation, difference: Any) ->
 
 
 NOT_MODIFIED: Final = 304
+UNAUTHORIZED: Final = 401
 CREATED: Final = 201
 
 
@@ -340,6 +354,8 @@ def _is_in_refund(leaf: Leaf) -> bool:
 
 
 def _rule_of_leaf(step: Call, leaf: Leaf, rule: str) -> str:
+    if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
+        return "TEV-01"
     root = leaf.plain.partition(".")[0]
     named = step.about.get(leaf.plain, step.about.get(root))
     if named is not None:
@@ -355,7 +371,7 @@ def _rule_of_leaf(step: Call, leaf: Leaf, rule: str) -> str:
 
 def _field_difference(difference: Any, rule: str, leaf: Leaf) -> Difference:
     theirs, ours = leaf.theirs, leaf.ours
-    if isinstance(theirs, str) and isinstance(ours, str) and theirs and ours.startswith(theirs):
+    if _is_truncated(theirs, ours):
         reason = f"{leaf.path} is truncated to {len(theirs)} of {len(ours)} characters"
     elif ours is MISSING:
         reason = f"{leaf.path} is present, but not in the sandbox: {describe(theirs)}"

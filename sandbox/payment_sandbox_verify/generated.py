@@ -165,12 +165,11 @@ def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> I
         yield read(saves, rule, name=f"{name}, read")
 
 
-def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = "") -> Call:
+def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = "", **options: Any) -> Call:
     """Return a call that reads an order."""
     query = "?fields[]=order_line_details&fields[]=amount_details" if blocks else ""
-    return Call(
-        method="GET", path=f"{ORDERS_PATH}<<{order}.id>>/{query}", rules=rules, name=name, saves=order
-    )
+    path = f"{ORDERS_PATH}<<{order}.id>>/{query}"
+    return Call(method="GET", path=path, rules=rules, name=name, saves=order, **options)
 
 
 def change_scenes() -> Iterator[Scene]:
@@ -279,7 +278,8 @@ def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> I
             yield order_call(call, f"{name} with a stale ETag", '"stale"', order)
         yield order_call(call, name, order=order)
         if is_paid or call.method != "POST" or call is LAST_POST:
-            yield read(order, call.rules.split()[0], blocks=True, name=f"{name}, read")
+            about = dict.fromkeys(call.body, call.rules) if call.method == "PUT" else {}
+            yield read(order, call.rules.split()[0], blocks=True, name=f"{name}, read", about=about)
 
 
 def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> Call:

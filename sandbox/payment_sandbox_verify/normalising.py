@@ -1,6 +1,7 @@
 """Answers in a form in which two servers agree: without identifiers, times and addresses of their own."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -66,11 +67,12 @@ class Names:
         self._start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
         self._step = ""
-        self._count = 0
+        self._counts: Counter[str] = Counter()
 
     def begin_step(self, step: str) -> None:
         """Name the identifiers that appear from now on after this step."""
-        self._step, self._count = step, 0
+        self._step = step
+        self._counts.clear()
 
     def name(self, value: str, kind: str) -> Named:
         """Return the name of an identifier; the name has its form if it is a UUID."""
@@ -79,13 +81,16 @@ class Names:
             if kind in ACCOUNT_IDENTIFIERS:
                 place = str(sum(name.startswith(f"<{kind} ") for name in self._names.values()) + 1)
             else:
-                self._count += 1
-                place = f"{self._count} of {self._step}"
+                self._counts[kind] += 1
+                place = f"{self._counts[kind]} of {self._step}"
             self._names[value] = Named(f"<{kind} {place}{form}>")
         return self._names[value]
 
     def normalise(self, value: Any, key: str = "") -> Any:
         """Return a JSON value without what is this server's own."""
+        if isinstance(value, dict) and "occurred" in value:  # an event, whose id no call uses
+            is_uuid = UUID.fullmatch(str(value.get("id"))) is not None
+            value = {**value, "id": Named(f"<an id{', a UUID' if is_uuid else ''}>")}
         if isinstance(value, dict):
             return {name: self.normalise(inner, name) for name, inner in value.items()}
         if isinstance(value, list):
@@ -97,6 +102,8 @@ class Names:
     def _normalise_text(self, text: str, key: str) -> Any:
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
+        if isinstance(text, Named):
+            return text
         if text in self._names:
             return self._names[text]
         if key == "id" or key in OWN_IDENTIFIERS or UUID.fullmatch(text):

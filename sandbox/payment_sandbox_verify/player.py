@@ -129,7 +129,8 @@ class Player:
     def with_late_webhooks(self, played: Played) -> Played:
         """Return a play with the webhooks that arrived since its last step."""
         steps = [number for number, step in enumerate(played.scene.steps) if isinstance(step, Webhooks)]
-        if self.inbox is None or played.is_own_webhook is None or not steps:
+        is_last = steps[-1:] == [len(played.scene.steps) - 1]  # no later step causes more
+        if self.inbox is None or played.is_own_webhook is None or not is_last:
             return played
         last = played.observations[steps[-1]]
         known = last.shown.get("webhooks", [])

@@ -48,7 +48,6 @@ REFUND_RULE: Final = "SET-48"
 ALSO_SHOWN: Final = {  # rules that say the same in another section, by the rule that names a difference
     "ORD-03": "LIM-01",
     "SET-11": "ORD-05 LIM-02",
-    "SET-14": "ORD-18",
     "SET-25": "CUS-13",
     "SET-30": "LINE-07",
     "STA-01": "ORD-23",

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 import requests
-from payment_sandbox_verify.comparing import compare, report_data, report_lines
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
+from payment_sandbox_verify.conversation import all_scenes
+from payment_sandbox_verify.player import Player
+from payment_sandbox_verify.reporting import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.servers import make_server
 from tests.verification.recording import record_har
@@ -133,6 +135,9 @@ def test_verify_reports_each_rule_and_writes_the_settings(deviating_server: Serv
     assert "value: Only euros, please" in written
 
 
+BESIDE = ("order: currency", "credit-card authorization, captured by amount")
+
+
 @pytest.mark.prove
 def test_two_servers_are_compared(deviating_server: Server) -> None:
     """With --against, the report shows the other server's verdict next to each difference."""
@@ -145,7 +150,8 @@ def test_two_servers_are_compared(deviating_server: Server) -> None:
             session,
             pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
-        comparison = compare(service, live=False, against=second.service)
+        scenes = [scene for scene in all_scenes() if scene.name in BESIDE]
+        comparison = compare(Player(service), live=False, against=second.player, scenes=scenes)
     reports = {rule["rule"]: rule for rule in report_data(comparison)["rules"]}
     assert reports["SET-38"]["verdict"] == "differs"
     assert reports["SET-38"]["beside"] == {

@@ -306,7 +306,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
             reads=Anything(about="Free-form data; responses repeat it."),
             on=ON_CREATE,
             always=True,
-            rule="SET-14",
+            rule="ORD-18",
         ),
         RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True, rule="SET-26"),
         RecordField(
