@@ -100,7 +100,7 @@ export interface BookEntry {
 
 export type Json = Record<string, unknown>;
 
-/** The settings of a project, such as {payment_methods: ["credit-card"]}; see /docs/settings. */
+/** The settings of a project, such as {payment_methods: ["credit-card"]}; see /docs/reference. */
 export interface Settings extends Json {
   clock?: string;
   mode?: "test" | "live";

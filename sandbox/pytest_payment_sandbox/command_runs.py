@@ -23,6 +23,7 @@ from pytest_payment_sandbox.rehearsal.report import (
     check_report,
     lines_of,
     report_of,
+    rows_of,
     summary,
     write,
 )
@@ -153,7 +154,7 @@ class CommandOutput(NamedTuple):
             return [json.dumps(_merge_reports(self.name, tests) if is_test else tests[0])]
         if self.form == TEXT:
             lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
-            return [*lines, summary(tests, self.unit), *notes]
+            return [*lines, summary(tests, "--budget", self.unit), *rows_of(tests), *notes]
         annotations = [
             Annotation(
                 finding["kind"],

@@ -14,7 +14,6 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.operations.history import history
 from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
@@ -23,7 +22,6 @@ from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
-from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import RunWatchdog, cancel_timeout, end_process, last_frame
 from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
@@ -47,7 +45,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
-from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, summary, write
+from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, summary, write
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
@@ -58,8 +56,10 @@ from pytest_payment_sandbox.rehearsal.showing import (
     read_pages,
     visit_shop,
 )
+from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, Timeline, draw_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
+BUDGET_OPTION: Final = "--payment-rehearse-budget"
 
 
 def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pytest.Item) -> None:
@@ -71,7 +71,7 @@ def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pyt
     )
     report.user_properties.append((REHEARSAL_PROPERTY, test))
     if outcome.findings or outcome.unplayed:
-        title = f"payment rehearsal: {summary([test])}"
+        title = f"payment rehearsal: {summary([test], BUDGET_OPTION)}"
         report.outcome = "failed"
         report.longrepr = "\n".join([title, "", *lines_of(test), *outcome.unplayed, *test["notes"]])
 
@@ -81,7 +81,9 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
     tests = _collect_reports(terminalreporter)
     if not tests:
         return
-    terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
+    terminalreporter.write_line(f"payment rehearsal: {summary(tests, BUDGET_OPTION)}")
+    for line in rows_of(tests):
+        terminalreporter.write_line(f"  {line}")
     notes = Counter(note for test in tests for note in test["notes"])
     for note, count in sorted(notes.items()):
         terminalreporter.write_line(f"  in {'1 test' if count == 1 else f'{count} tests'}: {note}")
@@ -127,7 +129,7 @@ class ItemRun:
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
         self._item = item
         self.verdict: RunVerdict | None = None
-        self.timeline = self.picture = ""
+        self.timeline = NO_TIMELINE
         self._is_threaded = is_threaded
         self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
@@ -188,10 +190,10 @@ class ItemRun:
         self.verdict = self._judge_or_abandon(project, run, failure)
         if not self.verdict.problems:
             return
-        self.timeline = self._hang_location  # the timeline of a hanging run may be very long
-        if not self._hang_location:
-            self.timeline = f"{project.timeline()}{self._changed_line(run)}"
-            self.picture = svg(draw_sequence(history(run.project.epoch)), is_file=True)
+        if self._hang_location:  # the timeline of a hanging run may be very long
+            self.timeline = Timeline(self._hang_location, "")
+        else:
+            self.timeline = draw_timeline([run], self._describe_changed_line(run))
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -234,10 +236,10 @@ class ItemRun:
         verdict.problems.extend(leaks_in_storage(run.project, self._get_fixture(TRACES_FIXTURE)))
         return verdict
 
-    def _changed_line(self, run: RehearsedRun) -> str:
-        """Return the location of the changed call in the shop, as an additional line of the timeline."""
+    def _describe_changed_line(self, run: RehearsedRun) -> list[str]:
+        """Return the location of the changed call in the shop, as a line for the timeline."""
         line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
-        return f'\nthe changed call was made in File "{line[0]}", line {line[1]}' if line is not None else ""
+        return [f'the changed call was made in File "{line[0]}", line {line[1]}'] if line is not None else []
 
     def _advance(self, project: PaymentSandbox, until: datetime) -> None:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
@@ -276,8 +278,7 @@ class ItemRun:
             self.verdict,
             run.steps,
             run.applied,
-            self.timeline,
-            self.picture,
+            *self.timeline,
             has_restart=self._has_restart,
             has_return=self._has_return,
             has_customers=True,
@@ -353,8 +354,7 @@ class SessionRehearsal:
         self.clock = f"frozen@{wall_now().isoformat()}"
         tests = "1 test" if items == 1 else f"{items} tests"
         self._progress.write_line(
-            f"rehearsing {tests} in at most {format_duration(seconds)} (--payment-rehearse-budget); "
-            "Ctrl-C stops"
+            f"rehearsing {tests} in at most {format_duration(seconds)} ({BUDGET_OPTION}); Ctrl-C stops"
         )
 
     def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:

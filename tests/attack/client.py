@@ -5,7 +5,6 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from enum import Enum
 from time import perf_counter
 from typing import Final, NamedTuple
@@ -23,7 +22,6 @@ class Ending(Enum):
     """The behaviour of a client after its last byte."""
 
     WAITS = "reads the answers, and then closes"
-    HALF_CLOSES = "closes its sending side, and reads the answers"
     RESETS = "resets the connection"
 
 
@@ -34,13 +32,7 @@ class Pause(NamedTuple):
     until_answer: bool = False
 
 
-class RawBytes(NamedTuple):
-    """Bytes that bypass the encryption of TLS, as if they were TLS records."""
-
-    data: bytes
-
-
-Pieces = Iterator[bytes | Pause | RawBytes]
+Pieces = Iterator[bytes | Pause]
 
 
 class Case(NamedTuple):
@@ -52,11 +44,7 @@ class Case(NamedTuple):
     ending: Ending = Ending.WAITS
     is_certain: bool = True  # if False, a refusal or a closed connection may replace an answer
     is_random: bool = False  # its bytes are corrupted, so the answers are unpredictable
-    is_http: bool = True  # the server answers in HTTP; if False, answers are not parsed
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
-    twin: Callable[[], Pieces] | None = (
-        None  # the same requests in another form, which must get the same answers
-    )
 
     @property
     def creations(self) -> int:
@@ -71,11 +59,6 @@ class Transcript(NamedTuple):
     interims: list[int]
     problems: list[str]
     is_reset: bool = False
-
-    @property
-    def statuses(self) -> list[int]:
-        """The statuses of its answers."""
-        return [answer.status for answer in self.answers]
 
     @property
     def created(self) -> int:
@@ -99,16 +82,15 @@ class Client:
         self._reader = Reader(case.expected)
         self._is_reset = self._is_ended = False
         self._deadline = perf_counter() + ANSWER_SECONDS
-        self._socket = self._raw_socket = socket.create_connection(address, timeout=CLOSED_SECONDS)
+        self._socket = socket.create_connection(address, timeout=CLOSED_SECONDS)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
-            self._raw_socket = self._socket.dup()
             self._socket = tls.wrap_socket(self._socket, server_hostname="localhost")
         self._socket.setblocking(False)
 
     def run(self) -> Transcript:
         """Send all pieces, and read the answers."""
-        with self._socket, self._raw_socket:
+        with self._socket:
             for piece in self._case.pieces():
                 self._send_piece(piece)
                 if self._is_ended or self._is_late:
@@ -123,12 +105,9 @@ class Client:
     def _is_late(self) -> bool:
         return perf_counter() > self._deadline
 
-    def _send_piece(self, piece: bytes | Pause | RawBytes) -> None:
+    def _send_piece(self, piece: bytes | Pause) -> None:
         if isinstance(piece, Pause):
             self._pause(piece)
-        elif isinstance(piece, RawBytes):
-            with suppress(OSError):  # the server has closed
-                self._raw_socket.sendall(piece.data)
         else:
             self._send_bytes(piece)
 
@@ -155,7 +134,7 @@ class Client:
         except OSError:
             self._is_ended = self._is_reset = True
             return
-        if data and self._case.is_http:
+        if data:
             self._reader.feed(data)
         self._is_ended = not data
 
@@ -182,16 +161,14 @@ class Client:
 
     def _end(self) -> None:
         """End the connection as the case requires, and read the remaining answers."""
-        ending = self._case.ending
-        if ending is Ending.RESETS:
+        if self._case.ending is Ending.RESETS:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return
         is_tls = isinstance(self._socket, ssl.SSLSocket)  # TLS has no half-closed connections
-        if ending is Ending.WAITS or is_tls:
-            seconds = self._case.answer_seconds
-            if not self._case.is_certain:
-                seconds = min(seconds, DOUBTFUL_SECONDS)
-            self._read_until(lambda: self._reader.is_complete, seconds)
+        seconds = self._case.answer_seconds
+        if not self._case.is_certain:
+            seconds = min(seconds, DOUBTFUL_SECONDS)
+        self._read_until(lambda: self._reader.is_complete, seconds)
         if self._is_ended or is_tls:
             return
         try:

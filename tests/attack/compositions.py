@@ -21,7 +21,6 @@ from tests.attack.grammar import (
     head,
     segments,
 )
-from tests.attack.records import corrupt
 
 ANYTHING: Final = ExpectedResponse(frozenset({*range(200, 500), 501, 505}), interims=(0, 99))
 CORRUPTED_SECONDS: Final = 0.03  # for an unknown number of answers
@@ -139,3 +138,17 @@ def _frame(body: bytes, random_source: random.Random, is_http10: bool) -> tuple[
         at += length
     trailers = b"X-Trailer: y\r\n" * random_source.choice((0, 0, 1, 5))
     return [JSON, CHUNKED], b"".join(pieces) + b"0\r\n" + trailers + b"\r\n"
+
+
+def corrupt(raw: bytes, random_source: random.Random) -> bytes:
+    """Return a copy in which a few bytes are replaced, removed, doubled or inserted."""
+    data = bytearray(raw)
+    for _ in range(random_source.randint(1, 4)):
+        at, length = random_source.randrange(len(data) + 1), random_source.choice((1, 1, 2, 20))
+        piece = data[at : at + length]
+        replaced = bytes(
+            random_source.choice((0, 10, 13, 32, 58, 255, random_source.randrange(256)))
+            for _ in range(length)
+        )
+        data[at : at + length] = random_source.choice((replaced, b"", piece * 2, replaced + piece))
+    return bytes(data)

@@ -1,6 +1,6 @@
 """The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers.
 
-``python -m tests.attack.fuzzing trailers "chunks:of 1 for"`` selects productions, or some of their cases.
+``python -m tests.attack.fuzzing heads "bodies:chunks of 1"`` selects productions, or some of their cases.
 ``ATTACK_SEED`` replays the random part of a run.
 """
 
@@ -8,7 +8,6 @@ import os
 import ssl
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,42 +21,25 @@ from urllib.parse import urlsplit
 
 from tests.attack import SHORT, Report, Size
 from tests.attack.answers import error_problem
-from tests.attack.bystander import CREATE, Calls, TimedCall, background_calls, percentile
 from tests.attack.client import Case, Client, Ending, Transcript
 from tests.attack.compositions import compositions
-from tests.attack.grammar import REFUSALS, REQUESTS, Production, Target
-from tests.attack.probe import RATIO_MAX, READ, REST_MS_MIN, WAIT_MS_MAX, WAIT_MS_MAX_BUSY
-from tests.attack.records import records, secure_records, unverified_context, within_tls
-from tests.attack.sequences import SEQUENCES
+from tests.attack.grammar import PRODUCTIONS, REFUSALS, Production, Target
+from tests.attack.probe import probing
 from tests.attack.server_process import Project, ServerProcess, run_server, shows
 
 CLIENT_NICENESS: Final = 10  # clients must not take processor time from the bystander
-REST_SECONDS: Final = 4.0
 WARM_UP_ORDERS: Final = 50
 COUNTED_SECONDS: Final = 20
 RESET_SECONDS: Final = 0.02  # until the server has finished the requests of a reset connection
 KEYLESS_STEP: Final = 3  # the short form sends every third case without a key
 SLOW_CASE_SECONDS: Final = 2.0
 MEMORY_MIB_MAX: Final = 32  # above the memory at rest, after some productions
-CALL_MIB: Final = 5 / 1024  # added by each call of the bystander: freed, but not fully returned to the system
 MEMORY_MIB_MAX_SHORT: Final = 80  # after all productions
 PEAK_MIB_MAX: Final = 96  # above the memory at rest, during a case
 MEMORY_SECONDS: Final = 5.0
 PROBLEMS_MAX: Final = 12  # of one production; further ones add no information
-WITH_STATE_FILE: Final = (
-    "ends",
-    "pipelines",
-    "compositions",
-)
-"""Productions that a state file could affect."""
-
-
-class Window(NamedTuple):
-    """The start and end of a case."""
-
-    name: str
-    begin: float
-    end: float
+WITH_STATE_FILE: Final = ("cuts", "pipelines", "compositions")  # productions that a state file could affect
+WITHIN_TLS: Final = ("bodies", "compositions")
 
 
 # Checks
@@ -96,12 +78,6 @@ def _missing_answer_problems(case: Case, transcript: Transcript) -> Iterator[str
         yield f"{number} answers to {len(case.expected)} requests, then {ending}"
 
 
-def twin_problems(transcript: Transcript, twin: Transcript | None) -> Iterator[str]:
-    """Yield a difference between the answers to two forms of the same requests."""
-    if twin is not None and twin.statuses != transcript.statuses:
-        yield f"the answers are {transcript.statuses}, but those to another form {twin.statuses}"
-
-
 def key_problems(transcript: Transcript, key: str) -> Iterator[str]:
     """Yield a problem if an answer contains the key."""
     if any(shows(answer.body.decode("latin-1"), [key]) for answer in transcript.answers):
@@ -121,43 +97,6 @@ def peak_problems(peak_mib: float) -> Iterator[str]:
     """Yield a problem if a case took too much memory above that at rest."""
     if peak_mib > PEAK_MIB_MAX:
         yield f"{peak_mib:.0f} MiB of memory at the peak, above the limit of {PEAK_MIB_MAX}"
-
-
-def report_waits(report: Report, group: str, calls: Calls, alone: Window, cases: Sequence[Window]) -> None:
-    """Limit the waits of the bystander, and name the case that caused a long wait."""
-    if not cases:
-        return
-    maximum = WAIT_MS_MAX if report.size.strict else WAIT_MS_MAX_BUSY
-    calls_alone = calls.between(alone.begin, alone.end)
-    calls_during = calls.between(cases[0].begin, cases[-1].end)
-    for name, waits in _long_waits(calls_during, cases, maximum).items():
-        expectation = f"{group}: {name}: another project waits at most {maximum} ms"
-        report.expect(expectation, False, f"{max(waits):.0f}, and {len(waits)} times too long")
-    longest = max((call.duration_ms for call in calls_during), default=0.0)
-    report.note(f"{group}: longest wait of another project, ms", f"{longest:.0f}")
-    for kind in (READ, CREATE) if report.size.strict else ():
-        at_rest, now = percentile(calls_alone, kind), percentile(calls_during, kind)
-        name = f"{group}: {kind}: 99th percentile / alone ({now:.1f} / {at_rest:.1f} ms)"
-        report.limit(name, now / max(REST_MS_MIN, at_rest), RATIO_MAX)
-    failures = Counter(call.problem for call in calls.items if call.problem is not None)
-    report.expect(f"{group}: another project is answered", not failures, dict(failures))
-
-
-def _long_waits(
-    calls: Sequence[TimedCall], cases: Sequence[Window], maximum_ms: float
-) -> Mapping[str, Sequence[float]]:
-    """Return the durations of calls above the limit, by the case that overlapped most with each call."""
-    waits: dict[str, list[float]] = {}
-    for call in calls:
-        if call.duration_ms > maximum_ms:
-            case = max(cases, key=lambda case, call=call: _overlap_seconds(case, call))  # type: ignore[misc]
-            waits.setdefault(case.name, []).append(call.duration_ms)
-    return waits
-
-
-def _overlap_seconds(case: Window, call: TimedCall) -> float:
-    """Return how long a call was in flight during a case."""
-    return min(case.end, call.start_seconds + call.duration_ms / 1000) - max(case.begin, call.start_seconds)
 
 
 # The server's memory
@@ -196,7 +135,7 @@ def limit_memory(
     maximum = MEMORY_MIB_MAX if report.size.strict else MEMORY_MIB_MAX_SHORT
     while (more := now_mib() - before_mib) > maximum and perf_counter() - start_seconds < seconds:
         Event().wait(seconds / 50)
-    report.limit(f"{name}: memory afterwards, above that before and for the bystander", more, maximum, "MiB")
+    report.limit(f"{name}: memory afterwards, above that before", more, maximum, "MiB")
 
 
 # The run
@@ -216,37 +155,30 @@ class Fuzzer:
         self._prefix = prefix
         self._tls = tls
         self._late_orders = 0  # that the server may still create for the previous, reset connection
+        self._last_name = ""
 
     def run(self, name: str, productions: Mapping[str, Production]) -> None:
         """Send all cases of some productions beside one bystander, and check the memory afterwards."""
         report, name = self._report, f"{self._prefix}{name}"
         _warm_up(self._server)
-        start_seconds, at_rest = perf_counter(), self._memory.now_mib()
-        windows: list[Window] = []
+        at_rest = self._memory.now_mib()
         with (
-            background_calls(self._server) as calls,
+            probing(self._server, report, name),
             ThreadPoolExecutor(1, initializer=os.nice, initargs=(CLIENT_NICENESS,)) as own,
         ):
-            start = perf_counter()
-            Event().wait(REST_SECONDS * max(report.size.share, 0.1))
-            alone = Window("alone", start, perf_counter())
-            own.submit(self._run_productions, productions, windows).result()
-        report_waits(report, name, calls, alone, windows)
-        limit_memory(report, name, self._memory.now_mib, at_rest + CALL_MIB * len(calls.items))
-        report.note(f"{name}: cases, seconds", f"{len(windows)}, {perf_counter() - start_seconds:.1f}")
+            own.submit(self._run_productions, productions).result()
+        limit_memory(report, name, self._memory.now_mib, at_rest)
 
-    def _run_productions(self, productions: Mapping[str, Production], windows: list[Window]) -> None:
+    def _run_productions(self, productions: Mapping[str, Production]) -> None:
         try:
             for name, production in productions.items():
                 for is_keyed in (True, False):
-                    self._run_production(name, production, is_keyed, windows)
+                    self._run_production(name, production, is_keyed)
         except OSError as error:
-            expectation = f"{self._prefix}{windows[-1].name if windows else name}: the server keeps answering"
+            expectation = f"{self._prefix}{self._last_name}: the server keeps answering"
             self._report.expect(expectation, False, repr(error))
 
-    def _run_production(
-        self, name: str, production: Production, is_keyed: bool, windows: list[Window]
-    ) -> None:
+    def _run_production(self, name: str, production: Production, is_keyed: bool) -> None:
         """Send the cases of one production with a new project; an OSError ends the run."""
         before = len(self._report.problems)
         with self._server.project(clock="frozen") as project:
@@ -254,42 +186,29 @@ class Fuzzer:
             target = Target(host, self._report.size, project.key if is_keyed else None)
             step = 1 if is_keyed or self._report.size.strict else KEYLESS_STEP
             for each in islice(production(target), 0, None, step):
-                case = each._replace(name=f"{name}: {each.name}{'' if is_keyed else ', without a key'}")
-                self._run_case(case, project, windows)
+                self._last_name = f"{name}: {each.name}{'' if is_keyed else ', without a key'}"
+                self._run_case(each._replace(name=self._last_name), project)
                 if len(self._report.problems) - before > PROBLEMS_MAX:
                     self._report.note(f"{name}: further cases are skipped", "")
                     break
             project.expect("DELETE", "/control/project/", timeout=COUNTED_SECONDS)
 
-    def _run_case(self, case: Case, project: Project, windows: list[Window]) -> None:
+    def _run_case(self, case: Case, project: Project) -> None:
         self._memory.peak_mib()
         begin, before_mib = perf_counter(), self._memory.now_mib()
-        try:
-            transcript, twin = self._send(case), None
-            seconds = perf_counter() - begin
-            if case.twin is not None:
-                twin = self._send(case._replace(pieces=case.twin))
-            if case.ending is Ending.RESETS:
-                Event().wait(RESET_SECONDS)
-            created = _count_orders(project) if case.is_http else 0
-        finally:
-            windows.append(Window(case.name, begin, perf_counter()))
+        transcript = Client(self._address, case, self._tls).run()
+        seconds = perf_counter() - begin
+        if case.ending is Ending.RESETS:
+            Event().wait(RESET_SECONDS)
+        created = _count_orders(project)
         peak = peak_problems(self._memory.peak_mib() - before_mib)
-        acknowledged = transcript.created + (twin.created if twin is not None else 0)
-        orders = order_problems(case, acknowledged, created, self._late_orders)
+        orders = order_problems(case, transcript.created, created, self._late_orders)
         self._late_orders = case.creations if case.ending is Ending.RESETS else 0
-        forms = (
-            *problems_of(case, transcript),
-            *twin_problems(transcript, twin),
-            *key_problems(transcript, project.key),
-        )
-        for problem in (*forms, *orders, *peak):
+        answers = (*problems_of(case, transcript), *key_problems(transcript, project.key))
+        for problem in (*answers, *orders, *peak):
             self._report.expect(f"{self._prefix}{case.name}", False, problem)
         if seconds > SLOW_CASE_SECONDS:
             self._report.note(f"{self._prefix}{case.name}: seconds", f"{seconds:.1f}")
-
-    def _send(self, case: Case) -> Transcript:
-        return Client(self._address, case, self._tls).run()
 
 
 def _warm_up(server: ServerProcess) -> None:
@@ -316,21 +235,17 @@ def attack(report: Report) -> None:
 def fuzz(report: Report, *names: str) -> None:
     """Send the cases of all productions, or of the named ones."""
     seed = report.seed()
-    random_cases = {"compositions": lambda target: compositions(target, seed)}
-    plain = {**REQUESTS, **SEQUENCES, "records": records, **random_cases}
-    with_state_file = {
-        name: plain[name] for name in (WITH_STATE_FILE if report.size.strict else WITH_STATE_FILE[:1])
-    }
-    secure = {"secure records": secure_records}
+    plain = {**PRODUCTIONS, "compositions": lambda target: compositions(target, seed)}
     with TemporaryDirectory() as folder:
         environment = ("env", f"XDG_STATE_HOME={folder}")
+        state = ("--state", str(Path(folder) / "state.db"))
         plans = (
             Plan("", plain),
-            Plan("with a state file, ", with_state_file, ("--state", str(Path(folder) / "state.db"))),
-            Plan("beside TLS, ", secure, ("--tls",), environment),
+            Plan("with a state file, ", {name: plain[name] for name in WITH_STATE_FILE}, state),
+            Plan("beside TLS, ", {"methods": plain["methods"]}, ("--tls",), environment),
             Plan(
                 "over TLS, ",
-                {"within TLS": within_tls, **random_cases},
+                {name: plain[name] for name in WITHIN_TLS},
                 ("--tls",),
                 environment,
                 unverified_context(),
@@ -344,10 +259,17 @@ def fuzz(report: Report, *names: str) -> None:
         report.expect("replay it", False, f"ATTACK_SEED={seed}")
 
 
+def unverified_context() -> ssl.SSLContext:
+    """Return a TLS context that accepts any certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 def _select_productions(
     productions: Mapping[str, Production], names: Sequence[str]
 ) -> Iterator[tuple[str, Production]]:
-    """Yield the named productions, or all; ``trailers:without`` selects cases with this word."""
+    """Yield the named productions, or all; ``heads:without`` selects cases with this word."""
     words = dict((name.partition(":")[::2]) for name in names)
     for name, production in productions.items():
         if not names:

@@ -13,7 +13,6 @@ import pytest
 
 from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.answers import Answer, ExpectedResponse, Reader
-from tests.attack.bystander import Calls, TimedCall
 from tests.attack.client import Case, Client, Ending, Pieces, Transcript
 from tests.attack.compositions import compose
 from tests.attack.fuzzing import (
@@ -21,29 +20,14 @@ from tests.attack.fuzzing import (
     PEAK_MIB_MAX,
     Memory,
     Plan,
-    Window,
     key_problems,
     limit_memory,
     order_problems,
     peak_problems,
     problems_of,
-    report_waits,
     run_plan,
-    twin_problems,
 )
-from tests.attack.grammar import (
-    REQUESTS,
-    Production,
-    Target,
-    expectations,
-    must_answer,
-    must_refuse,
-    response,
-    sends,
-    targets,
-)
-from tests.attack.records import records, secure_records, within_tls
-from tests.attack.sequences import SEQUENCES, authorizing_trailers
+from tests.attack.grammar import PRODUCTIONS, Target, must_answer, must_refuse, response, sends
 from tests.attack.server_process import run_server
 
 KEYED = Target("127.0.0.1:1", SHORT, "a-key")
@@ -139,17 +123,15 @@ def test_other_checks_of_answers() -> None:
     )
 
 
-RECORDED: dict[str, tuple[Production, bytes, str]] = {
-    "Expect with HTTP/1.0": (expectations, CONTINUE + CREATED, "1 times 100 Continue"),
-    "Expect, and a body of 1048577": (expectations, CONTINUE, "100 Continue before"),
-    "absolute, a creation": (targets, error(404), "answer 0 is 404"),
-    "the key in a trailer": (authorizing_trailers, CREATED, "answer 0 is 201"),
-    "20 creations": (SEQUENCES["pipelines"], CREATED * 5, "5 answers to 20 requests"),
-    "b'FOO' cut at 1": (REQUESTS["cut"], error(404), "answer 0 is 404"),
-    "1100 offers": (REQUESTS["offers"], OK * 983 + error(400), "answer 983 is 400"),
-    "chunked, and length 0": (REQUESTS["framings"], CREATED + OK, "2 answers to 1 requests"),
-    "nothing after a close": (SEQUENCES["pipelines"], CREATED * 2, "2 answers to 1 requests"),
-    "two Hosts": (REQUESTS["headers"], OK, "answer 0 is 200"),
+RECORDED: dict[str, tuple[str, bytes, str]] = {
+    "Expect, and a body that is too long": ("pipelines", CONTINUE, "100 Continue before"),
+    "the key in a trailer": ("framings", CREATED, "answer 0 is 201"),
+    "20 creations": ("pipelines", CREATED * 5, "5 answers to 20 requests"),
+    "b'FOO'": ("methods", error(404), "answer 0 is 404"),
+    "20 creations with offers": ("pipelines", CREATED * 13 + error(400), "answer 13 is 400"),
+    "chunked, and length 0": ("framings", CREATED + OK, "2 answers to 1 requests"),
+    "nothing after a close": ("pipelines", CREATED * 2, "2 answers to 1 requests"),
+    "two Hosts": ("heads", OK, "answer 0 is 200"),
 }
 
 
@@ -157,7 +139,7 @@ RECORDED: dict[str, tuple[Production, bytes, str]] = {
 def test_wrong_answers_of_earlier_servers_are_reported(name: str) -> None:
     """Each production detects a wrong answer of an earlier server."""
     production, raw, problem = RECORDED[name]
-    case = next(case for case in production(KEYED) if case.name == name)
+    case = next(case for case in PRODUCTIONS[production](KEYED) if case.name == name)
     assert problem in "; ".join(problems_of(case, read(raw, *case.expected)))
 
 
@@ -174,21 +156,6 @@ def test_unacknowledged_orders_are_reported() -> None:
     assert list(order_problems(broken_off, 0, 2)) == ["2 orders were created, but at most 1 were expected"]
     cut = must_refuse("a part of a creation", b"")._replace(ending=Ending.RESETS)
     assert list(order_problems(cut, 0, 1)) == ["1 orders were created, but at most 0 were expected"]
-
-
-def test_a_different_answer_to_another_form_is_reported() -> None:
-    """Different answers to two forms of a request are reported, and a missing answer to one form."""
-    transcript = read(error(405), response({400, 405}))
-    assert list(twin_problems(transcript, read(error(400), response({400, 405})))) == [
-        "the answers are [405], but those to another form [400]"
-    ]
-    assert list(twin_problems(transcript, read(b""))) == [
-        "the answers are [405], but those to another form []"
-    ]
-    assert not list(twin_problems(transcript, transcript))
-    assert not list(twin_problems(transcript, None))
-    cases = [*REQUESTS["cut"](KEYED), *targets(KEYED)]
-    assert {"b'FOO' cut at 1", "b'HTTP://%s'/health/"} <= {case.name for case in cases if case.twin}
 
 
 def failure_message(report: Report) -> str:
@@ -213,39 +180,6 @@ def test_excessive_memory_is_reported() -> None:
     report.end()
     limit_memory(report, "chunks", lambda: 51.0 + MEMORY_MIB_MAX, 50.0, seconds=0.05)
     assert "chunks: memory afterwards" in failure_message(report)
-
-
-def calls(*, during_ms: float, longest_ms: float = 2.0, problem: str | None = None) -> Calls:
-    """Return two hundred calls alone, as many during the cases, and one more."""
-    calls = Calls()
-    for number in range(200):
-        kind = ("read", "create")[number % 2]
-        calls.items.append(TimedCall(number / 200, kind, 2.0, None))
-        calls.items.append(TimedCall(1 + number / 200, kind, during_ms, None))
-    calls.items.append(TimedCall(1.5, "read", longest_ms, problem))
-    return calls
-
-
-def make_report(calls: Calls) -> Report:
-    """Return the report of a run with these calls."""
-    report = Report("grammar", Size())
-    windows = [Window("a short case", 1.0, 1.1), Window("a long case", 1.1, 1.99)]
-    report_waits(report, "trailers", calls, Window("alone", 0.0, 0.9), windows)
-    return report
-
-
-def test_a_bystander_who_waits_is_noticed() -> None:
-    """One long wait, many slow calls, or a failed call of the bystander are reported."""
-    make_report(calls(during_ms=3.0)).end()
-    longest = failure_message(make_report(calls(during_ms=2.0, longest_ms=300.0)))
-    assert "trailers: a long case: another project waits at most 250 ms: 300, and 1 times too long" in longest
-    assert "a short case" not in longest
-    both = failure_message(make_report(calls(during_ms=12.0)))
-    assert "read: 99th percentile" in both
-    assert "create: 99th percentile" in both
-    assert "another project is answered: {'503': 1}" in failure_message(
-        make_report(calls(during_ms=2.0, problem="503"))
-    )
 
 
 @contextmanager
@@ -295,10 +229,9 @@ def make_handler(
 def test_a_connection_is_read_to_its_end() -> None:
     """A client reads until the server closes, and reports surplus and missing answers."""
     assert read_problems(make_handler(OK)) == []
-    assert read_problems(make_handler(OK), ending=Ending.HALF_CLOSES) == []
     assert read_problems(make_handler(OK, after_end=OK)) == ["2 answers to 1 requests"]
     assert read_problems(make_handler(b"")) == ["0 answers to 1 requests, then a close without notice"]
-    assert read_problems(lambda connection: connection.recv(1000), ending=Ending.HALF_CLOSES) == [
+    assert read_problems(lambda connection: connection.recv(1000)) == [
         "0 answers to 1 requests, then a close without notice"
     ]
 
@@ -317,7 +250,7 @@ def test_answers_before_a_reset_are_read() -> None:
         yield b"GET / HTTP/1.1\r\n\r\n"
         is_over.wait(5)
 
-    assert not read_problems(answer, pieces=pieces, ending=Ending.HALF_CLOSES)
+    assert not read_problems(answer, pieces=pieces)
 
 
 def test_a_connection_that_stays_open_is_noticed() -> None:
@@ -370,9 +303,8 @@ def test_a_seed_replays_a_composition() -> None:
 
 
 def test_every_case_has_a_name() -> None:
-    """Each case has a name, and expects an answer unless it is not HTTP."""
-    productions = {**REQUESTS, **SEQUENCES, "records": records, "secure": secure_records, "tls": within_tls}
-    for name, production in productions.items():
+    """Each case has a name, and expects an answer."""
+    for name, production in PRODUCTIONS.items():
         cases = list(production(KEYED))
         assert cases, name
-        assert all(case.name and (case.expected or not case.is_http) for case in cases)
+        assert all(case.name and case.expected for case in cases)

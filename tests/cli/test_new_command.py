@@ -15,7 +15,6 @@ def count(call: CommandRun, newest: int) -> None:
     call.show({"orders": len(call.sandbox.orders(limit=newest))}, lambda answer: f"{answer['orders']} orders")
 '''
 MODULE = "cli/remote/orders.py"
-SENTENCE = "\n`count` counts the newest orders, at most `--newest` of them.\n"
 EXAMPLES = "tests/cli/test_examples.py"
 MENTIONED = "test_docs_complete.py::test_every_command_and_option_is_mentioned"
 TESTS = (
@@ -46,7 +45,7 @@ print("shown")
 
 @pytest.mark.prove
 def test_a_new_command_is_everywhere(tmp_path: Path) -> None:
-    """It runs, completes and suggests corrections; a wrong example and missing documentation are reported."""
+    """It runs, completes and suggests corrections; a wrong example and an outdated reference are reported."""
     checkout = ChangedCheckout(tmp_path)
     commands = "cli/remote/__init__.py"
     checkout.package.append(MODULE, COMMAND.replace(', example="count --newest 5"', ', example="cuont"'))
@@ -58,6 +57,6 @@ def test_a_new_command_is_everywhere(tmp_path: Path) -> None:
     }
     checkout.package.replace(MODULE, 'example="cuont"', 'example="count --newest 5"')
     assert checkout.failing(*TESTS) == {MENTIONED}
-    checkout.package.append("web/docs/pages/command-line.md", SENTENCE)
+    assert "updated reference.md" in checkout.run("from tests.documentation.__main__ import main; main()")
     assert checkout.failing(*TESTS) == set()
     assert checkout.run(SHOWN) == "shown\n"

@@ -115,6 +115,7 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
         lines.append(process.stdout.readline())
     token = lines[-1].split()[-1]
     assert any("Other devices in your network reach the sandbox" in line for line in lines)
+    assert any("needs in front" in line and line.endswith("/docs/security/\n") for line in lines)
     assert "0.0.0.0" not in first_line, "other devices cannot open this address"
     path = f"http://127.0.0.1:{url_in(first_line).rpartition(':')[2]}/control/projects/"
     assert requests.post(path, timeout=5).status_code == 401

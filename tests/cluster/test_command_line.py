@@ -123,7 +123,7 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
     """The commands on the page start two servers behind HAProxy; one can be stopped during calls."""
     if shutil.which("haproxy") is None:
         pytest.skip("HAProxy is not installed; .ci/run installs it")
-    examples = list(blocks(read_source("company")))
+    examples = list(blocks(read_source("operation")))
     create, start = (block.text for block in examples if block.language == "shell")
     variables = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
     subprocess.run(["sh", "-ec", create], env={**os.environ, **variables}, check=True)

@@ -54,7 +54,9 @@ def check_serving(python: str, single: Path, tmp_path: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline(), "the server has ended"
             addresses = json.loads(ready.read_text())
-            page = requests.get(f"{addresses['url']}/docs/https/", verify=addresses["ca_file"], timeout=10)
+            page = requests.get(
+                f"{addresses['url']}/docs/operation/", verify=addresses["ca_file"], timeout=10
+            )
             assert "<h1" in page.text
             rules = requests.get(
                 f"{addresses['listening']}/control/fidelity/", auth=("sandbox-key", ""), timeout=10

@@ -62,7 +62,7 @@ def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout[-4000:]
 
 
-@pytest.mark.parametrize("block", [block for block in of("yaml") if not block.id.startswith("ci-")])
+@pytest.mark.parametrize("block", [block for block in of("yaml") if not block.id.startswith("operation-")])
 def test_every_file_is_accepted(block: Block, tmp_path: Path) -> None:
     """The sandbox accepts the scenarios and projects; ``test_recipes`` runs the other files."""
     data = YAML(typ="safe", pure=True).load(block.text)
@@ -85,9 +85,10 @@ def test_every_block_is_run_by_a_test() -> None:
         for block in blocks(text_of(name)):
             is_webhook = block.language == "json" and "status_changed" in block.text
             is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
-            is_of_company = name == "company" and (block.language == "shell" or block.file is not None)
-            is_in_project = is_of_company or (
-                block.file is not None and name in (*PAGES, "languages", "ci", "shops")
+            is_shell = name == "operation" and block.language == "shell"
+            is_in_project = is_shell or (
+                block.file is not None
+                and name in (*PAGES, "node", "php", "languages", "operation", "security", "shops")
             )
             assert block.language in tested_languages or is_webhook or is_tree or is_in_project, (name, block)
 
@@ -127,7 +128,7 @@ def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
     schema = json_schema(SettingsForm, {})
     for name, item in schema["properties"].items():
         value = example_setting(name, item)
-        assert f"`{json.dumps({name: value})}`" in read_source("settings")
+        assert f"`{json.dumps({name: value})}`" in read_source("reference")
         before = sandbox.get("/control/project/").json()["settings"][name]
         after = sandbox.patch("/control/project/", {name: value}).json()["settings"][name]
         assert (after, before != after) == (value, True), name

@@ -101,7 +101,7 @@ def parameters(command: click.Command) -> Iterator[str]:
 
 def test_every_command_and_option_is_mentioned() -> None:
     """The page of the command line mentions each command and option."""
-    text = read_source("command-line")
+    text = read_source("reference")
     assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
     assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
 
@@ -268,13 +268,13 @@ def test_every_flow_is_drawn_under_its_title(sandbox: Sandbox, written_pages: st
 def test_search_finds_sections(sandbox: Sandbox) -> None:
     """The results are the sections with all words, best first, with links to their headings."""
     page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=Last-Event-ID").text
-    assert 'href="/docs/control-api/#inspect-a-project"' in page
+    assert 'href="/docs/reference/#inspect-a-project"' in page
     first = re.search(
         r'<ol class="found">\s*<li><a href="([^"]+)"',
         sandbox.http.get(f"{sandbox.url}/docs/search/?q=bank+QR").text,
     )
     assert first is not None
-    assert first[1].startswith("/docs/bank-qr/")
+    assert first[1].startswith("/docs/bank-transfer/")
     assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
     for words in ("nothingatall", "<script>", "x" * 500):
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text

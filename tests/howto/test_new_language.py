@@ -16,8 +16,8 @@ LINE = '    "shell": (("bash",), "bash shop_test.sh", "1 test passed"),\n'
 PROJECT = "tests/howto/projects/shell"
 PAGE = "web/docs/pages/languages.md"
 LANGUAGES = "tests/howto/test_languages.py"
-TESTS = (f"{LANGUAGES}::test_the_page_shows_its_projects", f"{LANGUAGES}::test_a_suite_passes[shell]")
-DIFFERS = "test_languages.py::test_the_page_shows_its_projects"
+TESTS = (f"{LANGUAGES}::test_the_pages_show_their_projects", f"{LANGUAGES}::test_a_suite_passes[shell]")
+DIFFERS = "test_languages.py::test_the_pages_show_their_projects"
 FAILS = "test_languages.py::test_a_suite_passes"
 
 

@@ -20,8 +20,10 @@ from payment_sandbox.serving.gateway import (
     Limits,
 )
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
-from payment_sandbox.web.docs.library import read_source
+from payment_sandbox.web.docs.library import MENU_NAMES, read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
+from tests.documentation.parts import BLOCK
+from tests.support.documentation import read_page
 
 README = Path(__file__).parents[2] / "README.md"
 WORDS = [
@@ -46,9 +48,9 @@ SENTENCES: list[tuple[str, str]] = [
         "contributing",
         f"{WORDS[RUNNING_CALLS_MAX].title()} threads run at once ({WORDS[RUNNING_CALLS_MAX_SHARED]} if servers share",
     ),
-    ("errors", f"more than {LIMITS.waiting:,} calls wait already"),
-    ("errors", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
-    ("errors", f"a snapshot may have up to {STATE_BYTES_MAX >> 20} MiB"),
+    ("troubleshooting", f"more than {LIMITS.waiting:,} calls wait already"),
+    ("troubleshooting", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
+    ("troubleshooting", f"a snapshot may have up to {STATE_BYTES_MAX >> 20} MiB"),
     ("security", f"Concurrent waiting calls | {LIMITS.waiting:,},"),
     ("security", f"Watchers | {LIMITS.watching:,},"),
     ("security", f"Connections | {LIMITS.connections:,},"),
@@ -82,3 +84,20 @@ def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
 def test_the_readme_counts_the_methods() -> None:
     """The first sentence has the number of payment methods."""
     assert f"orders in {WORDS[len(ALL_METHODS)]} payment methods" in README.read_text(encoding="utf-8")
+
+
+def written(name: str) -> str:
+    """Return a page without its generated blocks."""
+    return BLOCK.sub("", read_page(name))
+
+
+PAGES_MAX = 28
+WORDS_MAX = 30_650
+"""The words of the README and of the pages in the menu, without generated blocks; lower it when they fall."""
+
+
+def test_the_documentation_does_not_grow() -> None:
+    """The pages and words that users have to read stay within their limits."""
+    words = sum(len(text.split()) for text in (README.read_text(encoding="utf-8"), *map(written, MENU_NAMES)))
+    assert len(MENU_NAMES) <= PAGES_MAX
+    assert words <= WORDS_MAX

@@ -1,6 +1,7 @@
 """The project of each framework's page passes in a fresh environment with the wheels."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,15 +26,19 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
     "Celery": ("celery", {}, PYTEST),
 }
 IN_PARALLEL = ("Django 5.2", "FastAPI", "asyncio")
-PAGES = {
-    "django": "django",
-    "fastapi": "fastapi",
-    "flask": "flask",
-    "unittest": "unittest",
-    "async": "asyncio",
-    "celery": "celery",
-}
-PAGE_OF = {project: page for page, project in PAGES.items()}
+PAGES = {"django": ("django", "celery", "unittest"), "fastapi": ("fastapi", "asyncio"), "flask": ("flask",)}
+"""The projects of each page; each has its own section."""
+
+PAGE_OF = {project: page for page, projects in PAGES.items() for project in projects}
+HEADINGS = {"celery": "Celery", "unittest": "unittest", "asyncio": "Async tests"}
+
+
+def section_of(project: str) -> str:
+    """Return the part of a page about a project."""
+    text = read_source(PAGE_OF[project])
+    parts = re.split(r"^## (Celery|unittest|Async tests)$", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    return sections[HEADINGS[project]] if project in HEADINGS else parts[0]
 
 
 def create_environment(folder: Path, wheels: list[str], project: str, versions: dict[str, str]) -> Path:
@@ -59,15 +64,14 @@ def create_environment(folder: Path, wheels: list[str], project: str, versions: 
 def required_wheels(project: str, wheels: list[Path]) -> list[str]:
     """Return the wheels that the project's page installs, with their extras."""
     names = ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
-    extra = "[server]" if "payment-sandbox[server]" in read_source(PAGE_OF[project]) else ""
+    extra = "[server]" if "payment-sandbox[server]" in section_of(project) else ""
     ours = {wheel.name.partition("-")[0]: str(wheel) for wheel in wheels}
     return [f"{ours[name]}{extra if name == names[0] else ''}" for name in names]
 
 
 def write_as_shown(project: str, folder: Path) -> None:
     """Write the files that the project's page shows, and no others."""
-    page = next(page for page, shown in PAGES.items() if shown == project)
-    for block in blocks(read_source(page)):
+    for block in blocks(section_of(project)):
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text)
@@ -91,11 +95,11 @@ def test_a_project_passes_in_a_fresh_environment(
         assert "warning" not in result.stdout, result.stdout[-2000:]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_its_project(page: str) -> None:
+@pytest.mark.parametrize("project", PAGE_OF)
+def test_a_page_shows_its_project(project: str) -> None:
     """Each shown file equals the tested file, and the page shows all files that a newcomer must write."""
-    folder = PROJECTS / PAGES[page]
-    shown = {block.file: block.text for block in blocks(read_source(page)) if block.file}
+    folder = PROJECTS / project
+    shown = {block.file: block.text for block in blocks(section_of(project)) if block.file}
     for name, text in shown.items():
         assert (folder / name).read_text() == text, f"{name} on the page differs from {folder / name}"
     files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}

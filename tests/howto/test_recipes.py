@@ -18,11 +18,11 @@ from payment_sandbox.cli.serve import serve
 from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
-from tests.support.documentation import ROOT, environment, of, run_command
+from tests.support.documentation import environment, of, run_command
 from tests.support.languages import fetched, require
 from tests.support.ports import free_port
 
-PAGE = list(blocks(read_source("ci")))
+PAGE = list(blocks(read_source("operation").partition("\n## One sandbox for a whole company\n")[0]))
 INSTALLATION = re.compile(
     r"pip install -r requirements\.txt pytest-payment-sandbox( pytest-xdist)?"
     r"|pipx install 'payment-sandbox\[server\]'( && pipx inject payment-sandbox pytest-payment-sandbox)?"
@@ -43,17 +43,11 @@ if (order.status !== 201) throw new Error(await order.text());
 
 def recipes() -> list[Any]:
     """Return the jobs on the page."""
-    jobs = [block for block in of("yaml", "ci") if not block.values[0].file]
+    jobs = [block for block in of("yaml", "operation") if not block.values[0].file]
     return [
         jobs[0],
         *(pytest.param(*more.values, id=more.id, marks=pytest.mark.prove) for more in jobs[1:]),
     ]
-
-
-def test_the_page_shows_the_compose_file() -> None:
-    """The page shows the compose file that is tested."""
-    (shown,) = (block for block in PAGE if block.file == "compose.yaml")
-    assert shown.text == (ROOT / "compose.yaml").read_text()
 
 
 @pytest.mark.parametrize("block", recipes())
@@ -191,7 +185,7 @@ def test_it_runs_without_an_installation(start: str, tools: Path, wheels: list[P
     """The page's command runs with our wheels from a folder instead of an index."""
     (line,) = (
         part
-        for row in read_source("ci").splitlines()
+        for row in read_source("operation").splitlines()
         for part in row.split("`")
         if part.startswith(f"{start} ")
     )

@@ -4,6 +4,7 @@ Each runs in a network of its own, and its hosts file has the line that ``serve 
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -119,8 +120,11 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_tested_files() -> None:
-    """Each file on the page equals the project's file."""
-    shown = {block.file: block.text for block in blocks(read_source("shops")) if block.file}
-    assert {name.partition("/")[0] for name in shown} == set(SHOPS)
-    for name, text in shown.items():
-        assert (PROJECTS / name).read_text() == text, f"{name} on the page differs"
+    """Each file on the page equals the project's file, and each file that the page names exists."""
+    text = read_source("shops")
+    for block in blocks(text):
+        if block.file:
+            assert (PROJECTS / block.file).read_text() == block.text, f"{block.file} on the page differs"
+    named = [name for name in re.findall(r"`([\w/.-]+/[\w/.-]*)`", text) if name.partition("/")[0] in SHOPS]
+    assert {name.partition("/")[0] for name in named} == set(SHOPS)
+    assert [name for name in named if not (PROJECTS / name).exists()] == []

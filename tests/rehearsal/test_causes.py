@@ -21,8 +21,8 @@ def run_signs(name: str, *signs: str) -> RunSigns:
 
 
 def cause_of(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
-    """Return the cause of a problem."""
-    return find_cause(kind, failing, passing, usual)
+    """Return the cause of a problem whose finding is the first failing run."""
+    return find_cause(kind, failing[0].signs, failing, passing, usual)
 
 
 def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
@@ -36,13 +36,25 @@ def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:
     )
 
 
-def test_the_statuses_may_differ() -> None:
-    """Variations with different unpaid statuses have a common cause."""
+def test_a_cause_is_a_sign_of_the_run_of_the_finding() -> None:
+    """A cause is said only if the run of the finding shows it, whatever the other runs show."""
     new = EARLY.replace("processing", "new")
-    cause = cause_of(
-        "paid-for-nothing", [run_signs("action:1:short", EARLY), run_signs("action:1:never", new)], []
-    )
-    assert cause == "the shop marks a purchase as paid, or ships, before it has read a paid status"
+    short, never = run_signs("action:1:short", EARLY), run_signs("action:1:never", new)
+    assert cause_of("paid-for-nothing", [short, never], []) == EARLY
+    assert cause_of("paid-for-nothing", [never, short], []) == new
+    assert cause_of("paid-for-nothing", [run_signs("action:1:walks-away"), short], []) == ""
+
+
+def test_a_paid_status_that_was_read_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
+    """A shop that has read a paid status acts on it, even if it reads another status or order later."""
+    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
+    assert project is not None
+    entry = BookEntry("S-1", ["first", "second"], paid=1295)
+    snapshot = BooksSnapshot([entry], {"first": ("new", "completed", "new"), "second": ("new",)})
+    assert observe_signs([snapshot], project) == {LATER}
+    other = BookEntry("S-1", ["third"], paid=1295)
+    both = BooksSnapshot([entry, other], {**snapshot.statuses, "third": ("completed",)})
+    assert observe_signs([both], project) == {LATER}
 
 
 def test_signs_of_passing_variations_are_no_cause() -> None:

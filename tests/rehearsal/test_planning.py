@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
+from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.scenarios.variation import ShopCall, Step
+from payment_sandbox.scenarios.variation import OrderAction, ShopCall, Step
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, variation_name
@@ -233,3 +234,22 @@ def test_tests_of_a_suite_share_runs() -> None:
     ).rehearse()
     assert batches == [["short", "long"], ["long"], ["long"]]
     assert {name: outcome.tried for name, outcome in outcomes.items()} == {"short": 1, "long": 3}
+
+
+def test_a_lapse_does_not_hide_a_decline() -> None:
+    """The same problem after an authorization has lapsed has another cause than after a decline."""
+    act = OrderAction(
+        Action("customer", "pay"),
+        is_hosted=True,
+        has_return=False,
+        has_earlier_attempts=False,
+        has_authorization=True,
+    )
+    step = Step("action", 1, "the customer's payment", act)
+
+    def run(variation: ChangedSteps) -> Run:
+        is_problem = variation_name(variation) in ("action:1:fails", "action:1:cancels", "action:1:lapses")
+        problems = [BookProblem("payment-missed", "wrong")] if is_problem else []
+        return Run(RunVerdict(problems, (variation_name(variation),), ()), [step])
+
+    assert {finding.name for finding in drive(run).findings} == {"action:1:fails", "action:1:lapses"}

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.docs.library import PAGE_NAMES, RECOMMENDED_PAGES, title
+from payment_sandbox.web.docs.library import MENU_NAMES, PAGE_NAMES, title
 
 
 @pytest.mark.parametrize("name", PAGE_NAMES)
@@ -24,14 +24,11 @@ def test_every_page_is_markdown_too(server: Server, name: str) -> None:
 
 
 def test_a_list_of_all_pages(server: Server) -> None:
-    """The index gives the address and a one-sentence summary of each page."""
+    """The index gives the address and a one-sentence summary of each page in the menu."""
     listed = requests.get(f"{server.url}/llms.txt", timeout=10)
     assert listed.headers["Content-Type"].startswith("text/plain")
     lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
-    rest = [name for name in PAGE_NAMES if name not in RECOMMENDED_PAGES]
-    assert [address for _, address, _ in lines] == [
-        f"{server.url}/docs/{name}.md" for name in (*RECOMMENDED_PAGES, *rest)
-    ]
+    assert [address for _, address, _ in lines] == [f"{server.url}/docs/{name}.md" for name in MENU_NAMES]
     assert all(about[0].isupper() or about[0] == "`" for _, _, about in lines), lines
     assert all(about.endswith(".") and "](" not in about and "{{" not in about for _, _, about in lines)
     assert requests.get(lines[-1][1], timeout=10).status_code == 200
@@ -40,7 +37,7 @@ def test_a_list_of_all_pages(server: Server) -> None:
 def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
     """The index recommends five pages of less than 60 kB in total."""
     listed = requests.get(f"{server.url}/llms.txt", timeout=10).text
-    begin, _, _ = listed.partition("\n## Begin\n")
+    begin, _, _ = listed.partition("\n## Ways to pay\n")
     assert "## Read these five pages" in begin
     addresses = re.findall(r"\((http[^)]+)\): ", begin)
     assert len(addresses) == 5

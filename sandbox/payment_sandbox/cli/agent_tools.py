@@ -251,7 +251,7 @@ class SandboxTools:
         """Search the documentation of the API and the sandbox, or read one of its pages.
 
         words: lists the sections that contain most of the words. page: the name of a page, such as agents,
-        webhooks, mistakes or merchant-api. part: a part of a long answer.
+        webhooks, mistakes or pytest. part: a part of a long answer.
         """
         if page:
             if page not in PAGE_NAMES:

@@ -148,7 +148,7 @@ def _tls_lines(server: "Server") -> Iterator[str]:
     yield f"The same port serves https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
     authority = server.security.authority
     if authority is not None:
-        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/https/."
+        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/operation/#https."
 
 
 def _stand_in_lines(announcement: Announcement) -> Iterator[str]:
@@ -176,6 +176,7 @@ def _network_lines(announcement: Announcement) -> Iterator[str]:
     if urls:  # 0.0.0.0 covers no IPv6 address
         yield f"Other devices in your network reach the sandbox at {', '.join(urls)};"
         yield "add --allow-host NAME for a host name of your own."
+    yield f"What a server that others can reach needs in front: {server.url}/docs/security/"
     yield f"Links to pages and QR codes use {server.url}"
     yield "The dashboard asks for the API key, or, to create projects, for the control token:"
     yield f"  control token {announcement.control_token}"

@@ -95,9 +95,9 @@ def is_behind(order: Order, shop_status: str | None) -> bool:
     return (shop_status or OrderStatus.NEW) != order.status
 
 
-def standing(epoch: Epoch, order: Order) -> Standing:
-    """Compare the state of an order in the service with what the shop has read."""
-    shop_status = shop_statuses(epoch).get(order.id)
+def standing(epoch: Epoch, order: Order, read: Mapping[str, str] | None = None) -> Standing:
+    """Compare the state of an order in the service with what the shop has read, by order."""
+    shop_status = (shop_statuses(epoch) if read is None else read).get(order.id)
     behind = is_behind(order, shop_status)
     shop = shop_status or "nothing"
     if behind:

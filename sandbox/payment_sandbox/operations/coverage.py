@@ -17,7 +17,7 @@ from payment_sandbox.orders.refusals import refusal_classes
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry
+from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variations import webhook_coverage_checks
 
@@ -157,7 +157,7 @@ class _Evidence(NamedTuple):
 
 def _collect_evidence(project: Project, findings: Iterable[Finding]) -> _Evidence:
     mistakes = [finding for finding in findings if finding.is_open]
-    manual_actions = project.epoch.journal.actions(None)
+    manual_actions = project.epoch.journal.of(PerformedAction)
     return _Evidence(
         {each.order_id for each in mistakes} | {id_ for each in mistakes for id_ in each.shown_by},
         {(each.order_id, each.action) for each in manual_actions if each.actor == MERCHANT_ACTOR},

@@ -27,6 +27,7 @@ STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
+SILENT_SECONDS: Final = 60.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 log = logging.getLogger(__name__)
@@ -105,6 +106,10 @@ class Gateway:
                     return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
                 body = BytesIO()
                 return await self._answer(http, reply, body, await _read(http, body, bytes_max))
+        except TimeoutError:  # the client is neither sending nor reading
+            return reply.reset()
+        except ConnectionError:
+            return reply.cut()
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
@@ -128,13 +133,7 @@ class Gateway:
         except Exception:
             log.exception("a request could not be routed")
             return await reply.send_response(error(500, "the sandbox failed; see its log"))
-        run = await self._run(call, client)
-        try:
-            return await self._respond(run, reply)
-        except TimeoutError:  # the client is not reading
-            return reply.reset()
-        except ConnectionError:
-            return reply.cut()
+        return await self._respond(await self._run(call, client), reply)
 
     async def _respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send the application's response without a thread, then end the call."""
@@ -212,10 +211,9 @@ async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:
     is_expected = http.headers.get(EXPECT, "").lower() == "100-continue" and http.version == HttpVersion11
     if is_expected and http.transport is not None:
         http.transport.write(CONTINUE_RESPONSE)
-    async for piece in http.content.iter_any():
-        body.write(piece)
-        if body.tell() > bytes_max:
-            break
+    while body.tell() <= bytes_max and not http.content.at_eof():
+        async with timeout(SILENT_SECONDS):
+            body.write(await http.content.readany())
     length = body.tell()
     body.seek(0)
     return length

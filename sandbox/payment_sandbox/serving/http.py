@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from ssl import SSLError
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
@@ -31,12 +31,13 @@ OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and oth
 FULL_CHECK_SECONDS: Final = 0.1  # the time between a full server's checks for a free connection
 IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
 LINGERING_SECONDS: Final = 2.0  # the time in which the rest of a refused body is dropped
+READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
 STOP_SECONDS: Final = 1.0
 ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the system to arrive
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
 HANDSHAKE_SECONDS: Final = 5.0  # browsers preconnect, and may never send this byte
 HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
-UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/https/"
+UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/operation/#https"
 HTTPS_HINT: Final = "a client tried https, but this server speaks only http; serve --tls adds https"
 
 log = logging.getLogger(__name__)
@@ -192,13 +193,15 @@ class _JsonServer(web.Server):
     def __init__(self, gateway: Gateway, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(gateway.answer, handler_cancellation=True, loop=loop)
         self._event_loop = loop
+        self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
 
     def __call__(self) -> web.RequestHandler:
         """Create the protocol of a new connection."""
-        return _JsonErrors(
+        return _Connection(
+            self._buffer,
             self,
             loop=self._event_loop,
-            access_log=None,  # type: ignore[arg-type]  # as documented
+            access_log=None,
             auto_decompress=False,
             keepalive_timeout=IDLE_SECONDS,
             lingering_time=LINGERING_SECONDS,
@@ -207,8 +210,20 @@ class _JsonServer(web.Server):
         )
 
 
-class _JsonErrors(web.RequestHandler):
-    __slots__ = ()
+class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
+    """A connection that reads little at once, because small chunks take long to parse."""
+
+    def __init__(self, buffer: memoryview, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._buffer = buffer
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for the next read."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse the data in the buffer."""
+        self.data_received(bytes(self._buffer[:nbytes]))
 
     def handle_error(
         self,

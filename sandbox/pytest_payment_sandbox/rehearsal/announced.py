@@ -12,11 +12,9 @@ from zlib import crc32
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock, change_clock
-from payment_sandbox.operations.history import history
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
-from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
@@ -27,6 +25,7 @@ from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
+from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, draw_timeline
 
 SETTLE_SECONDS: Final = 10.0
 ONE_HOUR: Final = timedelta(hours=1)
@@ -73,7 +72,7 @@ class AnnouncedTest:
         self._sources = sources
         self._budget = budget
         self._verdict: RunVerdict | None = None
-        self._timeline = self._picture = ""
+        self._timeline = NO_TIMELINE
         if memory.baseline is not None:
             self.run.calls.set_limit(memory.baseline.most_calls)
         project.epoch.ids = Ids(crc32(name.encode()))
@@ -90,7 +89,7 @@ class AnnouncedTest:
     def result(self) -> Run:
         """The result of the run."""
         verdict = self._verdict or RunVerdict([], (), ())
-        return Run(verdict, self.run.steps, self.run.applied, self._timeline, self._picture)
+        return Run(verdict, self.run.steps, self.run.applied, *self._timeline)
 
     def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
@@ -116,19 +115,10 @@ class AnnouncedTest:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
             verdict = judge_calls_only(run, error)
         if verdict.problems:
-            timeline_entries = list(history(project.epoch))
-            lines = [
-                f"{timeline_entry.at.isoformat()}  {timeline_entry.label}"
-                for timeline_entry in timeline_entries
-            ]
             baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
-            stacks = [
-                *_changed_line(run, ending.calls, baseline_calls),
-                *ending.stack.splitlines(),
-                *_error_lines(project),
-            ]
-            self._timeline = "\n".join([*lines, *stacks])
-            self._picture = svg(draw_sequence(timeline_entries), is_file=True)
+            changed_line = _changed_line(run, ending.calls, baseline_calls)
+            notes = [*changed_line, *ending.stack.splitlines(), *_error_lines(project)]
+            self._timeline = draw_timeline([run], notes)
         self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
     def _find_books(

@@ -129,32 +129,19 @@ def _find_continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterat
 
 
 def find_cause(
-    kind: str, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
+    kind: str, own: Signs, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
 ) -> str:
-    """Return the cause that separates failing from passing variations, or "" if only the change differs.
+    """Return the cause of a finding, or "" if only the change explains it.
 
-    ``kind`` is the kind of the problem, and ``usual_signs`` are the signs of the unchanged test. A mistake by
-    the shop, such as shipping goods for a payment in progress, explains unpaid goods even if its sign is
-    usual.
+    ``kind`` is the kind of the problem, ``own`` are the signs of the finding's run, and ``usual_signs`` are
+    the signs of the unchanged test. A mistake by the shop, such as shipping goods for a payment in progress,
+    explains unpaid goods even if its sign is usual.
     """
-    mistake = _find_shared_mistake(failing) if kind in UNPAID_KINDS else ""
-    if mistake:
-        return mistake
+    mistakes = sorted(filter(is_mistake, own)) if kind in UNPAID_KINDS else []
     names = set(chain.from_iterable(each.names for each in failing))
-    if len(failing) < 2 or len(names) < 2:
-        return ""
+    if mistakes or len(failing) < 2 or len(names) < 2:
+        return next(iter(mistakes), "")
     return _find_typical_sign(failing, passing, usual_signs)
-
-
-def _find_shared_mistake(failing: Sequence[RunSigns]) -> str:
-    """Return a mistake that the shop makes in all failing runs, even if it is harmless in other runs."""
-    mistakes = [frozenset(filter(is_mistake, each.signs)) for each in failing]
-    if not mistakes or not all(mistakes):
-        return ""
-    return min(
-        frozenset.intersection(*mistakes),
-        default=f"{MARKS_PAID_PHRASE}, or ships, before it has read a paid status",
-    )
 
 
 def _find_typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs) -> str:

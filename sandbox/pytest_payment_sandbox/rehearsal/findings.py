@@ -4,9 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, Step
+from payment_sandbox.scenarios.variations import LAPSE
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import RunSigns, find_cause
-from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, describe_variation, variation_name
+from pytest_payment_sandbox.rehearsal.changes import (
+    ChangedStep,
+    ChangedSteps,
+    describe_variation,
+    variation_name,
+)
 from pytest_payment_sandbox.rehearsal.planning import Run
 
 INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
@@ -96,12 +102,19 @@ class Findings:
                 failing[variation_name(variation)] = shown
             elif not has_problem:
                 passing.append(shown)
-        cause = find_cause(kind, list(failing.values()), passing, self._baseline.verdict.signs)
+        own, usual = runs[finding.variation].verdict.signs, self._baseline.verdict.signs
+        cause = find_cause(kind, own, list(failing.values()), passing, usual)
         return finding._replace(cause=cause, shown_by=list(failing))
 
 
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """Return the place of a variation; findings of one kind at the same place have the same cause."""
     labels = {step.name: step.label for step in steps}
-    kinds = [(changed.step.partition(":")[0], labels.get(changed.step, "")) for changed in variation]
-    return " + ".join(f"{kind} {label}" if kind in INDEPENDENT_KINDS else "outcome" for kind, label in kinds)
+    return " + ".join(_place_of_change(each, labels.get(each.step, "")) for each in variation)
+
+
+def _place_of_change(changed: ChangedStep, label: str) -> str:
+    kind = changed.step.partition(":")[0]
+    if kind in INDEPENDENT_KINDS:
+        return f"{kind} {label}"
+    return "lapse" if changed.change.risk == LAPSE else "outcome"

@@ -22,6 +22,7 @@ PAGE_STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
 pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
+td { border-bottom: 1px solid #c9d4d1; padding: 0.3rem 0.6rem; }
 code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
 """
 
@@ -116,14 +117,24 @@ def lines_of(test: TestReport, *, with_name: bool = False) -> list[str]:
     return lines
 
 
+def rows_of(tests: Reports) -> list[str]:
+    """Format each finding in one row: its effect, smallest change, line in the shop, and command."""
+    return [
+        f"{finding['effect']} | {finding['smallest'] or finding['change']}"
+        f"{' | at ' + finding['line'] if finding['line'] else ''} | {finding['again']}"
+        for test in tests
+        for finding in test["findings"]
+    ]
+
+
 def write(path: Path, tests: Reports, unit: str = "test") -> None:
     """Write the report on a rehearsal; ``unit`` is the rehearsed unit: test or suite."""
-    save(
-        path,
+    text = (
         json.dumps({"tests": list(tests)}, indent=1)
         if path.suffix == JSON_SUFFIX
-        else report_html(tests, unit),
+        else report_html(tests, unit)
     )
+    save(path, text)
 
 
 def save(path: Path, text: str) -> None:
@@ -135,9 +146,18 @@ def save(path: Path, text: str) -> None:
 
 
 def report_html(tests: Reports, unit: str = "test") -> str:
-    """Return the report as an HTML page without scripts."""
+    """Return the report as an HTML page without scripts: a table of all findings, then each finding."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
-    parts = [f"<p>{summary(tests, unit)}</p>", *(_finding_html(test, finding) for test, finding in findings)]
+    rows = (
+        "".join(f"<td>{escape(text)}</td>" for text in row)
+        for row in (
+            (each["effect"], each["smallest"] or each["change"], each["line"], each["again"])
+            for _, each in findings
+        )
+    )
+    table = f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    details = (_finding_html(test, finding) for test, finding in findings)
+    parts = [f"<p>{summary(tests, unit=unit)}</p>", table, *details]
     return page_html("Payment rehearsal", "Payment rehearsal", parts)
 
 
@@ -150,12 +170,12 @@ def page_html(title: str, heading: str, parts: Iterable[str]) -> str:
     return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 
 
-def summary(tests: Reports, unit: str = "test") -> str:
-    """Summarize a rehearsal in one line."""
+def summary(tests: Reports, budget_option: str = "the budget", unit: str = "test") -> str:
+    """Summarize a rehearsal in one line; ``budget_option`` names the option that increases the budget."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {untried} more (increase the budget)" if untried else ""
+    no_time = f", no time for {untried} more (increase {budget_option})" if untried else ""
     count = f"1 {unit}" if len(tests) == 1 else f"{len(tests)} {unit}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"
@@ -163,7 +183,7 @@ def summary(tests: Reports, unit: str = "test") -> str:
 
 
 def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:
-    rerun_command = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    rerun_command = f"<p><code>{escape(finding['again'])}</code></p>"
     smallest = f"<p>{escape(_smallest_change(finding))}</p>" if finding["smallest"] else ""
     line = f" at {escape(finding['line'])}" if finding["line"] else ""
     return (

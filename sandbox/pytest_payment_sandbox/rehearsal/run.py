@@ -48,6 +48,7 @@ from payment_sandbox.scenarios.variation import (
     SubmittedForm,
     VariationEffect,
 )
+from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.filling import add_cents, add_to_number, change_choice
 from payment_sandbox.testing.shops.submitting import Submission
@@ -177,6 +178,7 @@ class RehearsedRun:
         """
         self.project = project
         self.applied: list[ChangedStep] = []
+        self.marks: list[tuple[datetime, str]] = []  # the real time and the description of each change
         self._call_lines: dict[str, LocatedCall] = {}  # calls by a shop in this process, by step
         self.endless_waits: list[str] = []
         self.calls = RepeatedCalls()
@@ -478,6 +480,7 @@ class RehearsedRun:
         if changed is None or not changed.change.applies_to(step):
             return None
         self.applied.append(changed)
+        self.marks.append((wall_now(), changed.change.sentence.format(step=step.label)))
         return changed.change.effect
 
     def _record_lines(self, step: Step) -> None:

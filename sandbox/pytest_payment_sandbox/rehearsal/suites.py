@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from payment_sandbox.operations.history import history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import build
-from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.announced import AnnouncedTest, Sources, TestMemory, unfinished_run
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import StepRecorder
@@ -28,6 +26,7 @@ from pytest_payment_sandbox.rehearsal.judging import judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, leaks_in_output
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.timelines import draw_timeline
 
 OUTPUT_LENGTH_MAX: Final = 4000  # characters of output in a report
 SEED: Final = 7
@@ -122,10 +121,8 @@ class _SuiteRun:
         applied = [change for run in self.runs for change in run.applied]
         if not verdict.problems:
             return Run(verdict, steps, applied)
-        entries = [entry for run in self.runs if run.has_steps for entry in history(run.project.epoch)]
-        lines = [f"{entry.at.isoformat()}  {entry.label}" for entry in entries]
-        timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return Run(verdict, steps, applied, timeline, svg(draw_sequence(entries), is_file=True))
+        varied = [run for run in self.runs if run.has_steps]
+        return Run(verdict, steps, applied, *draw_timeline(varied, (failure or "").splitlines()))
 
     def add_leaks(self, output: str) -> None:
         """Find each test's secrets in the suite's output."""

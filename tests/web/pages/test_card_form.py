@@ -113,6 +113,12 @@ def test_a_card_form_is_validated(
         f"error-{field}"
     }
     assert live.status(order) == ("processing", "processing")
+    title = page.answer.text.partition("<title>")[2].partition("</title>")[0]
+    assert title.startswith(Language(DEFAULT_TAG).say("check_form")), (
+        "a screen reader says first what is wrong"
+    )
+    (focused,) = [tag for tag in page.answer.text.split("<") if "autofocus" in tag]
+    assert f'id="{field}"' in focused
     assert fields["number"] not in page.answer.text
     form = page.form_with("pay")
     assert (form.fields["number"], form.fields["cvc"]) == ("", "")

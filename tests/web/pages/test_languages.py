@@ -1,5 +1,6 @@
 """Pages are available in five languages, with localized amounts and complete phrases."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -120,3 +121,12 @@ def test_times_are_relative_to_now(tag: str, hours: int, text: str) -> None:
     """Near times name the day, and future times have a duration."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert Language(tag).relative_moment(noon + timedelta(hours=hours), noon) == text
+
+
+@pytest.mark.parametrize("tag", LOCALES)
+def test_the_page_of_a_bank_begins_with_a_capital(sandbox: Sandbox, tag: str) -> None:
+    """A bank without a list of issuers is named by its method in the heading, and by a phrase in the title."""
+    order = sandbox.place(by("bank-redirect-de"))
+    text = Payer(sandbox).open(f"{payment_page(order)}?language={tag}").answer.text
+    (brand,) = re.findall(r'<p class="brand">(.)', text)
+    assert brand.isupper()

@@ -131,6 +131,24 @@ def test_the_result_says_whether_the_shop_was_notified(
     assert (ENGLISH.say("paid_text") in page.text) is is_notified
 
 
+def test_the_result_follows_its_webhooks(watched: Sandbox, shop: Shop) -> None:
+    """While a webhook is pending, the page polls a number that the next attempt changes; then it stops."""
+    shop.answer = lambda received: 500
+    order = watched.pay(watched.place(card()))
+    watched.settle()
+    url = f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/"
+    polled = re.search(r'data-waiting="([^"]+)" data-state="(\d+)"', Payer(watched).open(url).answer.text)
+    assert polled is not None
+    before = int(polled[2])
+    assert watched.http.get(f"{watched.url}{polled[1]}").json() == {"state": before}
+    shop.answer = lambda received: 204
+    watched.advance("PT2M")
+    assert watched.http.get(f"{watched.url}{polled[1]}").json()["state"] > before
+    page = Payer(watched).open(url)
+    assert page.ids["webhooks"] == "2 / 2"
+    assert "data-waiting" not in page.answer.text
+
+
 def test_an_outdated_tab_links_to_the_current_attempt(sandbox: Sandbox, payer: Payer) -> None:
     """A tab with a replaced attempt links to the current one."""
     order = sandbox.place(payment_methods=["wallet-web", "credit-card"])

@@ -140,7 +140,10 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         lapsed=lapsed_authorizations(epoch, orders),
     )
     findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *order_ids)]
-    findings = [*_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own)), *findings]
+    findings = [
+        *_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own, all_requests)),
+        *findings,
+    ]
     return [finding._replace(order_id=order.id) for finding in findings]
 
 
@@ -153,16 +156,17 @@ def _index_orders(
     return {order.id: order for order in orders if order is not None}
 
 
-def _collect_basket(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> ReviewedHistory:
+def _collect_basket(
+    epoch: Epoch, order: Order, requests: Iterable[JournalEntry], all_requests: Iterable[JournalEntry]
+) -> ReviewedHistory:
     """Collect the create calls with the same merchant number or body, and the history of their orders."""
-    all_requests = _evidence(epoch)
     bodies = {entry.request for entry in filter(is_creation, requests)}
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
 
     def is_same_basket(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    creations = list(filter(is_creation, filter(is_same_basket, all_requests)))
+    creations = list(filter(is_same_basket, filter(is_creation, all_requests)))
     orders = _index_orders(epoch, creations)
     cancelled = [entry for entry in all_requests if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]

@@ -35,7 +35,7 @@ CAPTURE_IN_TIME: Final = Lesson(risks.LAPSE, "capture-in-time")
 FAILING_REFUNDS: Final = Lesson(risks.DEBT, "refunds-can-fail")
 RETURN_MONEY: Final = Lesson(risks.DEBT, "give-money-back")
 RULES_PAGE: Final = "/docs/fidelity/"
-ERRORS_PAGE: Final = "/docs/errors/"
+ERRORS_PAGE: Final = "/docs/troubleshooting/#errors"
 UNMATCHED_RULES_PAGE: Final = "/docs/scenarios/#why-did-my-rule-not-match"
 TIME_LIMITS: Final = Lesson("one payment keeps a worker of the shop busy forever", "set-time-limits")
 

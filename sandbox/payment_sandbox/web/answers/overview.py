@@ -1,12 +1,13 @@
 """Orders for the control API and the dashboard: rows of lists, and the overview of one order."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import entries_of, event
-from payment_sandbox.operations.beliefs import standing
+from payment_sandbox.operations.beliefs import shop_statuses, standing
 from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.coverage import CoverageGroup, how_to_meet
 from payment_sandbox.orders.actions import ACTIONS
@@ -25,12 +26,18 @@ MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100
 
 
-def order_row(project: Project, order: Order) -> records.OrderRow:
-    """Serialize an order for a list, with a summary of its webhooks."""
+def order_rows(project: Project, orders: Iterable[Order]) -> Iterator[records.OrderRow]:
+    """Serialize the orders of a list."""
+    read = shop_statuses(project.epoch)
+    return (order_row(project, order, read) for order in orders)
+
+
+def order_row(project: Project, order: Order, read: Mapping[str, str] | None = None) -> records.OrderRow:
+    """Serialize an order for a list, with a summary of its webhooks, and the status ``read`` by the shop."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
     states = Counter(delivery.outcome for delivery in deliveries)
-    known = standing(project.epoch, order)
+    known = standing(project.epoch, order, read)
     return {
         "id": order.id,
         "merchant_order_id": order.merchant_order_id,

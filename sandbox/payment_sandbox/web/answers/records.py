@@ -578,6 +578,6 @@ class OpenApi(TypedDict):
 
 
 class StateVersion(TypedDict):
-    """The order's version; it grows with every change."""
+    """A number that grows with each change of the order and each attempt to deliver its webhooks."""
 
     state: int

@@ -28,7 +28,7 @@ from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
-from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_row, scenario_record
+from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_rows, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import document_body, json_body
@@ -57,7 +57,7 @@ def get_orders(call: Call) -> Response:
     limit = query.get("limit")
     orders = islice(find_orders(call.project.epoch, conditions), int(limit) if limit is not None else None)
     owner = call.project
-    return list_answer(order_row(owner, order) for order in orders)
+    return list_answer(order_rows(owner, orders))
 
 
 @route(

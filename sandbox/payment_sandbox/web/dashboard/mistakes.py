@@ -34,7 +34,7 @@ def get_mistakes_view(call: Call, project_id: str) -> Response:
     project = enter(call, project_id)
     may_wait = LIVE_HEADER in call.request.headers or "now" in call.request.args
     known = available_review(project, may_wait=may_wait)
-    covered = coverage(project, known.findings if known is not None else ())
+    covered = known.covered if known is not None else coverage(project, ())
     return show(
         call,
         "mistakes",

@@ -1,7 +1,7 @@
 """The first page: the mistakes, and the list of orders with what the service knows and the shop believes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.scenarios.variation import VariationOffer
-from payment_sandbox.web.answers.overview import order_row
+from payment_sandbox.web.answers.overview import order_rows
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import create_manual_order, failing_variation, what_if_options
@@ -37,6 +37,7 @@ from payment_sandbox.web.dashboard.verdict import (
     ProjectReview,
     available_review,
     cents_at_risk,
+    listed_id,
     look_of,
 )
 from payment_sandbox.web.routes import route
@@ -44,7 +45,6 @@ from payment_sandbox.web.routes import route
 ROWS_SHOWN: Final = 50
 MISTAKES_SHOWN: Final = 5
 ALL: Final = "all"
-UNPAID_STATUSES: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 SHOWN: Final = {
     ALL: "All",
     "mistakes": "Mistakes",
@@ -54,6 +54,12 @@ SHOWN: Final = {
     "ended": "Not paid",
 }
 """The filters of the list, with their labels."""
+ENDED: Final[tuple[str, ...]] = (ALL, "ended")
+FILTERS_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
+    OrderStatus.NEW: (ALL, "unpaid"),
+    OrderStatus.PROCESSING: (ALL, "unpaid"),
+    OrderStatus.COMPLETED: (ALL, "paid"),
+}
 TEST_ORDER: Final = {
     "currency": "EUR",
     "amount": 2295,
@@ -145,15 +151,16 @@ def _list_orders(project: Project, known: ProjectReview | None, query: ListQuery
     """Count the orders by filter, and select those of the page."""
     filters = _filters_by_order(project, known)
     newer = frozenset(takewhile(query.top.__ne__, filters)) if query.top else frozenset[str]()
-    listed = _orders_with(known, query.mistake, filters)
-    listed &= {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    listed = {order_id for order_id, names in filters.items() if (query.show or ALL) in names}
+    of_mistake = _orders_with(project, known, query.mistake)
+    listed = listed if of_mistake is None else listed & of_mistake
     matching = [order for order in find_orders(project.epoch, query.criteria) if order.id in listed]
     rows = [order for order in matching if order.id not in newer]
     counts = Counter(chain.from_iterable(filters.values()))
     return ListedOrders(counts, rows[:ROWS_SHOWN], len(matching) - len(rows), len(rows) > ROWS_SHOWN)
 
 
-def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, list[str]]:
+def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str, tuple[str, ...]]:
     """Return the names of the filters that show each order, newest first."""
     read, problems = shop_statuses(project.epoch), known.problems if known is not None else {}
     return {
@@ -163,29 +170,24 @@ def _filters_by_order(project: Project, known: ProjectReview | None) -> dict[str
     }
 
 
-def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> list[str]:
-    is_unpaid = order.status in UNPAID_STATUSES
-    filters = {
-        ALL: True,
-        "mistakes": order.id in problems,
-        "behind": is_behind(order, shop_status),
-        "unpaid": is_unpaid,
-        "paid": order.status == OrderStatus.COMPLETED,
-        "ended": not is_unpaid and order.status != OrderStatus.COMPLETED,
-    }
-    return [name for name, is_shown in filters.items() if is_shown]
+def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, str]) -> tuple[str, ...]:
+    filters = FILTERS_BY_STATUS.get(order.status, ENDED)
+    if order.id in problems:
+        filters = (*filters, "mistakes")
+    return (*filters, "behind") if is_behind(order, shop_status) else filters
 
 
-def _orders_with(known: ProjectReview | None, mistake: str, order_ids: Iterable[str]) -> set[str]:
-    """Return the orders with a kind of mistake; all orders if no such kind is asked for."""
+def _orders_with(project: Project, known: ProjectReview | None, mistake: str) -> set[str] | None:
+    """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
     groups = known.groups if known is not None and mistake else ()
-    return set(next((group.orders for group in groups if group.name == mistake), order_ids))
+    ids = next((group.orders for group in groups if group.name == mistake), None)
+    return None if ids is None else {listed_id(project.find_order(order_id)) for order_id in ids}
 
 
 def _rows(project: Project, known: ProjectReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
     problems = known.problems if known is not None else {}
-    for order in orders:
-        row = {**order_row(project, order), "look": look_of(order), "problem": problems.get(order.id, "")}
+    for order, known_row in zip(orders, order_rows(project, orders), strict=True):
+        row = {**known_row, "look": look_of(order), "problem": problems.get(order.id, "")}
         yield project.masking.mask_record(row)
 
 

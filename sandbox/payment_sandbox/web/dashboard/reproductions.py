@@ -114,7 +114,12 @@ def _reproduced_order(project: Project, order: Order, mistakes: Sequence[Finding
         return None
     order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
     deliveries = [each for id_ in order_ids for each in project.epoch.store.deliveries_of(id_)]
-    entries = list(project.epoch.journal.entries(lambda entry: _is_about(entry, order_ids)))
+    paths = tuple(f"/v1/orders/{each}/" for each in order_ids)
+    entries = list(
+        project.epoch.journal.entries(
+            lambda entry: entry.order_id in order_ids or entry.path.startswith(paths)
+        )
+    )
     reproducible = _reproducible_mistakes(mistakes, entries)
     if created is not None:
         creation = RepeatedStep(start_of(created), created.at, list(_creation_lines(created)))
@@ -131,10 +136,6 @@ def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[Journa
         for each in mistakes
         if each.rule not in UNREPRODUCIBLE_RULES and secret.isdisjoint(each.shown_by)
     ]
-
-
-def _is_about(entry: JournalEntry, order_ids: Sequence[str]) -> bool:
-    return entry.order_id in order_ids or any(f"/orders/{each}/" in entry.path for each in order_ids)
 
 
 def _first_seen(project: Project, order: Order) -> datetime:
@@ -314,7 +315,10 @@ def _call_lines(call: str, entry: JournalEntry | None) -> Iterator[str]:
 
 def _other_creations(case: ReproducedOrder) -> Iterator[RepeatedStep]:
     """Yield the calls that create other orders involved in the mistake."""
-    for entry in case.project.epoch.journal.entries(lambda entry: entry.id in case.shown_by):
+    shown_by = case.shown_by
+    if not shown_by:
+        return
+    for entry in case.project.epoch.journal.entries(lambda entry: entry.id in shown_by):
         if is_order_creation(entry) and entry.order_id != case.order.id:
             body = format_literal(request_record(case.project, entry)["request"], 4)
             lines = [

@@ -114,16 +114,15 @@ Entry = JournalEntry | Delivery
 def _newest_first(project: Project, query: RequestQuery) -> Iterator[Entry]:
     """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
     epoch = project.epoch
-    places = {(reached.order_id, reached.status): number_of(reached) for reached in epoch.journal.statuses}
+    reached = {(each.order_id, each.status): each for each in epoch.journal.statuses}
     calls = epoch.journal.entries(
         lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
     )
     webhooks = (each for each in reversed(epoch.store.deliveries()) if query.matches_webhook(project, each))
 
     def place(entry: Entry) -> int:
-        if isinstance(entry, JournalEntry):
-            return number_of(entry)
-        return places.get((entry.order_id, entry.status), 0)
+        record = entry if isinstance(entry, JournalEntry) else reached.get((entry.order_id, entry.status))
+        return 0 if record is None else number_of(record)
 
     return heapq.merge(calls, webhooks, key=place, reverse=True)
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.beliefs import Belief, beliefs, describe_period, format_moment_of_day
+from payment_sandbox.operations.coverage import Matrix, coverage
 from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.amounts import euros
@@ -13,6 +14,7 @@ from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
@@ -116,6 +118,7 @@ class ProjectReview(NamedTuple):
     groups: Sequence[FindingGroup]
     problems: Mapping[str, str]
     """The first mistake in each order with one, in a sentence."""
+    covered: Matrix
 
     @property
     def mistakes(self) -> list[FindingGroup]:
@@ -237,6 +240,15 @@ def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
     return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
+def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
+    return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
+
+
+def listed_id(order: Order) -> str:
+    """Return the id under which a list shows an order; a refund belongs to its order."""
+    return order.refund_of_order_id or order.id
+
+
 def available_review(project: Project, *, may_wait: bool) -> ProjectReview | None:
     """Return the review of the project; None if the first review is slow and the caller cannot wait."""
     is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
@@ -255,9 +267,14 @@ def current_review(project: Project) -> ProjectReview:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
         if known.event == event or is_recent:
             return known
-    findings = review(epoch)
-    problems = {each.order_id: each.problem for each in reversed(findings) if each.is_open and each.order_id}
-    took_seconds = project.services.real.monotonic_seconds() - now
+    findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
+    problems = {
+        listed_id(epoch.find_order(each.order_id)): each.problem
+        for each in reversed(findings)
+        if each.is_open and each.order_id is not None
+    }
     groups = group_findings(findings)
-    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems)
+    covered = coverage(project, findings)
+    took_seconds = project.services.real.monotonic_seconds() - now
+    newest.review = ProjectReview(event, now, took_seconds, findings, groups, problems, covered)
     return newest.review

@@ -13,46 +13,26 @@ SAMPLE_URL: Final = "http://127.0.0.1:8080"
 
 LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Begin": (FIRST_PAGE, "dashboard", "test-values"),
+    "Start": (FIRST_PAGE, "test-values", "webhooks", "time", "pytest"),
     "Ways to pay": (
         "hosted-page",
-        "redirect",
         "authorization-and-capture",
         "one-click-and-recurring",
         "pay-later",
         "bank-transfer",
-        "bank-qr",
         "refunds",
     ),
-    "Simulation": ("time", "webhooks", "scenarios", "faults"),
-    "Frameworks": ("django", "fastapi", "flask", "async", "celery", "unittest", "shops"),
-    "Tools and guides": (
-        "pytest",
-        "rehearsal",
-        "mistakes",
-        "production",
-        "verify",
-        "languages",
-        "agents",
-        "ci",
-        "command-line",
-        "company",
-        "https",
-        "settings",
-        "security",
-    ),
-    "Reference": (
-        "troubleshooting",
-        "merchant-api",
-        "control-api",
-        "python",
-        "errors",
-        "fidelity",
-        "versions",
-    ),
-    "Development": ("contributing",),
+    "Frameworks and languages": ("django", "fastapi", "flask", "node", "php", "languages", "shops"),
+    "Tools": ("dashboard", "mistakes", "rehearsal", "scenarios", "verify", "agents"),
+    "Reference": ("troubleshooting", "operation", "security", "reference"),
 }
-PAGE_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in names)
+"""The menu, for people who test a shop."""
+
+UNLISTED_PAGES: Final = ("fidelity", "versions", "contributing")
+"""Pages that other pages link to."""
+
+MENU_NAMES: Final = tuple(name for names in PAGE_GROUPS.values() for name in names)
+PAGE_NAMES: Final = (*MENU_NAMES, *UNLISTED_PAGES)
 
 
 BLOCK_COMMENT: Final = re.compile(r"^<!-- .* -->\n\n?", re.MULTILINE)
@@ -85,14 +65,11 @@ OpenAPI description of both at /openapi.json. The first project has the key sand
 """
 
 
-RECOMMENDED_PAGES: Final = ("agents", FIRST_PAGE, "webhooks", "mistakes", "pytest")
-"""The recommended pages for coding agents, in reading order."""
-
 READING_LIST: Final = """## Read these five pages
 
 Read them in this order, and look up the others when you need them. In languages other than Python, read
-"Other languages" instead of "pytest". `payment-sandbox skill` prints the first page as a skill, and
-`payment-sandbox mcp` offers the sandbox as tools.
+"Node", "PHP" or "Other languages" instead of "pytest". `payment-sandbox skill` prints the page "Coding
+agents" as a skill, and `payment-sandbox mcp` offers the sandbox as tools.
 """
 
 
@@ -102,13 +79,10 @@ def overview(address: str) -> str:
     def format_list(names: Iterable[str]) -> str:
         return "\n".join(f"- [{title(name)}]({address}{name}.md): {summary(name)}" for name in names)
 
-    others = {
-        group: [name for name in names if name not in RECOMMENDED_PAGES]
-        for group, names in PAGE_GROUPS.items()
-    }
-    groups = [f"## {group}\n\n{format_list(names)}" for group, names in others.items()]
+    start, *others = PAGE_GROUPS
+    groups = [f"## {group}\n\n{format_list(PAGE_GROUPS[group])}" for group in others]
     return (
-        "\n\n".join([INTRODUCTION.rstrip(), READING_LIST.rstrip(), format_list(RECOMMENDED_PAGES), *groups])
+        "\n\n".join([INTRODUCTION.rstrip(), READING_LIST.rstrip(), format_list(PAGE_GROUPS[start]), *groups])
         + "\n"
     )
 

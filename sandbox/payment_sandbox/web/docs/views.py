@@ -17,6 +17,7 @@ from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.docs.library import (
     FIRST_PAGE,
+    MENU_NAMES,
     PAGE_GROUPS,
     PAGE_NAMES,
     overview,
@@ -105,7 +106,9 @@ ANSWERS_BY_PREFIX: Final = {
     "signed": NO_SIGNATURES,
     "hmac": NO_SIGNATURES,
     "ideal": DirectAnswer(
-        "There is no method named iDEAL. Dutch customers pay at their bank with bank-redirect-nl.", "redirect"
+        "There is no method named iDEAL. Dutch customers pay at their bank with bank-redirect-nl.",
+        "hosted-page",
+        "redirect",
     ),
     "klarna": DirectAnswer(
         "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
@@ -280,7 +283,7 @@ def _render_page(call: Call, name: str) -> str:
     body = render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
     place = PAGE_NAMES.index(name)
     before = PAGE_NAMES[place - 1] if place else None
-    after = PAGE_NAMES[place + 1] if place + 1 < len(PAGE_NAMES) else None
+    after = MENU_NAMES[place + 1] if place + 1 < len(MENU_NAMES) else None
     neighbours = [(other, title(other)) if other is not None else None for other in (before, after)]
     return _render_template(
         call, "docs/page.html", title=title(name), name=name, body=body, neighbours=neighbours

@@ -108,6 +108,12 @@ class PayerPage(NamedTuple):
         return self.url("get_back") if self.order.return_url is not None else None
 
     @property
+    def state(self) -> int:
+        """A number that grows with each change of the order and each attempt to deliver its webhooks."""
+        webhooks = self.project.epoch.store.deliveries_of(self.order.id)
+        return self.order.version + sum(len(webhook.attempts) for webhook in webhooks)
+
+    @property
     def dashboard_url(self) -> str:
         """The URL of the order on the dashboard."""
         return dashboard_path(self.project, self.order)

@@ -276,9 +276,9 @@ def _login_values(page: PayerPage) -> dict[str, Any]:
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     bank = names.get(attempt.details.get("issuer_id", ""))
     labels = METHODS_BY_NAME[attempt.method].capabilities.bank
-    if bank is None and labels is not None:
-        bank = labels[page.language.tag]
     say = page.language.say
+    if bank is None and labels is not None:
+        return {"title": say("bank_title", bank=labels[page.language.tag]), "brand": page.method_label}
     if bank is None:
         return {"title": say("wallet_title"), "brand": say("wallet_name"), "look": "wallet"}
     return {"title": say("bank_title", bank=bank), "brand": bank}

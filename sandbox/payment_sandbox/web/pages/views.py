@@ -206,10 +206,11 @@ def _show_result(page: PayerPage) -> Response:
 
 
 class DeliveryCounts(NamedTuple):
-    """The numbers of an order's webhooks, in total and delivered, and the last failure."""
+    """The numbers of an order's webhooks, whether one is pending, and the last failure."""
 
     created: int
     delivered: int
+    is_pending: bool
     problem: str | None
 
     @property
@@ -227,7 +228,8 @@ def _delivery_counts(page: PayerPage) -> DeliveryCounts:
         if webhook not in delivered and webhook.delivery_attempts
     ]
     problem = (failed[-1].fault or failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
-    return DeliveryCounts(len(webhooks), len(delivered), problem)
+    is_pending = any(webhook.state is DeliveryState.PENDING for webhook in webhooks)
+    return DeliveryCounts(len(webhooks), len(delivered), is_pending, problem)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **FORM_FACTS)
@@ -361,9 +363,9 @@ def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) ->
 
 @route(pages, "GET", f"{ATTEMPT_PATH}/state/", answers=StateVersion, errors=(404,))
 def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Get the order's version; waiting pages poll it."""
+    """Get a number that changes with the order and its webhooks; waiting pages poll it."""
     page = find_page(call, project_id, order_id, transaction_id)
-    return json_answer({"state": page.order.version})
+    return json_answer({"state": page.state})
 
 
 @route(pages, "GET", f"{ATTEMPT_PATH}/left/", **PAGE_METADATA)

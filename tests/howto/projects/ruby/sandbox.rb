@@ -34,6 +34,10 @@ class Sandbox
     call("GET", "/control/report/")["text"]
   end
 
+  def mistakes
+    call("GET", "/control/review/")["text"]
+  end
+
   def call(method, path, body = nil)
     uri = URI(@url + path)
     request = Net::HTTP.const_get(method.capitalize).new(uri, "Content-Type" => "application/json")

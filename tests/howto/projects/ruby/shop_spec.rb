@@ -4,6 +4,7 @@ require_relative "sandbox"
 
 RSpec.configure do |config|
   config.after do |example|
+    warn @sandbox.mistakes unless example.exception
     example.metadata[:extra_failure_lines] = @sandbox.report.lines(chomp: true) if example.exception
   end
 end

@@ -18,7 +18,7 @@ class ShopTest < Minitest::Test
   end
 
   def teardown
-    puts @sandbox.report unless passed?
+    passed? ? warn(@sandbox.mistakes) : puts(@sandbox.report)
     @shop.shutdown
     @serving.join
   end

@@ -1,0 +1,50 @@
+"""The timeline of a run, as text and as a picture: repeated reads are folded, and the change is marked."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from payment_sandbox.operations.folding import fold
+from payment_sandbox.operations.history import TimelineEntry, history
+from payment_sandbox.web.pictures import draw_sequence, svg
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+
+MARK: Final = ">>>"
+ID_LENGTH: Final = 8  # characters of an order's id
+
+
+class Timeline(NamedTuple):
+    """A timeline as text, and as an SVG image."""
+
+    text: str
+    picture: str
+
+
+NO_TIMELINE: Final = Timeline("", "")
+
+
+def draw_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> Timeline:
+    """Draw the timeline of a test's projects; ``notes`` follow the text."""
+    entries = [entry for run in runs for entry in fold(history(run.project.epoch))]
+    marks = [mark for run in runs for mark in run.marks]
+    text = "\n".join([*_mark_changes(entries, marks), *notes])
+    return Timeline(text, svg(draw_sequence(entries), is_file=True))
+
+
+def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[datetime, str]]) -> Iterator[str]:
+    """Yield a line for each entry, and a line for each change before its first effect."""
+    upcoming = list(marks)
+    for entry in entries:
+        while upcoming and upcoming[0][0] <= entry.real_at:
+            yield f"{MARK} {upcoming.pop(0)[1]}"
+        yield f"{entry.at:%Y-%m-%d %H:%M:%S}  {_describe(entry)}"
+    yield from (f"{MARK} {sentence}" for _, sentence in upcoming)
+
+
+def _describe(entry: TimelineEntry) -> str:
+    """Describe an entry, such as ``service to shop: webhook, attempt 1: completed (order 4aa4f3d6)``."""
+    order = f" (order {entry.order_id[:ID_LENGTH]})" if entry.order_id is not None else ""
+    if entry.kind == "status":
+        return f"the order is {entry.label}{order}"
+    parties = "" if entry.sender == entry.receiver else f"{entry.sender} to {entry.receiver}: "
+    return f"{parties}{entry.label}{order}"
