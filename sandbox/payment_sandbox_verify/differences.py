@@ -16,7 +16,7 @@ from payment_sandbox_verify.rules import (
     OTHER_STATUS_RULE,
     REFUND_RULE,
     REFUSAL_RULES,
-    SPELLED_RULES,
+    SPELLING_RULE,
     STATUS_RULES,
     SUCCESS_RULES,
     TYPE_RULE,
@@ -26,6 +26,7 @@ from payment_sandbox_verify.rules import (
 )
 from payment_sandbox_verify.steps import Call, Customer, Step, Webhooks
 
+CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
 OTHER_RECORDS: Final = ("END-17", "END-18", "SET-54")  # the calls that answer no order
 VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 STATE_PATHS: Final = ("status", "transactions.status")
@@ -68,16 +69,20 @@ class Difference(NamedTuple):
     def kind(self) -> tuple[str, str, str]:
         """What is different, wherever it appears: equal kinds are one difference.
 
-        A field that is missing, added, truncated, or of another type or spelling, is one difference in all
-        answers, also if a transaction repeats the field of its order.
+        The same difference of a field in several answers is one, also if a transaction repeats the field of
+        its order. A different outcome or status is one difference for each rule.
         """
         theirs, ours = _type_of(self.theirs), _type_of(self.ours)
         name = self.path.removeprefix("transactions.")
-        if theirs != ours and self.path and not self.is_message:
+        if self.is_message or name in ("", "status"):
+            return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
+        if isinstance(self.theirs, Moment) and isinstance(self.ours, Moment) and theirs != ours:
+            return self.rule, "", f"{theirs}, not {ours}"
+        if theirs != ours:
             return self.record, name, f"{theirs}, not {ours}"
         if _is_truncated(self.theirs, self.ours):
             return self.record, name, "truncated"
-        return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
+        return self.record, name, f"{self.theirs!r:.40}{self.ours!r:.40}"
 
 
 def _is_truncated(theirs: Any, ours: Any) -> bool:
@@ -177,8 +182,8 @@ def compare_scene(theirs: Played, ours: Played) -> Compared:
             tainted |= dict.fromkeys(names | _saved(step), cause)
             continue
         found = list(_compare_step(step, number, one, other, theirs))
-        if changed & names or any(each.rule != ETAG_RULE for each in found):
-            found = [each for each in found if each.path != "etag"]
+        if changed & names or any(each.path not in CONSEQUENT_PATHS for each in found):
+            found = [each for each in found if each.path not in CONSEQUENT_PATHS]
         changed |= names | _saved(step) if found else set()
         compared.differences.extend(found)
         visible = [each for each in found if not each.is_message]
@@ -223,7 +228,9 @@ def _shown_rules(step: Step, theirs: Observation, ours: Observation) -> Iterator
             if is_refused
             else rule_of_call(step.method, step.path)
         )
-        yield from (rule for _, rule in _field_rules(step, theirs, ours)) if not is_refused else ()
+        for leaf, rule in _field_rules(step, theirs, ours) if not is_refused else ():
+            yield rule
+            yield from (SPELLING_RULE,) if isinstance(leaf.ours, Moment) else ()
         yield from step.about.values()
         yield from (ETAG_RULE,) if "etag" in ours.shown else ()
 
@@ -233,8 +240,6 @@ def _field_rules(step: Call, theirs: Observation, ours: Observation) -> Iterator
     for leaf in leaves(theirs.shown.get("body"), body):
         rule = rule_of_field(step.method, step.path, leaf.path, body)
         yield leaf, rule
-        if isinstance(leaf.ours, Moment) and rule in SPELLED_RULES:
-            yield leaf, SPELLED_RULES[rule]
 
 
 def _compare_step(
@@ -356,17 +361,14 @@ def _is_in_refund(leaf: Leaf) -> bool:
 def _rule_of_leaf(step: Call, leaf: Leaf, rule: str) -> str:
     if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
         return "TEV-01"
-    root = leaf.plain.partition(".")[0]
-    named = step.about.get(leaf.plain, step.about.get(root))
-    if named is not None:
-        return named
     if (
         isinstance(leaf.theirs, Moment)
         and isinstance(leaf.ours, Moment)
-        and leaf.theirs.spelling != leaf.ours.spelling
+        and _type_of(leaf.theirs) != _type_of(leaf.ours)
     ):
-        return SPELLED_RULES.get(rule, rule)
-    return rule
+        return rule if rule.startswith("QR-") else SPELLING_RULE
+    root = leaf.plain.partition(".")[0]
+    return step.about.get(leaf.plain, step.about.get(root, rule))
 
 
 def _field_difference(difference: Any, rule: str, leaf: Leaf) -> Difference:

@@ -62,8 +62,7 @@ ALSO_SHOWN: Final = {  # rules that say the same in another section, by the rule
     "CAP-08": "ERR-04",
 }
 ISSUER_RULES: Final = {"id": "ISS-01", "list_type": "ISS-02", "name": "ISS-02"}
-SPELLED_RULES: Final = {"ORD-19": "SET-19", "TX-06": "SET-19", "ORD-20": "SET-19", "ORD-21": "SET-19"}
-"""The rule on the spelling of times and identifiers, by the rule of the field that has it."""
+SPELLING_RULE: Final = "SET-19"  # of times
 
 INITIAL_RULES: Final = {
     "": "STA-03 GEN-01 END-02",
@@ -174,7 +173,7 @@ def rule_of_field(method: str, call_path: str, path: str, record: object) -> str
     if call == "END-17":
         return ISSUER_RULES.get(plain, call)
     if call == "END-18":
-        return _nearest(QR.all_rules(), plain) or call
+        return _nearest({**QR.all_rules(), "amount": "QR-01"}, plain) or call
     if call.startswith("END-1") and call != "END-10":  # a capture or a void, which answers the transaction
         plain = f"transactions.{plain}"
     if plain.startswith(f"{DETAILS}."):

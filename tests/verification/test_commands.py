@@ -126,7 +126,7 @@ def test_verify_reports_each_rule_and_writes_the_settings(deviating_server: Serv
     assert "differs         SET-38   authorized card or pay-later-a: completed, is_capturable" in lines
     assert lines[
         lines.index("differs         SET-38   authorized card or pay-later-a: completed, is_capturable") + 1
-    ] == (f"{'':25}status is 'accepted', not 'completed'")
+    ] == (f"{'':25}the authorized credit-card order: status is 'accepted', not 'completed'")
     assert any(line.startswith("could not tell  GPAY-02") for line in lines)
     assert "differences.yaml reproduces 2 of 2: payment-sandbox serve --project differences.yaml" in lines
     assert "rules agree, 2 differ," in result.stdout
@@ -156,11 +156,12 @@ def test_two_servers_are_compared(deviating_server: Server) -> None:
     assert reports["SET-38"]["verdict"] == "differs"
     assert reports["SET-38"]["beside"] == {
         "verdict": "differs",
-        "how": "status is 'accepted', not 'completed'",
+        "how": "the authorized credit-card order: status is 'accepted', not 'completed'",
     }
     assert reports["SET-08"]["verdict"] == "differs"
     assert reports["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
-    lines = list(report_lines(comparison.theirs.reports, comparison.ours.reports))
+    assert comparison.beside is not None
+    lines = list(report_lines(comparison.theirs.reports, comparison.beside.reports))
     assert any(line.strip() == "the other server agrees" for line in lines)
 
 

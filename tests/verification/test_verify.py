@@ -198,7 +198,7 @@ def receive_as(**changes: Any) -> Callable[[ReferenceSandbox], None]:
         inbox = reference.player.inbox
         assert isinstance(inbox, Inbox)
         receive = inbox.receive
-        inbox.receive = lambda received: receive(received._replace(**changes))  # type: ignore[method-assign]
+        inbox.receive = lambda received: receive(received._replace(**changes))  # type: ignore[method-assign, assignment]
 
     return alter
 

@@ -396,6 +396,7 @@ RECORD_RULES: Final = {
     **EVENT.all_rules("transactions.events."),
     **LINE_DETAIL.all_rules(f"{LINE_DETAILS_NAME}."),
     **AMOUNTS_TABLE.all_rules(f"{AMOUNT_DETAILS_NAME}."),
+    "transactions": "ORD-17",
 }
 """The rules of all fields of an order, by their paths without indices."""
 
