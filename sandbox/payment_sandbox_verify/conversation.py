@@ -6,6 +6,7 @@ from typing import Any, Final
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox_verify.generated import (
+    banks_for,
     change_scenes,
     create,
     field_scenes,
@@ -41,11 +42,11 @@ from payment_sandbox_verify.steps import (
     WEBHOOK,
     WEBHOOK_RULES,
     AnswerWebhooks,
-    Call,
+    ApiCall,
+    ConversationScene,
     Customer,
     Fetch,
     Pause,
-    Scene,
     Step,
     Webhooks,
 )
@@ -58,13 +59,14 @@ MANY_LINES: Final = [
 TESTABLE: Final = [name for name, method in METHODS_BY_NAME.items() if method.capabilities.testable]
 
 
-def all_scenes() -> list[Scene]:
+def all_scenes() -> list[ConversationScene]:
     """Return all scenes of the conversation, those that take long last."""
     scenes = [
         *_common_scenes(),
         *field_scenes(),
         *change_scenes(),
         *_page_scenes(),
+        *_given_up_scenes(),
         *state_scenes(),
         *payment_scenes(),
         *authorization_scenes(),
@@ -75,17 +77,17 @@ def all_scenes() -> list[Scene]:
     return sorted(scenes, key=lambda scene: scene.is_patient)
 
 
-def _common_scenes() -> Iterator[Scene]:
-    yield Scene("credentials", tuple(_credential_steps()))
-    yield Scene("paths and bodies", tuple(_transport_steps()))
-    yield Scene(
+def _common_scenes() -> Iterator[ConversationScene]:
+    yield ConversationScene("credentials", tuple(_credential_steps()))
+    yield ConversationScene("paths and bodies", tuple(_transport_steps()))
+    yield ConversationScene(
         "lists",
         (get("/v1/merchants/self/projects/self/currencies/", "SET-54", "the list of methods"), issuers()),
     )
-    yield Scene("banks", tuple(_bank_steps()))
-    yield Scene("unknown keys", tuple(_unknown_key_steps()))
-    yield Scene("lines and totals", tuple(_line_steps()))
-    yield Scene(
+    yield ConversationScene("banks", tuple(_bank_steps()))
+    yield ConversationScene("unknown keys", tuple(_unknown_key_steps()))
+    yield ConversationScene("lines and totals", tuple(_line_steps()))
+    yield ConversationScene(
         "several problems",
         (
             post(
@@ -99,10 +101,10 @@ def _common_scenes() -> Iterator[Scene]:
             ),
         ),
     )
-    yield Scene("conditions", tuple(_condition_steps()))
-    yield Scene("a whole order", tuple(_whole_order_steps()))
-    yield Scene("webhook addresses", tuple(_webhook_address_steps()))
-    yield Scene("allow lists", tuple(_allow_list_steps()), is_costly=False)
+    yield ConversationScene("conditions", tuple(_condition_steps()))
+    yield ConversationScene("a whole order", tuple(_whole_order_steps()))
+    yield ConversationScene("webhook addresses", tuple(_webhook_address_steps()))
+    yield ConversationScene("allow lists", tuple(_allow_list_steps()), is_costly=False)
 
 
 def _credential_steps() -> Iterator[Step]:
@@ -120,11 +122,15 @@ def _transport_steps() -> Iterator[Step]:
     yield create()
     for path in (UNKNOWN_PATH, f"{ORDERS_PATH}nobody/", "/v1/no-such-path/"):
         yield get(path, "SET-08", f"a read of {path}")
-    yield Call(method="PUT", path=UNKNOWN_PATH, body={}, rules="SET-08", name="a change of an unknown order")
-    yield Call(method="DELETE", path=UNKNOWN_PATH, rules="SET-08", name="a cancellation of an unknown order")
+    yield ApiCall(
+        method="PUT", path=UNKNOWN_PATH, body={}, rules="SET-08", name="a change of an unknown order"
+    )
+    yield ApiCall(
+        method="DELETE", path=UNKNOWN_PATH, rules="SET-08", name="a cancellation of an unknown order"
+    )
     yield post(f"{UNKNOWN_PATH}refunds/", {}, "SET-08", "a refund of an unknown order")
-    yield Call(method="PATCH", path=ORDERS_PATH, body={}, rules="SET-08", name="PATCH of the orders")
-    yield Call(method="DELETE", path=CODES_PATH, rules="SET-08", name="DELETE of the QR requests")
+    yield ApiCall(method="PATCH", path=ORDERS_PATH, body={}, rules="SET-08", name="PATCH of the orders")
+    yield ApiCall(method="DELETE", path=CODES_PATH, rules="SET-08", name="DELETE of the QR requests")
     for shown, content in (
         ("half an object", b'{"currency": '),
         ("no UTF-8", b'{"currency": "EUR", "amount": 1000, "description": "\xff"}'),
@@ -224,10 +230,10 @@ def _condition_steps() -> Iterator[Step]:
     yield put({"description": "Again"}, "SET-33", "a change with an outdated ETag", headers=stale)
     current = {"If-Match": "<<order@ETag>>"}
     yield put({"description": "Again"}, "SET-33", "a change with the current ETag", headers=current)
-    yield Call(
+    yield ApiCall(
         method="DELETE", path=ORDER_PATH, rules="SET-33", name="an outdated cancellation", headers=stale
     )
-    yield Call(
+    yield ApiCall(
         method="DELETE",
         path=ORDER_PATH,
         rules="SET-33 SET-50",
@@ -263,10 +269,10 @@ _WHOLE_FIELDS: Final = (
 def _webhook_address_steps() -> Iterator[Step]:
     yield create(card(), webhook_url=WEBHOOK_URL)
     yield put({"webhook_url": WEBHOOK}, "SET-51 HOOK-04", "a change of the webhook_url")
-    yield Call(method="DELETE", path=ORDER_PATH, rules="SET-50", name="a cancellation")
+    yield ApiCall(method="DELETE", path=ORDER_PATH, rules="SET-50", name="a cancellation")
     yield Webhooks(rules="SET-51 HOOK-04")
     yield create(**SHOP, saves="other")
-    yield Call(method="DELETE", path=f"{ORDERS_PATH}<<other.id>>/", rules="SET-50", name="a cancellation")
+    yield ApiCall(method="DELETE", path=f"{ORDERS_PATH}<<other.id>>/", rules="SET-50", name="a cancellation")
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
@@ -288,7 +294,7 @@ def _allow_list_steps() -> Iterator[Step]:
         yield post(ORDERS_PATH, transaction, rule, f"an order with {method} without {needed}")
 
 
-def _page_scenes() -> Iterator[Scene]:
+def _page_scenes() -> Iterator[ConversationScene]:
     """Yield what customers see on payment pages, without a payment."""
     for locale in ("", *LOCALES):
         customer: dict[str, Any] = {"customer": {"locale": locale}} if locale else {}
@@ -298,7 +304,7 @@ def _page_scenes() -> Iterator[Scene]:
             rules="CUS-12 GEN-03",
             name=f"the page in {locale or 'any language'}",
         )
-        yield Scene(
+        yield ConversationScene(
             f"page in {locale or 'no language'}", (create(**customer, rules="CUS-11" if locale else ""), look)
         )
     sent: dict[str, Any] = {"customer": dict(CUSTOMER), "order_lines": LINES}
@@ -307,16 +313,20 @@ def _page_scenes() -> Iterator[Scene]:
         rules = "GEN-03 ORD-14" if offered is None else "GEN-04 ORD-13"
         shown = "no allow list" if offered is None else f"an allow list of {' and '.join(offered)}"
         look = Customer(order="order", action="look", rules=rules, name=f"the page with {shown}")
-        yield Scene(f"methods with {shown}", (create(**sent, **allowed), look))
+        yield ConversationScene(f"methods with {shown}", (create(**sent, **allowed), look))
+
+
+def _given_up_scenes() -> Iterator[ConversationScene]:
+    """Yield customers who give up on the page of each method."""
     for method in TESTABLE:
         if METHODS_BY_NAME[method].capabilities.needs_order_lines or method == TRANSFER:
             continue
-        yield Scene(f"{method} given up", tuple(_give_up(method)))
+        yield ConversationScene(f"{method} given up", tuple(_give_up(method)))
     hosted = Customer(
         order="order", action="choose", choice=CARD, rules="STA-04 GEN-03", name="the choice of the card"
     )
     cancel = Customer(order="order", action="cancel", rules="FLOW-15", name="the customer gives up")
-    yield Scene(
+    yield ConversationScene(
         "hosted page, given up",
         (
             create(**SHOP),
@@ -330,19 +340,18 @@ def _page_scenes() -> Iterator[Scene]:
     stay = Customer(
         order="order", action="cancel", rules="FLOW-16", name="the customer gives up without return_url"
     )
-    yield Scene("no return_url", (create(card()), stay, read("order", "FLOW-16")))
+    yield ConversationScene("no return_url", (create(card()), stay, read("order", "FLOW-16")))
 
 
 def _give_up(method: str) -> Iterator[Step]:
-    banks = [issuers()] if METHODS_BY_NAME[method].capabilities.has_issuers else []
-    yield from banks
+    yield from banks_for(method)
     yield create(transaction_with(method), **SHOP)
     yield Customer(order="order", action="cancel", rules="FLOW-15", name=f"the customer gives up {method}")
     yield read("order", "FLOW-15", name=f"{method}, given up")
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
-def _code_scenes() -> Iterator[Scene]:
+def _code_scenes() -> Iterator[ConversationScene]:
     """Yield QR requests: their defaults, their bounds, and the image."""
     code = {"currency": "EUR", "amount": 1000, "description": MARKER, "webhook_url": WEBHOOK_URL}
     about = {
@@ -376,14 +385,14 @@ def _code_scenes() -> Iterator[Scene]:
         )
     for name, rule in (("amount_min", "QR-08"), ("amount_max", "QR-06")):
         steps.append(post(CODES_PATH, {**code, name: 1500}, rule, f"a fixed QR request with {name}"))
-    yield Scene("QR requests", tuple(steps))
+    yield ConversationScene("QR requests", tuple(steps))
 
 
 RETRIES_SECONDS: Final = 1330.0
 RETRY_SECONDS: Final = 160.0
 
 
-def _patient_scenes() -> Iterator[Scene]:
+def _patient_scenes() -> Iterator[ConversationScene]:
     """Yield how webhooks are retried."""
     for name, answers, rules, seconds in (
         (
@@ -406,4 +415,4 @@ def _patient_scenes() -> Iterator[Scene]:
             Webhooks(rules=rules, seconds=seconds),
             AnswerWebhooks(statuses=(200,)),
         )
-        yield Scene(name, steps, is_patient=True)
+        yield ConversationScene(name, steps, is_patient=True)

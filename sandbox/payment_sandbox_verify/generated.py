@@ -37,10 +37,10 @@ from payment_sandbox_verify.steps import (
     CODES_PATH,
     ORDER_PATH,
     ORDERS_PATH,
-    Call,
+    ApiCall,
+    ConversationScene,
     Customer,
     Pause,
-    Scene,
     Step,
 )
 
@@ -94,11 +94,15 @@ def values_of(name: str, kind: Any) -> Iterator[Any]:
         spellings = dict.fromkeys((first.upper(), first.lower(), first.title(), "", "x"))
         yield from (*kind.choices, *(word for word in spellings if word not in kind.choices), *OTHER_KINDS)
     elif isinstance(kind, Whole):
-        bounds = {getattr(each, side, None) or 0 for each in kind.validators for side in ("min", "max")}
-        yield from (each for bound in sorted(bounds) for each in (bound - 1, bound, bound + 1))
-        yield from (250, 1000, 1295, 12.95, "1295", True, None, ...)
+        yield from (*_values_at_bounds(kind), 250, 1000, 1295, 12.95, "1295", True, None, ...)
     else:
         yield from next(values for field_type, values in VALUES_BY_TYPE if isinstance(kind, field_type))
+
+
+def _values_at_bounds(kind: Whole) -> Iterator[int]:
+    bounds = {getattr(each, side, None) or 0 for each in kind.validators for side in ("min", "max")}
+    for bound in sorted(bounds):
+        yield from (bound - 1, bound, bound + 1)
 
 
 class FieldGroup(NamedTuple):
@@ -145,7 +149,7 @@ def with_value(body: Body, path: str, value: object) -> dict[str, Any]:
     return copy
 
 
-def field_scenes() -> Iterator[Scene]:
+def field_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each field: an order or a code for each value, which is read back."""
     for group in GROUPS:
         for name, kind in group.form().fields.items():
@@ -153,44 +157,48 @@ def field_scenes() -> Iterator[Scene]:
             steps: list[Step] = []
             for number, value in enumerate(values_of(name, kind)):
                 steps += _creation_with(group, path, value, f"order{number}")
-            yield Scene(f"{group.name}: {name}", tuple(steps))
+            yield ConversationScene(f"{group.name}: {name}", tuple(steps))
 
 
 def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> Iterator[Step]:
     name = f"a new {group.name} with {path} {'missing' if value is ... else f'of {value!r:.60}'}"
     rule = rule_of_path(group.path, path)
     body = with_value(group.body, path, value)
-    yield Call(method="POST", path=group.path, body=body, rules=rule, name=name, saves=saves)
+    yield ApiCall(method="POST", path=group.path, body=body, rules=rule, name=name, saves=saves)
     if group.path == ORDERS_PATH:
         yield read(saves, rule, name=f"{name}, read")
 
 
-def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = "", **options: Any) -> Call:
+def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = "", **options: Any) -> ApiCall:
     """Return a call that reads an order."""
     query = "?fields[]=order_line_details&fields[]=amount_details" if blocks else ""
     path = f"{ORDERS_PATH}<<{order}.id>>/{query}"
-    return Call(method="GET", path=path, rules=rules, name=name, saves=order, **options)
+    return ApiCall(method="GET", path=path, rules=rules, name=name, saves=order, **options)
 
 
-def change_scenes() -> Iterator[Scene]:
+def change_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each field that PUT changes: an order with a change for each value."""
     order = sale(order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, merchant_order_id="A-1")
     for name, kind in UpdateForm().fields.items():
         rule = "SET-52" if name in ("amount", "order_lines") else "SET-51"
-        steps: list[Step] = [Call(method="POST", path=ORDERS_PATH, body=order, rules="END-02", saves="order")]
+        steps: list[Step] = [
+            ApiCall(method="POST", path=ORDERS_PATH, body=order, rules="END-02", saves="order")
+        ]
         values = [{"first_name": "Zoë", "country": "BE"}] if name == "customer" else []
         for value in [*values, *values_of(name, kind)]:
             if value is not ...:
                 steps += _change(name, value, rule)
-        yield Scene(f"changed {name}", tuple(steps))
+        yield ConversationScene(f"changed {name}", tuple(steps))
 
 
 def _change(name: str, value: object, rule: str) -> Iterator[Step]:
     about = {name: rule}
     sent = f"PUT with {name} of {value!r:.60}"
     path = f"{ORDERS_PATH}<<order.id>>/"
-    yield Call(method="PUT", path=path, body={name: value}, rules=rule, name=sent, saves="order", about=about)
-    yield Call(method="GET", path=path, rules=rule, name=f"{sent}, read", saves="order", about=about)
+    yield ApiCall(
+        method="PUT", path=path, body={name: value}, rules=rule, name=sent, saves="order", about=about
+    )
+    yield ApiCall(method="GET", path=path, rules=rule, name=f"{sent}, read", saves="order", about=about)
 
 
 class OrderCall(NamedTuple):
@@ -256,10 +264,10 @@ ORDER_CALLS: Final = (  # those that usually are refused come first, those that 
 LAST_POST: Final = ORDER_CALLS[-2]
 
 
-def order_call(call: OrderCall, name: str, etag: str = "", order: str = "order") -> Call:
+def order_call(call: OrderCall, name: str, etag: str = "", order: str = "order") -> ApiCall:
     """Return a call on an order; ``etag`` is the value of If-Match."""
     suffix = call.suffix.replace("<<order.", f"<<{order}.")
-    return Call(
+    return ApiCall(
         method=call.method,
         path=f"{ORDERS_PATH}<<{order}.id>>/{suffix}",
         body=call.body,
@@ -282,13 +290,13 @@ def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> I
             yield read(order, call.rules.split()[0], blocks=True, name=f"{name}, read", about=about)
 
 
-def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> Call:
+def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> ApiCall:
     """Return a call that creates an order of 10 euros."""
     method = transactions[0]["payment_method"] if transactions else ""
     about = {}
     if method and "expiration_period" not in transactions[0]:
         about = {"transactions.expiration_period": PERIOD_RULES.get(method, OTHER_PERIOD_RULE)}
-    return Call(
+    return ApiCall(
         method="POST",
         path=ORDERS_PATH,
         body=sale(*transactions, **fields),
@@ -299,9 +307,9 @@ def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order",
     )
 
 
-def issuers() -> Call:
+def issuers() -> ApiCall:
     """Return the call that lists the banks, as ``banks``."""
-    return Call(
+    return ApiCall(
         method="GET", path="/v1/bank-redirect-nl/issuers/", rules="END-17 ISS-01 ISS-02", saves="banks"
     )
 
@@ -310,42 +318,55 @@ SHORT_PERIOD: Final = "PT2S"
 AFTER_SHORT_PERIOD_SECONDS: Final = 4.0
 
 
-def state_scenes() -> Iterator[Scene]:
+def state_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each method and state that an order reaches without a payment, and the expiries."""
-    expiring: dict[bool, list[tuple[str, list[Step], list[Step]]]] = {False: [], True: []}
     for method in ("", *METHODS_BY_NAME):
-        is_costly = bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
-        banks: list[Step] = [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
-        transactions = [transaction_with(method)] if method else []
-        lines: dict[str, Any] = {} if is_costly else {"order_lines": LINES}
-        new = [*banks, create(*transactions, **lines)]
-        rule = VISIT_RULES.get(method, "SET-36")
-        visit = Customer(
-            order="order", action="visit", rules=rule, name=f"a visit to the page of {method or 'an order'}"
-        )
-        shown = f"{method} order" if method else "hosted order"
-        ways: Sequence[tuple[str, Sequence[Step]]] = (
-            ("new", [read("order")]),
-            ("visited", [visit, read("order", rule)]),
-            (
-                "cancelled",
-                [order_call(ORDER_CALLS[-1], f"cancellation of a {shown}"), read("order", "SET-50")],
-            ),
-        )
-        for state, way in ways:
-            yield Scene(f"{state} {shown}", (*new, *way, *calls_on_order(f"a {state} {shown}")), is_costly)
-        stale = (order_call(each, f"{each.name} with a stale ETag", '"stale"') for each in ORDER_CALLS)
-        yield Scene(f"{shown} with a stale ETag", (*new, *stale, read("order", "SET-33")), is_costly)
-        name = f"order{len(expiring[is_costly])}"
-        expiring[is_costly].append((name, *_expiring_steps(method, name, banks)))
-    for is_costly, orders in expiring.items():
-        begin = [step for _, steps, _ in orders for step in steps]
-        end = [step for _, _, steps in orders for step in steps]
+        yield from _scenes_of_method(method)
+    for is_costly in (False, True):
+        expiring = [
+            _expiring_steps(method, f"order{number}")
+            for number, method in enumerate(("", *METHODS_BY_NAME))
+            if _is_costly(method) is is_costly
+        ]
+        begin = [step for steps, _ in expiring for step in steps]
+        end = [step for _, steps in expiring for step in steps]
         pause = Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-        yield Scene(f"expired {'invoices' if is_costly else 'orders'}", (*begin, pause, *end), is_costly)
+        yield ConversationScene(
+            f"expired {'invoices' if is_costly else 'orders'}", (*begin, pause, *end), is_costly
+        )
 
 
-def _expiring_steps(method: str, name: str, banks: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+def _is_costly(method: str) -> bool:
+    """Whether an order with a method may become an invoice."""
+    return bool(method) and METHODS_BY_NAME[method].capabilities.needs_order_lines
+
+
+def banks_for(method: str) -> list[Step]:
+    """Return the call that lists the banks, if a method requires one."""
+    return [issuers()] if method and METHODS_BY_NAME[method].capabilities.has_issuers else []
+
+
+def _scenes_of_method(method: str) -> Iterator[ConversationScene]:
+    is_costly, shown = _is_costly(method), f"{method} order" if method else "hosted order"
+    transactions = [transaction_with(method)] if method else []
+    lines: dict[str, Any] = {} if is_costly else {"order_lines": LINES}
+    new = [*banks_for(method), create(*transactions, **lines)]
+    rule = VISIT_RULES.get(method, "SET-36")
+    visit = Customer(order="order", action="visit", rules=rule, name=f"a visit to the page of a {shown}")
+    cancel = order_call(ORDER_CALLS[-1], f"cancellation of a {shown}")
+    ways: Sequence[tuple[str, Sequence[Step]]] = (
+        ("new", [read("order")]),
+        ("visited", [visit, read("order", rule)]),
+        ("cancelled", [cancel, read("order", "SET-50")]),
+    )
+    for state, way in ways:
+        calls = calls_on_order(f"a {state} {shown}")
+        yield ConversationScene(f"{state} {shown}", (*new, *way, *calls), is_costly)
+    stale = (order_call(each, f"{each.name} with a stale ETag", '"stale"') for each in ORDER_CALLS)
+    yield ConversationScene(f"{shown} with a stale ETag", (*new, *stale, read("order", "SET-33")), is_costly)
+
+
+def _expiring_steps(method: str, name: str) -> tuple[list[Step], list[Step]]:
     """Return the steps before and after the expiry of an order."""
     rule = "TRQ-03" if method else "ORD-12 SET-35"
     period = {"expiration_period": SHORT_PERIOD}
@@ -355,20 +376,20 @@ def _expiring_steps(method: str, name: str, banks: Sequence[Step]) -> tuple[list
         else create(rules=rule, saves=name, **period)
     )
     shown = f"an expired {method or 'hosted'} order"
-    return [*banks, call], [read(name, rule, name=shown), *calls_on_order(shown, order=name)]
+    return [*banks_for(method), call], [read(name, rule, name=shown), *calls_on_order(shown, order=name)]
 
 
-def get(path: str, rules: str, name: str = "", **options: Any) -> Call:
+def get(path: str, rules: str, name: str = "", **options: Any) -> ApiCall:
     """Return a read."""
-    return Call(method="GET", path=path, rules=rules, name=name, **options)
+    return ApiCall(method="GET", path=path, rules=rules, name=name, **options)
 
 
-def post(path: str, body: Any, rules: str, name: str = "", **options: Any) -> Call:
+def post(path: str, body: Any, rules: str, name: str = "", **options: Any) -> ApiCall:
     """Return a POST."""
-    return Call(method="POST", path=path, body=body, rules=rules, name=name, **options)
+    return ApiCall(method="POST", path=path, body=body, rules=rules, name=name, **options)
 
 
-def put(body: Any, rules: str, name: str = "", **options: Any) -> Call:
+def put(body: Any, rules: str, name: str = "", **options: Any) -> ApiCall:
     """Return a change of the order."""
     options = {"saves": "order", **options}
-    return Call(method="PUT", path=ORDER_PATH, body=body, rules=rules, name=name, **options)
+    return ApiCall(method="PUT", path=ORDER_PATH, body=body, rules=rules, name=name, **options)

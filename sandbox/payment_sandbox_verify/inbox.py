@@ -41,7 +41,7 @@ class Inbox:
         self._statuses: deque[int] = deque([OK])
         self._delay_seconds = 0.0
 
-        class Server(ThreadingHTTPServer):
+        class InboxServer(ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
 
@@ -51,7 +51,7 @@ class Inbox:
         handler = type(
             "Handler", (_Handler,), {"inbox": self, **{f"do_{name}": _Handler.receive for name in METHODS}}
         )
-        self._server = Server((host, port), handler)
+        self._server = InboxServer((host, port), handler)
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="inbox", daemon=True)
         start(self._thread)

@@ -13,8 +13,9 @@ SPECIFIC: Final = re.compile(  # must match in linear time, because strings may 
     r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\b[0-9a-f]{8,}(?:-\w{1,40})?\b"
 )
 TEXT_LENGTH_MAX: Final = 100_000
+TIME_LENGTH_MAX: Final = 40
 OWN_ADDRESSES: Final = ("payment_url", "order_url", "qr_url", "issuer_authentication_url")
-OWN_IDENTIFIERS: Final = ("vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
+IDENTIFIER_KEYS: Final = ("id", "vault_token", "reference", "transaction_id", "bankqr_id", "issuer_id")
 ACCOUNT_IDENTIFIERS: Final = ("merchant_id", "project_id")  # the same in all answers
 OWN_TEXTS: Final = (  # texts of which only the form has a rule
     *("truncated_pan", "card_expiry", "consumer_bic", "consumer_iban", "creditor_bic", "creditor_iban"),
@@ -27,7 +28,7 @@ OWN_VALUES: Final = (  # values of which only the type has a rule
 )
 
 
-class Moment(NamedTuple):
+class ShownTime(NamedTuple):
     """A time: its spelling with ``d`` for each digit, and its distance from the start of the scene."""
 
     spelling: str
@@ -88,40 +89,43 @@ class Names:
 
     def normalise(self, value: Any, key: str = "") -> Any:
         """Return a JSON value without what is this server's own."""
-        if isinstance(value, dict) and "occurred" in value:  # an event, whose id no call uses
-            is_uuid = UUID.fullmatch(str(value.get("id"))) is not None
-            value = {**value, "id": Named(f"<an id{', a UUID' if is_uuid else ''}>")}
         if isinstance(value, dict):
-            return {name: self.normalise(inner, name) for name, inner in value.items()}
+            own = (
+                {"id": _form_of_id(value.get("id"))} if "occurred" in value else {}
+            )  # no call uses the id of an event
+            return {name: self.normalise(inner, name) for name, inner in {**value, **own}.items()}
         if isinstance(value, list):
             return [self.normalise(item, key) for item in value]
-        if value is None or isinstance(value, bool) or key not in OWN_VALUES:
-            return self._normalise_text(value, key) if isinstance(value, str) else value
-        return Named(f"<{type(value).__name__}>")
+        if isinstance(value, str) and key not in OWN_VALUES:
+            return self._normalise_text(value, key)
+        return Named(f"<{type(value).__name__}>") if key in OWN_VALUES and value is not None else value
 
     def _normalise_text(self, text: str, key: str) -> Any:
+        if isinstance(text, Named) or text in self._names:
+            return self._names.get(text, text)
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
-        if isinstance(text, Named):
-            return text
-        if text in self._names:
-            return self._names[text]
-        if key == "id" or key in OWN_IDENTIFIERS or UUID.fullmatch(text):
-            return self.name(text, key or "id")
         if key in OWN_TEXTS:
             return Named(f"<{form_of(text)}>")
-        return self._moment(text) if len(text) < 40 and TIME.fullmatch(text) else text
+        if key in IDENTIFIER_KEYS or UUID.fullmatch(text):
+            return self.name(text, key or "id")
+        return self._moment(text) if TIME.fullmatch(text[:TIME_LENGTH_MAX]) else text
 
     def _moment(self, text: str) -> Any:
         spelling = re.sub(r"\d", "d", text)
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
-            return Moment(spelling, None)
+            return ShownTime(spelling, None)
         if self._start is None:
-            return Moment(spelling, None)
+            return ShownTime(spelling, None)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return Moment(spelling, (at - self._start).total_seconds())
+        return ShownTime(spelling, (at - self._start).total_seconds())
+
+
+def _form_of_id(value: Any) -> Named:
+    is_uuid = UUID.fullmatch(str(value)) is not None
+    return Named(f"<an id{', a UUID' if is_uuid else ''}>")
 
 
 def anonymize(text: str) -> str:

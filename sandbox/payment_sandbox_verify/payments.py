@@ -1,7 +1,7 @@
 """The scenes of payments: with each method, of authorizations, and with stored cards."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox_verify.generated import (
@@ -9,10 +9,10 @@ from payment_sandbox_verify.generated import (
     ORDER_CALLS,
     SHORT_PERIOD,
     OrderCall,
+    banks_for,
     calls_on_order,
     create,
     get,
-    issuers,
     order_call,
     post,
     put,
@@ -37,10 +37,10 @@ from payment_sandbox_verify.steps import (
     ORDERS_PATH,
     WEBHOOK,
     WEBHOOK_RULES,
-    Call,
+    ApiCall,
+    ConversationScene,
     Customer,
     Pause,
-    Scene,
     Step,
     Webhooks,
 )
@@ -50,10 +50,10 @@ PAYABLE: Final = [
 ]
 
 
-def payment_scenes() -> Iterator[Scene]:
+def payment_scenes() -> Iterator[ConversationScene]:
     """Yield a payment with each method, and what can be done after it."""
     for method in PAYABLE:
-        yield Scene(f"{method}, paid", tuple(_payment(method)), is_costly=True)
+        yield ConversationScene(f"{method}, paid", tuple(_payment(method)), is_costly=True)
     hosted = (
         create(**SHOP, rules="FLOW-01 STA-03"),
         Customer(
@@ -67,8 +67,8 @@ def payment_scenes() -> Iterator[Scene]:
         Webhooks(rules=WEBHOOK_RULES),
         *calls_on_order("a paid hosted order", is_paid=True),
     )
-    yield Scene("hosted page, paid", hosted, is_costly=True)
-    yield Scene(
+    yield ConversationScene("hosted page, paid", hosted, is_costly=True)
+    yield ConversationScene(
         "a failed payment",
         (
             create(card(), **SHOP),
@@ -87,7 +87,7 @@ def payment_scenes() -> Iterator[Scene]:
 
 def _payment(method: str) -> Iterator[Step]:
     rules = PAID_RULES[method]
-    yield from [issuers()] if METHODS_BY_NAME[method].capabilities.has_issuers else []
+    yield from banks_for(method)
     lines: dict[str, Any] = (
         {} if METHODS_BY_NAME[method].capabilities.needs_order_lines else {"order_lines": LINES}
     )
@@ -176,7 +176,7 @@ PLANS: Final = {  # captures, voids and refunds of an authorized order
 }
 
 
-def authorization_scenes() -> Iterator[Scene]:
+def authorization_scenes() -> Iterator[ConversationScene]:
     """Yield authorizations that are captured, voided, refunded, cancelled, or expire."""
     for method, mode in ((CARD, "manual"), (CARD, "delayed"), (PAY_LATER, "manual"), (INVOICE, "")):
         for name, plan in PLANS.items():
@@ -187,10 +187,10 @@ def authorization_scenes() -> Iterator[Scene]:
                     *_plan_steps(plan, state, method),
                     Webhooks(rules=WEBHOOK_RULES),
                 )
-                yield Scene(state, tuple(steps), is_costly=True)
+                yield ConversationScene(state, tuple(steps), is_costly=True)
     for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
         for capture in (False, True):
-            yield Scene(
+            yield ConversationScene(
                 f"expired {mode} {method} authorization{', captured in part' if capture else ''}",
                 tuple(_expire(method, mode, capture)),
                 is_costly=True,
@@ -214,25 +214,35 @@ def _authorize(method: str, mode: str, **transaction: Any) -> Iterator[Step]:
 
 def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[Step]:
     for number, planned in enumerate(plan):
-        kind = next((kind for kind in ("captures", "voids", "refunds") if kind in planned.suffix), "")
-        shown = METHOD_RULES.get((method, kind), "")
-        call = planned._replace(rules=f"{planned.rules} {shown}")
+        kind = _kind_of(planned)
+        call = planned._replace(rules=f"{planned.rules} {METHOD_RULES.get((method, kind), '')}")
         name = f"{call.name}, {state}"
-        is_money = call.method == "POST" and "captures" in call.suffix
-        rules = {"IFM": "IFM-01"} if call.suffix.endswith("amount/") else {"IFM": "IFM-02"}
-        if is_money and number == 0 and planned is not ALL:
-            yield order_call(call._replace(rules=f"{rules['IFM']} SET-33"), f"{name}, stale ETag", '"stale"')
-        step = order_call(call, name, "<<order@ETag>>" if is_money and number == 0 else "")
-        yield step
-        if call.suffix == "refunds/":
+        if kind == "captures" and number == 0:
+            yield from _conditional_capture(call, name)
+        else:
+            yield order_call(call, name)
+        if kind == "refunds":
             yield get(f"{ORDERS_PATH}<<change.id>>/", "SET-48", f"the refund of {name}")
-        yield read("order", _rule_of_effect(call), blocks=True, name=f"the order after {name}")
+        yield read("order", EFFECT_RULES[kind], blocks=True, name=f"the order after {name}")
 
 
-def _rule_of_effect(call: OrderCall) -> str:
-    if "captures" in call.suffix:
-        return "SET-40 STA-19 LDET-03"
-    return "SET-43 STA-20" if "voids" in call.suffix else "SET-26"
+def _kind_of(call: OrderCall) -> str:
+    return next((kind for kind in ("captures", "voids", "refunds") if kind in call.suffix), "")
+
+
+def _conditional_capture(call: OrderCall, name: str) -> Iterator[Step]:
+    rule = IF_MATCH_RULES.get(call.suffix.rsplit("/", 2)[1], "SET-33")
+    yield order_call(call._replace(rules=f"{rule} SET-33"), f"{name}, stale ETag", '"stale"')
+    yield order_call(call, name, "<<order@ETag>>")
+
+
+IF_MATCH_RULES: Final = {"amount": "IFM-01", "orderlines": "IFM-02"}
+EFFECT_RULES: Final = {  # the rules of an order after a call, by its kind
+    "captures": "SET-40 STA-19 LDET-03",
+    "voids": "SET-43 STA-20",
+    "refunds": "SET-26",
+    "": "SET-26",
+}
 
 
 def _expire(method: str, mode: str, capture: bool) -> Iterator[Step]:
@@ -253,7 +263,7 @@ def _expire(method: str, mode: str, capture: bool) -> Iterator[Step]:
     yield Webhooks(rules=WEBHOOK_RULES)
 
 
-def card_scenes() -> Iterator[Scene]:
+def card_scenes() -> Iterator[ConversationScene]:
     """Yield the test cards, and payments with stored cards."""
     for name, rule in (("challenge", "CARD-07"), ("challenge-configurable", "CARD-08")):
         for action in ("pay", "fail"):
@@ -268,13 +278,13 @@ def card_scenes() -> Iterator[Scene]:
                 ),
                 read("order", rule, name=f"the order after {action} with the card {name}"),
             )
-            yield Scene(f"card {name}, {action}", steps, is_costly=True)
+            yield ConversationScene(f"card {name}, {action}", steps, is_costly=True)
     for shown, content, body in (
         ("no body", None, None),
         ("an empty body", b"", None),
         ("an empty object", None, {}),
     ):
-        capture = Call(
+        capture = ApiCall(
             method="POST",
             path=f"{ORDER_PATH}transactions/<<order.transactions[0].id>>/captures/",
             body=body,
@@ -282,49 +292,81 @@ def card_scenes() -> Iterator[Scene]:
             rules="SET-10 END-11",
             name=f"a capture with {shown}",
         )
-        yield Scene(f"captured with {shown}", (*_authorize(CARD, "manual"), capture), is_costly=True)
-    yield Scene("one-click", tuple(_stored_card("one_click_type", "one-click")), is_costly=True)
-    yield Scene("recurring", tuple(_stored_card("recurring_type", "recurring")), is_costly=True)
-    yield Scene("stored cards without a card", tuple(_missing_card()), is_costly=True)
-
-
-def _stored_card(kind: str, use: str) -> Iterator[Step]:
-    is_click = use == "one-click"
-    first = "STA-08 FLOW-04" if is_click else "STA-09 FLOW-07"
-    yield create(card(**{kind: "first"}), **SHOP, saves="first", rules="CARD-04 STA-02")
-    yield read("first", "CARD-20")
-    yield Customer(
-        order="first", action="pay", choice="challenge", rules=first, name=f"a first {use} payment"
-    )
-    yield read("first", f"{first} CARD-20 CARD-19")
-    token = "<<first.transactions[0].payment_method_details.vault_token>>"
-    rules = "STA-11 FLOW-06 TX-13 CARD-21" if is_click else "STA-12 FLOW-08 FLOW-09 TX-13 CARD-21"
-    amount_rule = "FLOW-05 LIM-10" if is_click else "LIM-07 SET-64"
-    details = {kind: use, "vault_token": token}
-    for number, (amount, cvc, rule) in enumerate(
-        (
-            *((1000, "123", rules), (1000, None, "CARD-14 LIM-11" if is_click else rules)),
-            *((1000, "", "CARD-14 LIM-11"), (1000, "12", "CARD-14"), (1000, "abc", "CARD-14")),
-            *((1750, "123", amount_rule), (1, "123", amount_rule), (999, None, amount_rule)),
+        yield ConversationScene(
+            f"captured with {shown}", (*_authorize(CARD, "manual"), capture), is_costly=True
         )
-    ):
-        sent = {**details, **({} if cvc is None else {"cvc": cvc})}
-        saves = f"order{number}"
-        name = f"{use} of {amount} cents with {'no CVC' if cvc is None else f'the CVC {cvc!r}'}"
-        body = sale(card(**sent), amount=amount, webhook_url=WEBHOOK)
-        yield post(ORDERS_PATH, body, rule, name, saves=saves)
-        yield read(saves, rule, blocks=True, name=f"{name}, read")
-    other = {"recurring_type" if is_click else "one_click_type": "recurring" if is_click else "one-click"}
-    sent = {**other, "vault_token": token, "cvc": "123"}
-    yield post(
-        ORDERS_PATH,
-        sale(card(**sent)),
-        "CARD-13" if is_click else "CARD-12",
-        f"a {use} card for the other use",
-    )
+    for card_use in STORED_CARD_USES:
+        yield ConversationScene(card_use.use, tuple(_stored_card(card_use)), is_costly=True)
+    yield ConversationScene("stored cards without a card", tuple(_missing_card()), is_costly=True)
+
+
+class StoredCardUse(NamedTuple):
+    """A use of stored cards: its field and value, and the rules of its steps."""
+
+    field: str
+    use: str
+    first: str
+    series: str
+    other_amount: str
+    other_use: str
+    other_use_rule: str
+    without_cvc: str
+
+
+STORED_CARD_USES: Final = (
+    StoredCardUse(
+        field="one_click_type",
+        use="one-click",
+        first="STA-08 FLOW-04",
+        series="STA-11 FLOW-06 TX-13 CARD-21",
+        other_amount="FLOW-05 LIM-10",
+        other_use="recurring_type",
+        other_use_rule="CARD-13",
+        without_cvc="CARD-14 LIM-11",
+    ),
+    StoredCardUse(
+        field="recurring_type",
+        use="recurring",
+        first="STA-09 FLOW-07",
+        series="STA-12 FLOW-08 FLOW-09 TX-13 CARD-21",
+        other_amount="LIM-07 SET-64",
+        other_use="one_click_type",
+        other_use_rule="CARD-12",
+        without_cvc="FLOW-08 STA-12",
+    ),
+)
+TOKEN: Final = "<<first.transactions[0].payment_method_details.vault_token>>"
+
+
+def _stored_card(card_use: StoredCardUse) -> Iterator[Step]:
+    use, first = card_use.use, card_use.first
+    yield create(card(**{card_use.field: "first"}), **SHOP, saves="first", rules="CARD-04 STA-02")
+    yield read("first", "CARD-20")
+    shown = f"a first {use} payment"
+    yield Customer(order="first", action="pay", choice="challenge", rules=first, name=shown)
+    yield read("first", f"{first} CARD-20 CARD-19")
+    for number, (amount, cvc, rule) in enumerate(_charges(card_use)):
+        name = f"{use} of {amount} cents with {cvc or 'no CVC'}"
+        details = {card_use.field: use, "vault_token": TOKEN, **cvc}
+        body = sale(card(**details), amount=amount, webhook_url=WEBHOOK)
+        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}")
+        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read")
+    other_value = next(each.use for each in STORED_CARD_USES if each is not card_use)
+    sent = {card_use.other_use: other_value, "vault_token": TOKEN, "cvc": "123"}
+    yield post(ORDERS_PATH, sale(card(**sent)), card_use.other_use_rule, f"a {use} card for the other use")
     yield order_call(_part("refunds", 100), f"a refund of a {use} payment", order="order0")
     yield read("order0", "END-10")
     yield Webhooks(rules="HOOK-02 SET-55")
+
+
+def _charges(card_use: StoredCardUse) -> Iterator[tuple[int, dict[str, str], str]]:
+    """Yield the amounts and card codes to charge, each with its rules."""
+    yield 1000, {"cvc": "123"}, card_use.series
+    yield 1000, {}, card_use.without_cvc
+    for code in ("", "12", "abc"):
+        yield 1000, {"cvc": code}, "CARD-14 LIM-11"
+    for amount in (1750, 1, 999):
+        yield amount, {"cvc": "123"}, card_use.other_amount
 
 
 def _missing_card() -> Iterator[Step]:

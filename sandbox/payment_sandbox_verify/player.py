@@ -14,11 +14,11 @@ from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import (
-    Call,
+    ApiCall,
+    ConversationScene,
     Customer,
     Fetch,
     Pause,
-    Scene,
     Step,
     Webhooks,
 )
@@ -84,7 +84,7 @@ class Observation(NamedTuple):
 class Played(NamedTuple):
     """A scene as a service played it; ``seconds`` is the real time that it took."""
 
-    scene: Scene
+    scene: ConversationScene
     observations: Sequence[Observation]
     seconds: float
     is_own_webhook: Callable[[Received], bool] | None = None
@@ -112,7 +112,7 @@ class Player:
         self._slow_count = 0
         self._scene_count = 0
 
-    def play(self, scene: Scene, beside: Played | None = None) -> Played:
+    def play(self, scene: ConversationScene, beside: Played | None = None) -> Played:
         """Play a scene; ``beside`` is the play of the sandbox, which tells how many webhooks to wait for."""
         self._scene_count += 1
         problem = self._reason_to_skip(scene)
@@ -142,7 +142,7 @@ class Player:
         observations[steps[-1]] = last._replace(shown=shown)
         return played._replace(observations=observations)
 
-    def _reason_to_skip(self, scene: Scene) -> str:
+    def _reason_to_skip(self, scene: ConversationScene) -> str:
         if scene.is_costly and self.service.is_live:
             return SKIPPED_IN_LIVE_MODE
         if scene.is_patient and not self.is_patient:
@@ -171,7 +171,7 @@ class Player:
 class _Performance:
     """One scene on one service: saved answers, and names of identifiers."""
 
-    def __init__(self, player: Player, scene: Scene, number: int) -> None:
+    def __init__(self, player: Player, scene: ConversationScene, number: int) -> None:
         self._player = player
         self._service = player.service
         self._scene = scene
@@ -207,7 +207,7 @@ class _Performance:
         return observation._replace(orders=frozenset(self._used - {WEBHOOK_NAME, "banks"}))
 
     def _play(self, number: int, step: Step, beside: Observation | None) -> Observation:
-        if isinstance(step, Call):
+        if isinstance(step, ApiCall):
             return self._call(number, step)
         if isinstance(step, Customer):
             return Observation(shown=self._act(step))
@@ -226,7 +226,7 @@ class _Performance:
 
     # Calls
 
-    def _call(self, number: int, step: Call) -> Observation:
+    def _call(self, number: int, step: ApiCall) -> Observation:
         path, body = str(self._resolve(step.path)), self._resolve(step.body)
         if self._service.is_live and INVOICE in repr(body) and step.method == "POST":
             raise CannotTell(SKIPPED_IN_LIVE_MODE)
@@ -242,6 +242,11 @@ class _Performance:
         )
         if answer.is_repeated and not answer.is_success and step.method != "GET":
             raise CannotTell(f"{step.method} {path} was repeated after a lost answer")
+        names = self._remember(number, step, answer)
+        return observe(answer, names)
+
+    def _remember(self, number: int, step: ApiCall, answer: ServiceAnswer) -> Names:
+        """Save an answer for later steps, and return the names of the scene's identifiers."""
         if step.saves and answer.is_success:
             self._saved[step.saves] = answer
         if answer.is_success and isinstance(answer.at("id"), str):
@@ -249,7 +254,7 @@ class _Performance:
         if self._names is None:
             self._names = Names(_created(answer) or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
             self._names.begin_step(f"step {number + 1}")
-        return observe(answer, self._names)
+        return self._names
 
     def _resolve(self, value: Any) -> Any:
         """Replace references to earlier answers.

@@ -12,14 +12,15 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox_verify.answer import MISSING, CannotTell, ServiceAnswer, parse_json, value_at
-from payment_sandbox_verify.differences import compare_scene, leaves
+from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.differences import leaves
 from payment_sandbox_verify.normalising import Names
 from payment_sandbox_verify.player import Observation, Played, observe
 from payment_sandbox_verify.reporting import Comparison, alias_settings
 from payment_sandbox_verify.rules import INITIAL_RULES, rule_of_call
 from payment_sandbox_verify.service import MethodNames, rename_path, rename_values, reverse
 from payment_sandbox_verify.settings import find_settings
-from payment_sandbox_verify.steps import ORDERS_PATH, Call, Scene
+from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, ConversationScene
 from payment_sandbox_verify.verifying import ReferenceSandbox, differing_rules, reference_sandbox, summarize
 
 API_PREFIX: Final = "/v1/"
@@ -322,11 +323,11 @@ def _recorded_play(recorded: Sequence[RecordedCall], name: str) -> Played:
         if (answer.method, answer.path.rstrip("/")) == ("POST", ORDERS_PATH.rstrip("/")):
             rules = f"{_initial_rule(answer.request_body)} {rules}"
         order = str(answer.at("id")) if answer.is_success and answer.at("id") is not MISSING else ""
-        steps.append(Call(method=answer.method, path=answer.path, rules=rules, saves=order))
+        steps.append(ApiCall(method=answer.method, path=answer.path, rules=rules, saves=order))
         names.begin_step(f"call {number + 1}")
         orders = frozenset(answer.path.partition("?")[0].split("/")[3:4])
         observations.append(_without_etag(observe(answer, names))._replace(orders=orders))
-    return Played(Scene(name, tuple(steps)), observations, 0.0)
+    return Played(ConversationScene(name, tuple(steps)), observations, 0.0)
 
 
 def _initial_rule(request_body: Any) -> str:
@@ -335,7 +336,9 @@ def _initial_rule(request_body: Any) -> str:
     return rules.split()[0]
 
 
-def _play_recorded(recorded: Sequence[RecordedCall], scene: Scene, settings: Mapping[str, Any]) -> Played:
+def _play_recorded(
+    recorded: Sequence[RecordedCall], scene: ConversationScene, settings: Mapping[str, Any]
+) -> Played:
     names, observations = Names(None), []
     with reference_sandbox(settings) as reference:
         mirror = Mirror(reference)

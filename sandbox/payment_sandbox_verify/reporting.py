@@ -10,7 +10,7 @@ from payment_sandbox.loading import LOADING
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
 from payment_sandbox_verify.settings import account_settings, find_settings
-from payment_sandbox_verify.steps import Scene
+from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     REFERENCE_KEY,
     Progress,
@@ -54,7 +54,7 @@ def compare(
     live: bool,
     against: Player | None = None,
     progress: Progress | None = None,
-    scenes: Sequence[Scene] | None = None,
+    scenes: Sequence[ConversationScene] | None = None,
 ) -> Comparison:
     """Verify a service, and find the settings of a sandbox that answers as it does.
 

@@ -1,7 +1,7 @@
 """The rules that name differences: of calls, of fields, of statuses, and those that no client can check."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
@@ -61,7 +61,11 @@ ALSO_SHOWN: Final = {  # rules that say the same in another section, by the rule
     "CAP-06": "ERR-05",
     "CAP-08": "ERR-04",
 }
-ISSUER_RULES: Final = {"id": "ISS-01", "list_type": "ISS-02", "name": "ISS-02"}
+RULES_BY_OTHER_RECORD: Final = {  # by the rule of the call
+    "END-17": {"id": "ISS-01", "list_type": "ISS-02", "name": "ISS-02"},
+    "END-18": {**QR.all_rules(), "amount": "QR-01"},
+}
+TRANSACTION_CALLS: Final = ("END-11", "END-13", "END-14", "END-15", "END-16")  # these answer the transaction
 SPELLING_RULE: Final = "SET-19"  # of times
 
 INITIAL_RULES: Final = {
@@ -170,11 +174,9 @@ def rule_of_field(method: str, call_path: str, path: str, record: object) -> str
     plain = INDEX.sub("", path).strip(".")
     if isinstance(record, dict) and record.get("refund_of_order_id") and "." not in plain:
         return REFUND_RULE
-    if call == "END-17":
-        return ISSUER_RULES.get(plain, call)
-    if call == "END-18":
-        return _nearest({**QR.all_rules(), "amount": "QR-01"}, plain) or call
-    if call.startswith("END-1") and call != "END-10":  # a capture or a void, which answers the transaction
+    if call in RULES_BY_OTHER_RECORD:
+        return _nearest(RULES_BY_OTHER_RECORD[call], plain) or call
+    if call in TRANSACTION_CALLS:
         plain = f"transactions.{plain}"
     if plain.startswith(f"{DETAILS}."):
         return _rule_of_detail(plain.rpartition(".")[2], record)
@@ -196,7 +198,7 @@ def _nearest(rules: Mapping[str, str], path: str) -> str | None:
     return rules.get(name)
 
 
-def unchecked_rules(known: list[str]) -> Iterator[tuple[str, str]]:
+def unchecked_rules(known: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the rules that no client can check, each with the reason."""
     reasons = {rule: reason for reason, rules in REASONS_UNCHECKED.items() for rule in rules.split()}
     for rule in known:

@@ -262,25 +262,29 @@ class Service:
         What the order shows afterwards counts, not the answers to the void and the refund.
         """
         remaining, captured = _amounts(order)
-        problems = []
-        if remaining:
-            body = {"description": MARKER, "amount": remaining}
-            path = f"transactions/{order.at('transactions[-1].id')}/voids/amount/"
-            voided = self._post(order, path, body)
-            still, _ = _amounts(self.call("GET", order.path))
-            if still and voided.at("error.type") != AUTHORIZATION_EXPIRED:
-                note = "the service answered the void, but " if voided.is_success else ""
-                problems.append(f"{note}{still} cents are reserved")
-        if captured:
-            is_refunded = self._refund_remainder(order, captured)
-            has_refunds = "has-refunds" in self.call("GET", order.path).list_at("flags")
-            if not (is_refunded and has_refunds):
-                note = ", and the service refuses another refund" if has_refunds else ""
-                note = (
-                    ", and the refund that the service answered is not on the order" if is_refunded else note
-                )
-                problems.append(f"{captured} cents were paid{note}")
-        return ", ".join(problems) or REFUNDED_OR_VOIDED
+        problems = [
+            self._void(order, remaining) if remaining else "",
+            self._refund(order, captured) if captured else "",
+        ]
+        return ", ".join(filter(None, problems)) or REFUNDED_OR_VOIDED
+
+    def _void(self, order: ServiceAnswer, remaining: int) -> str:
+        path = f"transactions/{order.at('transactions[-1].id')}/voids/amount/"
+        voided = self._post(order, path, {"description": MARKER, "amount": remaining})
+        still, _ = _amounts(self.call("GET", order.path))
+        if not still or voided.at("error.type") == AUTHORIZATION_EXPIRED:
+            return ""
+        note = "the service answered the void, but " if voided.is_success else ""
+        return f"{note}{still} cents are reserved"
+
+    def _refund(self, order: ServiceAnswer, captured: int) -> str:
+        is_refunded = self._refund_remainder(order, captured)
+        has_refunds = "has-refunds" in self.call("GET", order.path).list_at("flags")
+        if is_refunded and has_refunds:
+            return ""
+        note = ", and the service refuses another refund" if has_refunds else ""
+        note = ", and the refund that the service answered is not on the order" if is_refunded else note
+        return f"{captured} cents were paid{note}"
 
     def _post(self, order: ServiceAnswer, suffix: str, body: Any) -> ServiceAnswer:
         return self.call("POST", f"{ORDERS_PATH}{order.at('id')}/{suffix}", body)

@@ -7,7 +7,8 @@ from payment_sandbox.forms import Choice, Flag
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
-from payment_sandbox_verify.differences import STATE_PATHS, Difference, compare_scene, unique
+from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.differences import AnswerDifference, unique
 from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.samples import card, sale
@@ -24,7 +25,6 @@ FEATURE_DETAILS: Final = {
 NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conversation
 ERRORS: Final = "errors"
 ROUNDS_MAX: Final = 3
-HIDING_PATHS: Final = ("", *STATE_PATHS)
 HIDING_WEIGHT: Final = 10
 UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
 VALIDATION_ERROR: Final = "ValidationError"
@@ -36,7 +36,7 @@ class SettingsFound(NamedTuple):
     """Settings, and the differences that remain between the service and a sandbox with them."""
 
     settings: Mapping[str, Any]
-    remaining: Sequence[Difference]
+    remaining: Sequence[AnswerDifference]
 
 
 def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def play_on_sandbox(plays: Sequence[Played], settings: Mapping[str, Any]) -> lis
 
 def find_settings(
     played: Sequence[Played],
-    differences: Sequence[Difference],
+    differences: Sequence[AnswerDifference],
     base: Mapping[str, Any],
     play: Play = play_on_sandbox,
 ) -> SettingsFound:
@@ -89,19 +89,16 @@ def find_settings(
     plays all scenes; a setting that adds a difference is dropped.
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
-    names = set(kinds.values())
-    theirs = [each for each in played if each.scene.name in names]
-    search = _Search(theirs, base, play)
+    search = _Search([each for each in played if each.scene.name in set(kinds.values())], base, play)
     settings: dict[str, Any] = {}
     for _ in range(ROUNDS_MAX):
         before = settings
-        for candidate in (*_single_settings(), *_error_settings(theirs, search.plays(settings))):
-            settings = search.better(settings, candidate)
+        settings = search.improve(settings)
         if settings == before or not search.remaining(settings):
             break
     whole = _Search(played, base, play)
     while settings and (added := whole.kinds(settings) - kinds.keys()):
-        settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) - kinds.keys() & added))
+        settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
     return SettingsFound(settings, whole.remaining(settings) if settings else differences)
 
 
@@ -121,7 +118,7 @@ class _Search:
             self._plays[key] = self._play(self._theirs, {**self._base, **settings})
         return self._plays[key]
 
-    def remaining(self, settings: Mapping[str, Any]) -> list[Difference]:
+    def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
         """Return the differences between the service and a sandbox with these settings."""
         pairs = zip(self._theirs, self.plays(settings), strict=True)
         return [each for theirs, ours in pairs for each in compare_scene(theirs, ours).differences]
@@ -129,6 +126,12 @@ class _Search:
     def kinds(self, settings: Mapping[str, Any]) -> Kinds:
         """Return the kinds of the remaining differences."""
         return frozenset(each.kind for each in unique(self.remaining(settings)))
+
+    def improve(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with each single one, and each override of an error, that helps."""
+        for candidate in (*_single_settings(), *_error_settings(self._theirs, self.plays(settings))):
+            settings = self.better(settings, candidate)
+        return settings
 
     def better(self, settings: dict[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings with the candidate if fewer or lesser differences remain with it."""
@@ -140,7 +143,7 @@ class _Search:
     def _weight(self, settings: Mapping[str, Any]) -> int:
         """Return the weight of what remains; a different outcome or status hides what follows from it."""
         kinds = unique(self.remaining(settings))
-        return sum(HIDING_WEIGHT if each.path in HIDING_PATHS else 1 for each in kinds)
+        return sum(HIDING_WEIGHT if each.is_decisive else 1 for each in kinds)
 
 
 def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,13 +154,15 @@ def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict
 
 def _without_one(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the settings without one of them; an override of an error counts as one."""
-    for name in settings:
-        if name != ERRORS:
-            yield {key: value for key, value in settings.items() if key != name}
-    for name in settings.get(ERRORS, {}):
-        errors = {key: value for key, value in settings[ERRORS].items() if key != name}
-        others = {key: value for key, value in settings.items() if key != ERRORS}
-        yield {**others, **({ERRORS: errors} if errors else {})}
+    for name in settings.keys() - {ERRORS}:
+        yield {key: value for key, value in settings.items() if key != name}
+    errors = settings.get(ERRORS, {})
+    for name in errors:
+        others = {key: value for key, value in errors.items() if key != name}
+        yield {
+            **{key: settings[key] for key in settings if key != ERRORS},
+            **({ERRORS: others} if others else {}),
+        }
 
 
 def _single_settings() -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ WEBHOOK_RULES: Final = "HOOK-02 HOOK-01 HOOK-04 HOOK-05 HOOK-06 HOOK-07 HOOK-08 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ApiCall:
     """A call of the merchant API.
 
     ``rules`` are the ids of the rules that the call shows. The first names a difference that neither the
@@ -89,10 +89,10 @@ class AnswerWebhooks:
     name: str = ""
 
 
-Step = Call | Customer | Fetch | Pause | Webhooks | AnswerWebhooks
+Step = ApiCall | Customer | Fetch | Pause | Webhooks | AnswerWebhooks
 
 
-class Scene(NamedTuple):
+class ConversationScene(NamedTuple):
     """Steps that belong together; scenes do not depend on each other.
 
     ``is_costly`` marks scenes that create invoices or move money, ``is_patient`` those that take minutes.

@@ -10,15 +10,16 @@ from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import CannotTell, NotVerified
+from payment_sandbox_verify.comparing import Compared, compare_scene
 from payment_sandbox_verify.conversation import all_scenes
-from payment_sandbox_verify.differences import Compared, Difference, by_rule, compare_scene
+from payment_sandbox_verify.differences import AnswerDifference, by_rule
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.payers import FormPayer, ManualPayer
 from payment_sandbox_verify.player import Played, Player
 from payment_sandbox_verify.rules import unchecked_rules
 from payment_sandbox_verify.samples import CARD, sale, transaction_with
 from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
-from payment_sandbox_verify.steps import ORDERS_PATH, Scene
+from payment_sandbox_verify.steps import ORDERS_PATH, ConversationScene
 
 if TYPE_CHECKING:
     import requests
@@ -57,7 +58,7 @@ class VerificationResult(NamedTuple):
     """The verdict on every rule in the ledger, all differences, and the plays of both servers by scene."""
 
     reports: Mapping[str, RuleReport]
-    differences: Sequence[Difference]
+    differences: Sequence[AnswerDifference]
     pairs: Sequence[tuple[Played, Played]] = ()
     remaining: Mapping[str, str] = {}
     """The remaining amounts or problems of orders, by order id."""
@@ -110,7 +111,7 @@ def verify(
     *,
     live: bool,
     progress: Progress | None = None,
-    scenes: Sequence[Scene] | None = None,
+    scenes: Sequence[ConversationScene] | None = None,
 ) -> VerificationResult:
     """Play the conversation on a service and on a sandbox with these settings, and compare.
 
@@ -149,31 +150,34 @@ def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED)
     """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
     scenes = list(compared)
     differences = [each for scene in scenes for each in scene.differences]
-    differing = {each.rule: each for each in differing_rules(differences)}
-    agreed = {rule for scene in scenes for rule in scene.agreed}
     known = [rule["id"] for rule in rules()]
-    unchecked = dict(unchecked_rules(known))
-    reports = {}
+    reports = {each.rule: each for each in differing_rules(differences)}
+    for report in (*_agreeing_and_hidden(scenes), *_unchecked(known, reason_unchecked)):
+        reports.setdefault(report.rule, report)
+    return VerificationResult({rule: reports[rule] for rule in known}, differences)
+
+
+def _agreeing_and_hidden(scenes: Sequence[Compared]) -> Iterator[RuleReport]:
+    for rule in {rule for scene in scenes for rule in scene.agreed}:
+        yield RuleReport(rule, Verdict.AGREES)
+    for scene in scenes:
+        for rule, reason, hidden_by in scene.hidden_rules():
+            yield RuleReport(rule, Verdict.UNKNOWN, reason, hidden_by)
+
+
+def _unchecked(known: Sequence[str], reason_unchecked: str) -> Iterator[RuleReport]:
+    reasons = dict(unchecked_rules(known))
     for rule in known:
-        hidden = next((scene.hidden[rule] for scene in scenes if rule in scene.hidden), "")
-        if rule in differing:
-            reports[rule] = differing[rule]
-        elif rule in agreed:
-            reports[rule] = RuleReport(rule, Verdict.AGREES)
-        else:
-            hidden_by = next((scene.hidden_by[rule] for scene in scenes if rule in scene.hidden_by), "")
-            reason = hidden or unchecked.get(rule) or reason_unchecked
-            reports[rule] = RuleReport(rule, Verdict.UNKNOWN, reason, hidden_by)
-    return VerificationResult(reports, differences)
+        yield RuleReport(rule, Verdict.UNKNOWN, reasons.get(rule, reason_unchecked))
 
 
-def differing_rules(differences: Iterable[Difference]) -> list[RuleReport]:
+def differing_rules(differences: Iterable[AnswerDifference]) -> list[RuleReport]:
     """Return the report of each rule that has a difference."""
     grouped = by_rule(differences)
     return [RuleReport(rule, Verdict.DIFFERS, _reasons(grouped[rule])) for rule in sorted(grouped)]
 
 
-def _reasons(differences: Sequence[Difference]) -> str:
+def _reasons(differences: Sequence[AnswerDifference]) -> str:
     reasons = list(dict.fromkeys(each.reason for each in differences))
     more = [f"and {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
     return "; ".join([*reasons[:REASONS_MAX], *more])

@@ -12,7 +12,7 @@ from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.player import SKIPPED_IN_LIVE_MODE, Played
 from payment_sandbox_verify.reporting import Comparison, compare, format_settings_file, report_lines
-from payment_sandbox_verify.steps import Scene
+from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     ReferenceSandbox,
     RuleReport,
@@ -22,8 +22,9 @@ from payment_sandbox_verify.verifying import (
     reference_sandbox,
     verify,
 )
-from tests.verification.differing import DEVIATIONS, GROUPS, SETTINGS_SCENES, Deviation
+from tests.verification.differing import DEVIATIONS, Deviation
 from tests.verification.exchanges import Alteration, AlteringSession, Exchange
+from tests.verification.groups import GROUPS, SETTINGS_SCENES
 
 AGREEING_MIN = 305
 
@@ -35,12 +36,12 @@ def own() -> VerificationResult:
         return verify(reference.player, {}, live=False)
 
 
-def scenes_named(*words: str) -> list[Scene]:
+def scenes_named(*words: str) -> list[ConversationScene]:
     """Return the scenes whose name contains one of the words."""
     return [scene for scene in all_scenes() if any(word in scene.name for word in words)]
 
 
-def compare_deviation(deviation: Deviation, scenes: Sequence[Scene] | None = None) -> Comparison:
+def compare_deviation(deviation: Deviation, scenes: Sequence[ConversationScene] | None = None) -> Comparison:
     """Compare a server with this deviation."""
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(deviation.before, deviation.after)
