@@ -269,7 +269,7 @@ class _StepPair(NamedTuple):
         if theirs.shown.get("body") is None and isinstance(body, dict | list):
             yield self._difference("SET-06", "the answer has no JSON", "", None, "JSON")
             return
-        is_refund = isinstance(body, dict) and "refund_of_order_id" in body
+        is_refund = _is_refund(body)
         changed = list(self._changed_leaves(step, is_refund))
         state = next((leaf for leaf, _ in changed if _is_state(step, leaf)), None)
         if state is not None:
@@ -328,6 +328,10 @@ class _StepPair(NamedTuple):
                 reason = f"the webhook's {leaf.name} is {describe(leaf.theirs)}, not {describe(leaf.ours)}"
                 yield self._difference(rule, reason, leaf.plain, leaf.theirs, leaf.ours)
                 return
+
+
+def _is_refund(body: Any) -> bool:
+    return isinstance(body, dict) and "refund_of_order_id" in body
 
 
 def _is_state(step: ApiCall, leaf: Leaf) -> bool:
