@@ -55,7 +55,7 @@ def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool
 def test_a_right_shop_is_not_accused(
     told: Sandbox, shop: Shop, page: Page, story: Story, framework: str
 ) -> None:
-    """A correct shop has no verdict on any order's page, and no finding in the review."""
+    """A correct shop has no verdict on any order's page, no red row in the list, and no finding."""
     with FRAMEWORKS[framework](shop) as address:
         told.settings(webhook_url=address)
         story(told, shop)
@@ -63,5 +63,8 @@ def test_a_right_shop_is_not_accused(
         open_order(page, told, order_id)
         assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()
         assert page.locator("#picture .missing").count() == 0
+    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/orders/")
+    expect(page.locator(".list tbody tr").first).to_be_visible()
+    expect(page.locator(".list .wrong")).to_have_count(0)
     page.goto(f"{told.url}/dashboard/{told.project['project_id']}/mistakes/")
     expect(page.locator(".finding:not(.hint)")).to_have_count(0)
