@@ -107,8 +107,7 @@ def _descriptions(project: Project, run: int) -> Sequence[PageRequest]:
 def _everything(project: Project, run: int) -> Sequence[PageRequest]:
     """Return a mix of all kinds."""
     kinds = [kind(project, run) for name, kind in FIRST_USES.items() if name != EVERYTHING]
-    chosen = [kinds[number % len(kinds)] for number in range(CLIENTS)]
-    return [kind[number % len(kind)] for number, kind in enumerate(chosen)]
+    return [kinds[number % len(kinds)][number // len(kinds)] for number in range(CLIENTS)]
 
 
 EVERYTHING: Final = "everything"
