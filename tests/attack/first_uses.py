@@ -107,7 +107,7 @@ def _descriptions(project: Project, run: int) -> Sequence[PageRequest]:
 def _everything(project: Project, run: int) -> Sequence[PageRequest]:
     """Return a mix of all kinds."""
     kinds = [kind(project, run) for name, kind in FIRST_USES.items() if name != EVERYTHING]
-    return [kinds[number % len(kinds)][number] for number in range(CLIENTS)]
+    return [kinds[number % len(kinds)][number // len(kinds)] for number in range(CLIENTS)]
 
 
 EVERYTHING: Final = "everything"

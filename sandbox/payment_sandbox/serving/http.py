@@ -30,7 +30,6 @@ CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
 FULL_CHECK_SECONDS: Final = 0.1  # the time between a full server's checks for a free connection
 IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
-LINGERING_SECONDS: Final = 2.0  # the time in which the rest of a refused body is dropped
 READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
 STOP_SECONDS: Final = 1.0
 ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the system to arrive
@@ -201,7 +200,6 @@ class _JsonServer(web.Server):
             access_log=None,
             auto_decompress=False,
             keepalive_timeout=IDLE_SECONDS,
-            lingering_time=LINGERING_SECONDS,
             max_line_size=HEAD_BYTES_MAX,
             max_field_size=HEAD_BYTES_MAX,
         )
