@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn, TypeVar
@@ -75,17 +75,20 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
         for name, each in outcomes.items()
     ]
     unit = "suite" if list(outcomes) == [UNNAMED_TEST] else "test"
-    output = CommandOutput(options.name, options.report, JSON if options.as_json else options.form, unit)
-    output.finish(tests, is_stopped=is_stopped)
+    if options.report is not None:
+        write(options.report, tests, unit)
+    say(*_format(options, tests, unit))
+    has_findings = any(test["findings"] for test in tests)
+    sys.exit(EXIT_INTERRUPTED if is_stopped else int(has_findings))
 
 
 def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]:
     """Return the outcome of each test, and whether Ctrl-C stopped the rehearsal."""
     budget = Budget(_parse_option("--budget", parse_seconds, options.budget))
-    sources = _check_options(options)
+    sources = _check_options(options, budget)
     only = [parse_variation(name) for name in options.only] or None
     progress = Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
-    player = SuitePlayer(options.command, sources, budget, progress.write_line, options.one)
+    player = SuitePlayer(options.command, sources, progress.write_line, options.one)
     baselines = _select(player.run_unchanged(), options.test)
     plans = {
         name: Plan(baseline, budget.has_time, hints=Hints(crc32(name.encode())), only=only)
@@ -99,7 +102,7 @@ def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]
     return driver.rehearse(), driver.is_stopped
 
 
-def _check_options(options: SuiteOptions) -> Sources:
+def _check_options(options: SuiteOptions, budget: Budget) -> Sources:
     """Check the options; return the sources of the books and pages."""
     if options.report is not None:
         _parse_option("--report", check_report, str(options.report))
@@ -109,7 +112,7 @@ def _check_options(options: SuiteOptions) -> Sources:
             f"not {options.one!r}"
         )
     books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
-    return Sources(books, options.pages)
+    return Sources(budget, books, options.pages)
 
 
 def _count_tests(names: Iterable[str]) -> str:
@@ -130,41 +133,24 @@ def _select(baselines: dict[str, Run], wanted: str) -> dict[str, Run]:
     return selected
 
 
-class CommandOutput(NamedTuple):
-    """The output of a command: the file and the format of its report."""
-
-    name: str
-    report: Path | None
-    form: str
-    unit: str  # the rehearsed unit: a test or a suite
-
-    def finish(self, tests: Reports, *, is_stopped: bool) -> NoReturn:
-        """Print and write the reports on the tests, and exit with 1 if there are findings."""
-        if self.report is not None:
-            write(self.report, tests, self.unit)
+def _format(options: SuiteOptions, tests: Reports, unit: str) -> list[str]:
+    """Format the reports on the tests; ``unit`` is the rehearsed unit: test or suite."""
+    is_test, form = unit == "test", JSON if options.as_json else options.form
+    if form == JSON:
+        return [json.dumps(_merge_reports(options.name, tests) if is_test else tests[0])]
+    if form == TEXT:
+        lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
         notes = [note for test in tests for note in test["notes"]]
-        notes += [f"the full report is in {self.report}"] if self.report is not None else []
-        say(*self._format(tests, notes))
-        has_findings = any(test["findings"] for test in tests)
-        sys.exit(EXIT_INTERRUPTED if is_stopped else int(has_findings))
+        notes += [f"the full report is in {options.report}"] if options.report is not None else []
+        return [*lines, summary(tests, "--budget", unit), *rows_of(tests), *notes]
+    return format_findings(list(_annotations(tests, with_name=is_test)), form, "rehearse")
 
-    def _format(self, tests: Reports, notes: Sequence[str]) -> list[str]:
-        is_test = self.unit == "test"
-        if self.form == JSON:
-            return [json.dumps(_merge_reports(self.name, tests) if is_test else tests[0])]
-        if self.form == TEXT:
-            lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
-            return [*lines, summary(tests, "--budget", self.unit), *rows_of(tests), *notes]
-        annotations = [
-            Annotation(
-                finding["kind"],
-                f"{test['test']}: {finding['sentence']}" if is_test else finding["sentence"],
-                finding["lesson"],
-            )
-            for test in tests
-            for finding in test["findings"]
-        ]
-        return format_findings(annotations, self.form, "rehearse")
+
+def _annotations(tests: Reports, *, with_name: bool) -> Iterator[Annotation]:
+    for test in tests:
+        for finding in test["findings"]:
+            name = f"{test['test']}: " if with_name else ""
+            yield Annotation(finding["kind"], f"{name}{finding['sentence']}", finding["lesson"])
 
 
 def _merge_reports(name: str, tests: Reports) -> TestReport:

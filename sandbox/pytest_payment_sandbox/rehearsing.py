@@ -14,7 +14,7 @@ from zlib import crc32
 import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
-from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm
+from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm, Trait
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
@@ -35,12 +35,12 @@ from pytest_payment_sandbox.rehearsal.judging import (
     RunVerdict,
     Trial,
     Verdicts,
+    error_problem,
     find_unrelated_mistakes,
     hang_problem,
     has_changed_calls,
     judge,
-    judge_abandoned,
-    judge_calls_only,
+    judge_unfinished,
     read_books,
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
@@ -56,7 +56,7 @@ from pytest_payment_sandbox.rehearsal.showing import (
     read_pages,
     visit_shop,
 )
-from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, Timeline, draw_timeline
+from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, DrawnTimeline, draw_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 BUDGET_OPTION: Final = "--payment-rehearse-budget"
@@ -135,7 +135,7 @@ class ItemRun:
         self._project: PaymentSandbox | None = None
         self._lookup: FixtureLookup | None = None
         self._run: RehearsedRun | None = None
-        self._has_restart = self._has_return = False
+        self._traits = Trait.CUSTOMERS
         self._thread_id = get_ident()
         self._books_history: list[list[BookEntry]] = []
         self._snapshots: list[BooksSnapshot] = []
@@ -182,16 +182,16 @@ class ItemRun:
     def end(self, failure: BaseException | None) -> None:
         """Judge the run after the end of its test."""
         set_submission_chooser(None)
-        self._has_restart = self._get_fixture(RESTART_FIXTURE) is not None
         project, run = self._project, self._run
         if project is None or run is None or self.verdict is not None:
             return
-        self._has_return = project.application is not None
+        self._traits |= Trait.RETURN if project.application is not None else Trait(0)
+        self._traits |= Trait.RESTART if self._get_fixture(RESTART_FIXTURE) is not None else Trait(0)
         self.verdict = self._judge_or_abandon(project, run, failure)
         if not self.verdict.problems:
             return
         if self._hang_location:  # the timeline of a hanging run may be very long
-            self.timeline = Timeline(self._hang_location, "")
+            self.timeline = DrawnTimeline(self._hang_location, "")
         else:
             self.timeline = draw_timeline([run], self._describe_changed_line(run))
 
@@ -207,9 +207,9 @@ class ItemRun:
             if not self.variation and not self._hang_location:  # an error must fail the unchanged test
                 raise
             if not self._hang_location:
-                return judge_calls_only(run, error)
+                return judge_unfinished(run, error_problem(error))
         run.is_abandoned = False
-        return judge_abandoned(run, last_frame(self._hang_location))
+        return judge_unfinished(run, hang_problem(last_frame(self._hang_location)))
 
     def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> RunVerdict:
         is_strict = not self.variation and review_mode(self._item) == ERROR
@@ -274,15 +274,7 @@ class ItemRun:
         run = self._run
         if run is None or self.verdict is None:
             return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
-        return Run(
-            self.verdict,
-            run.steps,
-            run.applied,
-            *self.timeline,
-            has_restart=self._has_restart,
-            has_return=self._has_return,
-            has_customers=True,
-        )
+        return Run(self.verdict, run.steps, run.applied, *self.timeline, traits=self._traits)
 
     def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
         return self._run.vary_submission(path, form) if self._run is not None else None

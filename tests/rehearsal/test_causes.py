@@ -4,8 +4,8 @@ import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, RunSigns, Signs, find_cause, observe_signs
-from pytest_payment_sandbox.rehearsal.changes import parse_variation
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, find_cause, observe_signs
+from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import lines_of, report_html, report_of
@@ -15,14 +15,17 @@ EARLY = "the shop marks a purchase as paid when it reads 'processing'"
 LATER = "the shop marks a purchase as paid when it reads 'completed'"
 
 
+RunSigns = tuple[ChangedSteps, Signs]
+
+
 def run_signs(name: str, *signs: str) -> RunSigns:
-    """Return the signs of a run with these changes."""
-    return RunSigns(parse_variation(name), frozenset(signs))
+    """Return a variation, and the signs of its run."""
+    return parse_variation(name), frozenset(signs)
 
 
 def cause_of(kind: str, failing: list[RunSigns], passing: list[RunSigns], usual: Signs = frozenset()) -> str:
     """Return the cause of a problem whose finding is the first failing run."""
-    return find_cause(kind, failing[0].signs, failing, passing, usual)
+    return find_cause(kind, failing[0][1], dict(failing), [signs for _, signs in passing], usual)
 
 
 def test_a_shop_that_acts_on_a_payment_in_progress_is_the_cause() -> None:

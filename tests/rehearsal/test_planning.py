@@ -253,3 +253,12 @@ def test_a_lapse_does_not_hide_a_decline() -> None:
         return Run(RunVerdict(problems, (variation_name(variation),), ()), [step])
 
     assert {finding.name for finding in drive(run).findings} == {"action:1:fails", "action:1:lapses"}
+
+
+def test_no_run_takes_longer_than_the_budget() -> None:
+    """A run inherits the remaining budget; only a run that starts at its end has a little more."""
+    assert Budget(10).for_run(0.1).remaining_seconds <= 10
+    assert Budget(600).for_run(1).remaining_seconds <= 24
+    assert Budget(0).for_run(0.5).remaining_seconds <= 4
+    assert not Budget(0).has_time()
+    assert Budget(60).share(3).remaining_seconds <= 20

@@ -19,7 +19,14 @@ from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
 from pytest_payment_sandbox.rehearsal.helpers import AnnouncedCall, Conversation, EndOfTest
-from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge, judge_calls_only
+from pytest_payment_sandbox.rehearsal.judging import (
+    RunVerdict,
+    Trial,
+    Verdicts,
+    error_problem,
+    judge,
+    judge_unfinished,
+)
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
@@ -34,8 +41,9 @@ SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True)
 class Sources:
-    """Sources of information outside the suite: the shop's books, and the shop's pages about an order."""
+    """The budget of a run, and sources outside the suite: the shop's books, and its pages about an order."""
 
+    budget: Budget
     books: ExternalBooks | None = None
     pages: Sequence[str] = ()
 
@@ -54,13 +62,7 @@ class AnnouncedTest:
     """A run of a test that a helper announced."""
 
     def __init__(
-        self,
-        name: str,
-        project: Project,
-        variation: ChangedSteps,
-        memory: TestMemory,
-        sources: Sources,
-        budget: Budget,
+        self, name: str, project: Project, variation: ChangedSteps, memory: TestMemory, sources: Sources
     ) -> None:
         """Rehearse the project; each run starts with the same identifiers, and a clock frozen on the hour."""
         self.name = name
@@ -70,7 +72,6 @@ class AnnouncedTest:
         self.error = ""  # the reason why the unchanged test cannot be judged
         self.run = RehearsedRun(project, variation)
         self._sources = sources
-        self._budget = budget
         self._verdict: RunVerdict | None = None
         self._timeline = NO_TIMELINE
         if memory.baseline is not None:
@@ -109,11 +110,11 @@ class AnnouncedTest:
                 job = Job(name, period, period.after(project.now()), partial(conversation.run_job, name))
                 project.epoch.jobs.add(job)
             books = self._find_books(ending, conversation, environment)
-            verdict = judge(trial, partial(advance_to, project, self._budget), books)
+            verdict = judge(trial, partial(advance_to, project, self._sources.budget), books)
         except Exception as error:
             if not self.variation:
                 self.error = f"the test {self.name!r} could not be judged: {error}"
-            verdict = judge_calls_only(run, error)
+            verdict = judge_unfinished(run, error_problem(error))
         if verdict.problems:
             baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
             changed_line = _changed_line(run, ending.calls, baseline_calls)

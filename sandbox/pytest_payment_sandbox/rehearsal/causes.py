@@ -1,5 +1,6 @@
 """Finds the cause of a finding: a sign that all variations with the finding share, and few others show."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
@@ -25,18 +26,6 @@ class BooksSnapshot(NamedTuple):
 
     entries: Sequence[BookEntry]
     statuses: Mapping[str, Sequence[str]]
-
-
-class RunSigns(NamedTuple):
-    """A variation after its run: its changes and its signs."""
-
-    changes: ChangedSteps
-    signs: Signs
-
-    @property
-    def names(self) -> set[str]:
-        """The changes, each with the kind of its step but without the step's number."""
-        return {f"{each.step.partition(':')[0]} {each.change.name}" for each in self.changes}
 
 
 def observe_signs(snapshots: Sequence[BooksSnapshot], project: Project) -> Signs:
@@ -129,24 +118,23 @@ def _find_continuations(entry: BookEntry, problems: Mapping[str, str]) -> Iterat
 
 
 def find_cause(
-    kind: str, own: Signs, failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs
+    kind: str,
+    own: Signs,
+    failing: Mapping[ChangedSteps, Signs],
+    passing: Sequence[Signs],
+    usual: Signs,
 ) -> str:
     """Return the cause of a finding, or "" if only the change explains it.
 
-    ``kind`` is the kind of the problem, ``own`` are the signs of the finding's run, and ``usual_signs`` are
-    the signs of the unchanged test. A mistake by the shop, such as shipping goods for a payment in progress,
+    ``kind`` is the kind of the problem, ``own`` are the signs of the finding's run, and ``usual`` are the
+    signs of the unchanged test. A mistake by the shop, such as shipping goods for a payment in progress,
     explains unpaid goods even if its sign is usual.
     """
     mistakes = sorted(filter(is_mistake, own)) if kind in UNPAID_KINDS else []
-    names = set(chain.from_iterable(each.names for each in failing))
-    if mistakes or len(failing) < 2 or len(names) < 2:
+    changes = {(each.step.partition(":")[0], each.change) for variation in failing for each in variation}
+    if mistakes or len(failing) < 2 or len(changes) < 2:
         return next(iter(mistakes), "")
-    return _find_typical_sign(failing, passing, usual_signs)
-
-
-def _find_typical_sign(failing: Sequence[RunSigns], passing: Sequence[RunSigns], usual_signs: Signs) -> str:
-    """Return a sign that all failing runs share, and few passing runs show."""
-    shared = frozenset.intersection(*(each.signs for each in failing)) - usual_signs
-    counts = {sign: sum(sign in each.signs for each in passing) for sign in shared}
-    common = [sign for sign, count in counts.items() if len(failing) / (len(failing) + count) >= SHARE_MIN]
+    counts = Counter(chain.from_iterable(passing))
+    shared = frozenset.intersection(*failing.values()) - usual
+    common = [sign for sign in shared if len(failing) / (len(failing) + counts[sign]) >= SHARE_MIN]
     return min(common, key=lambda sign: (counts[sign], sign), default="")

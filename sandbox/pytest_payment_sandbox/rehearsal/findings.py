@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, Step
 from payment_sandbox.scenarios.variations import LAPSE
 from pytest_payment_sandbox.rehearsal.books import BookProblem
-from pytest_payment_sandbox.rehearsal.causes import RunSigns, find_cause
+from pytest_payment_sandbox.rehearsal.causes import Signs, find_cause
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
     ChangedSteps,
@@ -93,18 +93,17 @@ class Findings:
         if not finding.variation:
             return finding
         kind = finding.problem.kind
-        failing: dict[str, RunSigns] = {}
-        passing: list[RunSigns] = []
+        failing: dict[ChangedSteps, Signs] = {}
+        passing: list[Signs] = []
         for variation, run in runs.items():
-            shown = RunSigns(variation, run.verdict.signs)
             has_problem = any(problem.kind == kind for problem in run.verdict.problems)
             if has_problem and _place_of(variation, run.steps) == place:
-                failing[variation_name(variation)] = shown
+                failing[variation] = run.verdict.signs
             elif not has_problem:
-                passing.append(shown)
+                passing.append(run.verdict.signs)
         own, usual = runs[finding.variation].verdict.signs, self._baseline.verdict.signs
-        cause = find_cause(kind, own, list(failing.values()), passing, usual)
-        return finding._replace(cause=cause, shown_by=list(failing))
+        cause = find_cause(kind, own, failing, passing, usual)
+        return finding._replace(cause=cause, shown_by=list(map(variation_name, failing)))
 
 
 def _place_of(variation: ChangedSteps, steps: Sequence[Step]) -> str:

@@ -322,19 +322,16 @@ def _next_number(delivery: Delivery) -> int | None:
     return delivery.next_number if delivery.state is DeliveryState.PENDING else None
 
 
-def judge_calls_only(run: RehearsedRun, error: BaseException) -> RunVerdict:
-    """Judge a run only by its calls and responses, for example after an error in the books."""
-    reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-    problem = BookProblem("not-judged", f"the run could not be judged: {reason}")
-    return RunVerdict(
-        _pick_one_per_kind([*_find_call_problems(run.project, run), problem]), _trace_steps(run.steps), ()
-    )
-
-
-def judge_abandoned(run: RehearsedRun, location: str) -> RunVerdict:
-    """Judge a run that was abandoned because it took too long."""
-    problems = [*_find_call_problems(run.project, run), hang_problem(location)]
+def judge_unfinished(run: RehearsedRun, reason: BookProblem) -> RunVerdict:
+    """Judge a run only by its calls and responses, after an error in the books or a hanging call."""
+    problems = [*_find_call_problems(run.project, run), reason]
     return RunVerdict(_pick_one_per_kind(problems), _trace_steps(run.steps), ())
+
+
+def error_problem(error: BaseException) -> BookProblem:
+    """Return the problem for a run that cannot be judged because of an error."""
+    reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return BookProblem("not-judged", f"the run could not be judged: {reason}")
 
 
 def hang_problem(location: str) -> BookProblem:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.scenarios.effects import Swap
-from payment_sandbox.scenarios.variation import WEBHOOK, OrderAction, Step, Trait, Variation
+from payment_sandbox.scenarios.variation import NO_TRAITS, WEBHOOK, OrderAction, Step, Trait, Variation
 from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
@@ -19,6 +19,7 @@ from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, RunVerdict
 
 PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
+TEST_TRAITS: Final = Trait.RETURN | Trait.RESTART | Trait.CUSTOMERS  # requirements for a test
 NO_THREADS_NOTE: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
@@ -32,9 +33,7 @@ class Run(NamedTuple):
     applied: Collection[ChangedStep] = ()
     timeline: str = ""
     picture: str = ""
-    has_restart: bool = False
-    has_return: bool = False
-    has_customers: bool = False
+    traits: Trait = NO_TRAITS  # the requirements of variations that the test meets
 
     @property
     def end(self) -> tuple[object, object]:
@@ -142,7 +141,7 @@ class Plan:
             any(Trait.THREADS in changed.change.traits for changed in possible)
             and not self._can_use_threads()
         ):
-            self.notes += _threads_note(baseline)
+            self.notes += [NO_THREADS_NOTE] if _last_webhook(baseline) is not None else []
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
         return _by_priority(possible, self._hints.fruitful)
 
@@ -266,20 +265,13 @@ def _kind_of_step(changed: ChangedStep) -> str:
     return changed.step.partition(":")[0]
 
 
-def _threads_note(baseline: Run) -> list[str]:
-    """Return a note that concurrent handlers were skipped, if the test has webhooks."""
-    return [NO_THREADS_NOTE] if any(step.kind == WEBHOOK for step in baseline.steps) else []
-
-
 def _is_possible(step: Step, change: Variation, baseline: Run) -> bool:
-    if Trait.RESTART in change.traits and not baseline.has_restart:
-        return False
-    if Trait.CUSTOMERS in change.traits and not baseline.has_customers:
+    if change.traits & TEST_TRAITS & ~baseline.traits:
         return False
     if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
         return False  # there is no later webhook to swap with
-    can_return = baseline.has_return and isinstance(step.about, OrderAction) and step.about.has_return
-    return can_return or Trait.RETURN not in change.traits
+    has_return = isinstance(step.about, OrderAction) and step.about.has_return
+    return has_return or Trait.RETURN not in change.traits
 
 
 def _last_webhook(baseline: Run) -> Step | None:

@@ -52,36 +52,28 @@ def report_of(name: str, outcome: RehearsalOutcome, rerun_command: Callable[[str
         "alike": outcome.duplicates,
         "repeated": outcome.repeated,
         "notes": [*outcome.notes, *(f"seen once, but not again: {each}" for each in outcome.seen_once)],
-        "findings": [
-            {
-                "kind": finding.problem.kind,
-                "sentence": finding.sentence,
-                "effect": finding.problem.sentence,
-                "change": finding.cause or finding.change,
-                "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
-                "smallest": finding.change if finding.cause else "",
-                "shown_by": list(finding.shown_by),
-                "lesson": _lesson_text(finding),
-                "section": _lesson_path(finding),
-                "variation": finding.name,
-                "again": rerun_command(finding.name),
-                "timeline": finding.timeline,
-                "picture": finding.picture,
-            }
-            for finding in outcome.findings
-        ],
+        "findings": [_report_finding(each, rerun_command(each.name)) for each in outcome.findings],
     }
 
 
-def _lesson_text(finding: RehearsalFinding) -> str:
+def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, Any]:
     lesson = lesson_of(finding.problem.kind)
-    return f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
-
-
-def _lesson_path(finding: RehearsalFinding) -> str:
-    """Return the path of the documentation section that shows the wrong and the right code."""
-    lesson = lesson_of(finding.problem.kind)
-    return lesson.path if lesson is not None else ""
+    risk = f"Risk: {lesson.risk}. See {MISTAKES_ADDRESS}#{lesson.section}" if lesson is not None else ""
+    return {
+        "kind": finding.problem.kind,
+        "sentence": finding.sentence,
+        "effect": finding.problem.sentence,
+        "change": finding.cause or finding.change,
+        "line": shop_line(f"{finding.problem.sentence}\n{finding.timeline}"),
+        "smallest": finding.change if finding.cause else "",
+        "shown_by": list(finding.shown_by),
+        "lesson": risk,
+        "section": lesson.path if lesson is not None else "",
+        "variation": finding.name,
+        "again": rerun_command,
+        "timeline": finding.timeline,
+        "picture": finding.picture,
+    }
 
 
 def shop_line(text: str) -> str:
@@ -189,5 +181,5 @@ def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:
     return (
         f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
         f"{smallest}<p>{escape(finding['lesson'])}</p>{rerun_command}"
-        f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
+        f"{finding['picture']}<details><summary>DrawnTimeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from payment_sandbox.projects.project import Project
@@ -46,13 +47,7 @@ class SuiteFailed(Exception):
 class _SuiteRun:
     """One run of the suite, in which every project is rehearsed."""
 
-    def __init__(
-        self,
-        variations: Batch,
-        memories: Mapping[str, TestMemory],
-        sources: Sources,
-        budget: Budget,
-    ) -> None:
+    def __init__(self, variations: Batch, memories: Mapping[str, TestMemory], sources: Sources) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
         self.tests: dict[str, AnnouncedTest] = {}
@@ -60,7 +55,6 @@ class _SuiteRun:
         self._variations = variations
         self._memories = memories
         self._sources = sources
-        self._budget = budget
         self._projects: dict[str, Project] = {}
         self._tests_by_project: dict[str, AnnouncedTest] = {}
 
@@ -94,7 +88,6 @@ class _SuiteRun:
             self._variations.get(name, ()),
             self._memories.get(name) or TestMemory(),
             self._sources,
-            self._budget,
         )
         self.tests[name] = self._tests_by_project[project_id] = announced
         return name
@@ -138,14 +131,12 @@ class SuitePlayer:
         self,
         command: Sequence[str],
         sources: Sources,
-        budget: Budget,
         write_line: Callable[[str], None],
         single_command: str | None = None,
     ) -> None:
         """Prepare a suite; ``single_command`` runs a single test, with ``{test}`` as a placeholder."""
         self._command = list(command)
         self._sources = sources
-        self._budget = budget
         self._write_line = write_line
         self._single_command = single_command
         self._memories: dict[str, TestMemory] = {}
@@ -199,7 +190,9 @@ class SuitePlayer:
     def _play(self, group: Batch, memories: Mapping[str, TestMemory]) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
         command = self._command_for(list(group))
-        run, failure = self._run_suite(group, command, memories, self._budget.for_run(self.suite_seconds))
+        run, failure = self._run_suite(
+            group, command, memories, self._sources.budget.for_run(self.suite_seconds)
+        )
         finished = run.collect_runs(failure)
         runs = {name: finished[name] for name in group if name in finished}
         for name in [name for name in group if name not in finished]:
@@ -224,7 +217,7 @@ class SuitePlayer:
     ) -> tuple[_SuiteRun, str | None]:
         """Run a command against a new server; return the run, and the reason for a failure, if any."""
         started_seconds = monotonic_seconds()
-        run = _SuiteRun(variations, memories, self._sources, budget or self._budget)
+        run = _SuiteRun(variations, memories, replace(self._sources, budget=budget or self._sources.budget))
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url

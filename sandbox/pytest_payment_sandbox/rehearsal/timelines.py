@@ -13,22 +13,22 @@ MARK: Final = ">>>"
 ID_LENGTH: Final = 8  # characters of an order's id
 
 
-class Timeline(NamedTuple):
+class DrawnTimeline(NamedTuple):
     """A timeline as text, and as an SVG image."""
 
     text: str
     picture: str
 
 
-NO_TIMELINE: Final = Timeline("", "")
+NO_TIMELINE: Final = DrawnTimeline("", "")
 
 
-def draw_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> Timeline:
+def draw_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> DrawnTimeline:
     """Draw the timeline of a test's projects; ``notes`` follow the text."""
     entries = [entry for run in runs for entry in fold(history(run.project.epoch))]
     marks = [mark for run in runs for mark in run.marks]
     text = "\n".join([*_mark_changes(entries, marks), *notes])
-    return Timeline(text, svg(draw_sequence(entries), is_file=True))
+    return DrawnTimeline(text, svg(draw_sequence(entries), is_file=True))
 
 
 def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[datetime, str]]) -> Iterator[str]:
