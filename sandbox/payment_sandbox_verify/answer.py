@@ -5,11 +5,22 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.web.bodies import is_nested_deeper
 
 Json = dict[str, Any]
 """A JSON object."""
+
+
+class CannotTell(Exception):
+    """A step could not be played; the message is the reason."""
+
+
+class NotAnswered(CannotTell):
+    """A call got no answer, so the rest of its scene is not played."""
+
+
+class NotVerified(Exception):
+    """The service cannot be verified at all; the message is the reason."""
 
 
 class _Missing:
@@ -21,15 +32,16 @@ class _Missing:
 
 MISSING: Final = _Missing()
 SUCCESS_STATUSES: Final = range(200, 300)
+REFUSED_STATUSES: Final = range(400, 500)
 DEPTH_MAX: Final = 100
-SERVICE_SPECIFIC: Final = re.compile(  # must match in linear time, because strings may be long
-    r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
-)
-PATH_SEGMENT: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+PATH_SEGMENT: Final = re.compile(r"\[(-?\d+)\]|([^.\[\]]+)")
 
 
 class ServiceAnswer(NamedTuple):
-    """One call and its answer; ``data`` is the parsed body, or None if the body is not JSON."""
+    """One call and its answer; ``data`` is the parsed body, or None if the body is not JSON.
+
+    ``is_repeated`` means that an earlier attempt got no answer, but may have been carried out.
+    """
 
     method: str
     path: str
@@ -38,8 +50,7 @@ class ServiceAnswer(NamedTuple):
     headers: Mapping[str, str]
     data: Any
     content: bytes = b""
-    call_key: tuple[Any, ...] = ()
-    """The key of the call; two services' answers to the same call by the same probe have equal keys."""
+    is_repeated: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -51,11 +62,6 @@ class ServiceAnswer(NamedTuple):
         """The status and error type as text."""
         error = self.at("error.type")
         return f"{self.status}{'' if error is MISSING else f' {error}'}"
-
-    @property
-    def call(self) -> str:
-        """The method and path, as text."""
-        return f"{self.method} {self.path}"
 
     def at(self, path: str) -> Any:
         """Return the value at a path such as ``transactions[0].status``, or ``MISSING``."""
@@ -76,16 +82,6 @@ def value_at(data: Any, path: str) -> Any:
         except (KeyError, IndexError, TypeError):
             return MISSING
     return value
-
-
-def none_if_missing(value: Any) -> Any:
-    """Replace ``MISSING`` with None."""
-    return None if value is MISSING else value
-
-
-def anonymize(text: str) -> str:
-    """Remove identifiers, URLs and times, which differ between services, from a string."""
-    return SERVICE_SPECIFIC.sub("", UUID.sub("", text))
 
 
 def parse_json(content: bytes) -> Any:

@@ -17,10 +17,11 @@ from payment_sandbox.cli.remote.calling import trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.receiver import WebhookReceiver
-    from payment_sandbox_verify.comparing import Comparison
-    from payment_sandbox_verify.probing import Progress
+    from payment_sandbox_verify.inbox import Inbox
+    from payment_sandbox_verify.player import Player
+    from payment_sandbox_verify.reporting import Comparison
     from payment_sandbox_verify.service import Service
+    from payment_sandbox_verify.verifying import Progress
 
 DIFFERENCES_FILE: Final = "differences.yaml"
 CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
@@ -103,27 +104,27 @@ def verify(
     clean_up: bool,
     **options: Any,
 ) -> None:
-    """Check a server that implements this API against every rule that a caller can observe, and list
-    the differences.
+    """Play one conversation on a server that implements this API and on a sandbox, and list where their
+    answers differ.
 
     The command creates test orders and cancels or refunds them; it stops if they are not test orders. The
     exit code is 1 if the server deviates from a rule.
     """
-    from payment_sandbox_verify.checks import NotVerified
-    from payment_sandbox_verify.comparing import compare
+    from payment_sandbox_verify.answer import NotVerified
+    from payment_sandbox_verify.reporting import compare
 
     if differences is not None and not differences.absolute().parent.is_dir():
         fail(f"cannot write {differences}: its folder does not exist")
     with (
-        _connect("--url", url, key, options) as service,
+        _connect("--url", url, key, options) as player,
         _open_reference(against, against_key, options) as other,
-        _stop_between_calls(service),
+        _stop_between_calls(player.service),
     ):
         try:
             if clean_up:
-                _clean_up(service)
-            live = _is_live(service, is_test=is_test, yes_live=yes_live)
-            compared = compare(service, live=live, against=other, progress=_progress_printer())
+                _clean_up(player.service)
+            live = _is_live(player.service, is_test=is_test, yes_live=yes_live)
+            compared = compare(player, live=live, against=other, progress=_progress_printer())
         except NotVerified as error:
             fail(make_printable(str(error)))
     _report_and_exit(compared, differences, JSON if as_json else form, has_created_orders=True)
@@ -151,17 +152,18 @@ def _progress_printer() -> "Progress | None":
     started = monotonic_seconds()
 
     def show(finished: int, total: int) -> None:
-        per_probe = (monotonic_seconds() - started) / max(finished, 1)
-        remaining = f", about {per_probe * (total - finished):.0f} s left" if finished else ""
+        per_scene = (monotonic_seconds() - started) / max(finished, 1)
+        remaining = f", about {per_scene * (total - finished):.0f} s left" if finished else ""
         end = "\n" if finished + 1 == total else ""
-        print(f"\r{finished + 1} of {total} probes{remaining}   ", end=end, file=sys.stderr, flush=True)
+        print(f"\r{finished + 1} of {total} scenes{remaining}   ", end=end, file=sys.stderr, flush=True)
 
     return show
 
 
 def _clean_up(service: "Service") -> NoReturn:
     """Cancel or refund orders from earlier runs, and exit."""
-    from payment_sandbox_verify.service import MARKER, REFUNDED_OR_VOIDED
+    from payment_sandbox_verify.samples import MARKER
+    from payment_sandbox_verify.service import REFUNDED_OR_VOIDED
 
     count = len(service.created_orders.read())
     remaining = {
@@ -216,8 +218,7 @@ def import_journal(
     A browser or a proxy records the file between your shop and the real service. The exit code is 1 if an
     answer differs.
     """
-    from payment_sandbox_verify.comparing import compare_recording
-    from payment_sandbox_verify.recorded import HarRefused, read_har
+    from payment_sandbox_verify.recorded import HarRefused, compare_recording, read_har
 
     try:
         recorded = read_har(file, methods)
@@ -233,7 +234,7 @@ def _report_and_exit(
     compared: "Comparison", file: Path | None, form: str, *, has_created_orders: bool
 ) -> NoReturn:
     """Print the results, write the settings, and exit."""
-    from payment_sandbox_verify.comparing import format_settings_file, report_data
+    from payment_sandbox_verify.reporting import format_settings_file, report_data
 
     if file is not None:
         _write_file(file, format_settings_file(compared, file.name))
@@ -248,10 +249,11 @@ def _report_and_exit(
 
 
 def _report_lines(compared: "Comparison", file: Path | None, *, has_created_orders: bool) -> list[str]:
-    from payment_sandbox_verify.comparing import describe_clean_up, describe_counts, report_lines
+    from payment_sandbox_verify.reporting import describe_clean_up, describe_counts, report_lines
 
+    beside = compared.beside.reports if compared.beside is not None else None
     report = [
-        *report_lines(compared.theirs.reports, compared.ours.reports),
+        *report_lines(compared.theirs.reports, beside),
         "",
         describe_counts(compared.theirs),
     ]
@@ -259,7 +261,8 @@ def _report_lines(compared: "Comparison", file: Path | None, *, has_created_orde
     report += [f"not compared: {skipped}" for skipped in compared.skipped]
     count = len(compared.differing)
     if count and file is not None:
-        copied = count - len(compared.not_copied)
+        remaining = {each.rule for each in compared.not_copied}
+        copied = sum(each.rule not in remaining for each in compared.differing)
         report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
         report.append(f"--differences {DIFFERENCES_FILE} writes settings for a sandbox with this behaviour")
@@ -274,19 +277,20 @@ def _write_file(file: Path, text: str) -> None:
 
 
 @contextmanager
-def _open_reference(url: str | None, key: str, options: dict[str, Any]) -> "Iterator[Service | None]":
+def _open_reference(url: str | None, key: str, options: dict[str, Any]) -> "Iterator[Player | None]":
     if url is None:
         yield None
         return
-    with _connect("--against", url, key, {**options, "webhook_url": None, "methods": {}}) as service:
-        yield service
+    with _connect("--against", url, key, {**options, "webhook_url": None, "methods": {}}) as player:
+        yield player
 
 
 @contextmanager
-def _connect(option: str, url: str, key: str, options: dict[str, Any]) -> "Iterator[Service]":
-    """Connect to the service at a URL, with a payer and a webhook receiver."""
+def _connect(option: str, url: str, key: str, options: dict[str, Any]) -> "Iterator[Player]":
+    """Connect to the service at a URL, with a payer and an inbox for webhooks."""
     import requests
 
+    from payment_sandbox_verify.player import Player
     from payment_sandbox_verify.service import UNLIMITED, Pace, pause
     from payment_sandbox_verify.verifying import service_at
 
@@ -295,39 +299,31 @@ def _connect(option: str, url: str, key: str, options: dict[str, Any]) -> "Itera
     if not is_server_url(url):
         fail(f"{option}: {url!r} is not an address such as https://api.provider.example")
     is_local = urlsplit(url).hostname in LOOPBACK
-    receiver = _open_receiver(options["webhook_url"], options["webhook_port"], is_local=is_local)
+    inbox = _open_inbox(options["webhook_url"], options["webhook_port"], is_local=is_local)
     pace = Pace(options["rate"] or (UNLIMITED if is_local else CALLS_PER_SECOND))
     with requests.Session() as session:
         session.trust_env = not is_local
         trust_authority(session, url, options["ca"])
         ask = _ask_person if options["by_hand"] else None
         try:
-            service = service_at(
-                url,
-                key,
-                session,
-                pause=pause,
-                pace=pace,
-                receiver=receiver,
-                ask=ask,
-                names=options["methods"],
-            )
-            service.is_patient = options["patient"]
-            yield service
+            service = service_at(url, key, session, pause=pause, pace=pace, ask=ask, names=options["methods"])
+            player = Player(service, inbox)
+            player.is_patient = options["patient"]
+            yield player
         finally:
-            if receiver is not None:
-                receiver.close()
+            if inbox is not None:
+                inbox.close()
 
 
-def _open_receiver(url: str | None, port: int, *, is_local: bool) -> "WebhookReceiver | None":
-    """Open a webhook receiver, which a server on this machine reaches without a tunnel."""
-    from payment_sandbox.client.receiver import WebhookReceiver
+def _open_inbox(url: str | None, port: int, *, is_local: bool) -> "Inbox | None":
+    """Open an inbox for webhooks, which a server on this machine reaches without a tunnel."""
+    from payment_sandbox_verify.inbox import Inbox
 
     if url is None and not is_local:
         return None
     try:
         host = "127.0.0.1" if url is None else "0.0.0.0"  # noqa: S104 (a tunnel ends here)
-        return WebhookReceiver(host, port, url)
+        return Inbox(host, port, url)
     except OSError as error:
         fail(f"--webhook-port {port}: {error.strerror}")
 

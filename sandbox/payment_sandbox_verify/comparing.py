@@ -1,297 +1,359 @@
-"""Compares a service with the sandbox, and chooses settings that make the sandbox behave like it."""
+"""Compares two plays of the same scene, and names each difference by a rule."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import StringIO
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import LOADING
-from payment_sandbox_verify.answer import anonymize
-from payment_sandbox_verify.checks import REFUSED_STATUSES, Check
-from payment_sandbox_verify.differences import differing_settings
-from payment_sandbox_verify.probing import Progress, RuleReport, Verdict
-from payment_sandbox_verify.recorded import Mirror, RecordedCall, settings_at_start
-from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, Service, reverse
-from payment_sandbox_verify.shapes import check_all_shapes
-from payment_sandbox_verify.verifying import (
-    REFERENCE_KEY,
-    VerificationResult,
-    is_live,
-    reference_sandbox,
-    summarize,
-    verify,
-    verify_default_sandbox,
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
+from payment_sandbox_verify.differences import (
+    STATE_PATHS,
+    AnswerDifference,
+    Leaf,
+    describe,
+    is_alike,
+    is_truncated,
+    leaves,
+    type_of,
 )
+from payment_sandbox_verify.normalising import ShownTime, anonymize
+from payment_sandbox_verify.player import Observation, Played
+from payment_sandbox_verify.rules import (
+    ALSO_SHOWN,
+    CHALLENGE_RULE,
+    ETAG_RULE,
+    IGNORED_RULE,
+    MEDIA_TYPE_RULE,
+    OTHER_STATUS_RULE,
+    REFUND_RULE,
+    REFUSAL_RULES,
+    SPELLING_RULE,
+    STATUS_RULES,
+    SUCCESS_RULES,
+    TYPE_RULE,
+    VIOLATIONS_RULE,
+    rule_of_call,
+    rule_of_field,
+)
+from payment_sandbox_verify.steps import ApiCall, Customer, Step, Webhooks
 
-YAML_WIDTH: Final = 100
-ERRORS_SETTING: Final = "errors"
-NOT_RECORDED: Final = "no recorded call covers this rule"
-FILE_HEADER: Final = """\
-# The differences of {url} from the sandbox, found by payment-sandbox verify.
-# Serve a sandbox that behaves like this server: payment-sandbox serve --project {file}
-"""
+CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
+OTHER_RECORDS: Final = ("END-17", "END-18", "SET-54")  # the calls that answer no order
+STATE_DEPENDENT: Final = (  # fields that follow from the status
+    *("completed", "is_capturable", "is_fully_captured", "events", "flags", "modified", "payment_url"),
+    *("order_url", "msc_amount", "msc_calculation_type", "msc_currency", "reason", "customer_message"),
+    *("payment_method_details", "order_line_details", "amount_details", "last_transaction_added"),
+)
+REQUIRED_REFUND_FIELDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
+HEADER_RULES: Final = (("challenge", CHALLENGE_RULE), ("media type", MEDIA_TYPE_RULE), ("etag", ETAG_RULE))
+PAGE_RULES: Final = {"language": "CUS-12"}
+WEBHOOK_RULES: Final = {
+    "method": "HOOK-01",
+    "media type": "HOOK-01",
+    "authorization": "AUTH-03",
+    "event": "HOOK-05",
+    "order_id": "HOOK-06",
+    "project_id": "HOOK-07",
+    "body": "HOOK-08",
+    "after": "HOOK-11",
+}
+NOT_MODIFIED: Final = 304
+UNAUTHORIZED: Final = 401
+CREATED: Final = 201
 
 
-class Comparison(NamedTuple):
-    """The results for two compared services, and settings that make the sandbox behave like the first.
+class Compared(NamedTuple):
+    """The comparison of a scene: differences, and the rules that agreed or could not be compared."""
 
-    ``copied`` has the ids of the rules that differ in the same way in a sandbox with these settings.
+    differences: list[AnswerDifference]
+    agreed: set[str]
+    hidden: dict[str, str]
+    """The reason for each rule that could not be compared."""
+    hidden_by: dict[str, str]
+    """The rule whose difference hides another rule."""
+
+    def hidden_rules(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each rule that could not be compared, with the reason, and the rule that hides it."""
+        for rule, reason in self.hidden.items():
+            yield rule, reason, self.hidden_by.get(rule, "")
+
+
+def compare_scene(theirs: Played, ours: Played) -> Compared:
+    """Compare two plays of a scene step by step.
+
+    What follows from a difference in the outcome of a call, or in the status of an order, is no difference of
+    its own: later steps with the same order are not compared.
     """
+    comparison = _SceneComparison(theirs)
+    for number, step in enumerate(ours.scene.steps):
+        comparison.compare(
+            _StepPair(step, number, theirs, theirs.observations[number], ours.observations[number])
+        )
+    compared = comparison.compared
+    compared.agreed.difference_update(each.rule for each in compared.differences if not each.is_message)
+    return compared
 
-    url: str
-    theirs: VerificationResult
-    ours: VerificationResult
-    settings: Mapping[str, Any]
-    copied: frozenset[str]
-    skipped: Sequence[str] = ()
+
+class _SceneComparison:
+    """The comparison of one scene: what differs, and which orders of the scene are no longer comparable."""
+
+    def __init__(self, theirs: Played) -> None:
+        self.compared = Compared([], set(), {}, {})
+        self._tainted: dict[
+            str, tuple[str, str]
+        ] = {}  # by order: the rule that differs, or "", and the reason
+        self._changed: set[str] = set()  # the orders with another difference
+
+    def compare(self, pair: "_StepPair") -> None:
+        """Compare a step, unless what it refers to differs already."""
+        cause = self._cause(pair)
+        if cause is not None:
+            self._hide(pair, *cause)
+            self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
+            return
+        found = self._without_consequences(pair, list(pair.differences()))
+        self._changed |= pair.names | pair.saved if found else set()
+        self.compared.differences.extend(found)
+        decisive = next((each for each in found if each.is_decisive), None)
+        if decisive is not None:
+            cause = decisive.rule, decisive.reason
+            self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
+        elif all(each.is_message for each in found):
+            self._agree(pair)
+
+    def _without_consequences(
+        self, pair: "_StepPair", found: list[AnswerDifference]
+    ) -> list[AnswerDifference]:
+        """Return the differences without those that follow from another one in the same order."""
+        if self._changed & pair.names or any(each.path not in CONSEQUENT_PATHS for each in found):
+            return [each for each in found if each.path not in CONSEQUENT_PATHS]
+        return found
+
+    def _cause(self, pair: "_StepPair") -> tuple[str, str] | None:
+        """Return the rule and the reason for which a step cannot be compared, if there is one."""
+        for name in sorted(pair.names):
+            if name in self._tainted:
+                return self._tainted[name]
+        problem = pair.theirs.problem or pair.ours.problem
+        return ("", problem) if problem else None
+
+    def _hide(self, pair: "_StepPair", rule: str, reason: str) -> None:
+        for each in (*pair.step_rules, *pair.ours.rules):
+            self.compared.hidden.setdefault(
+                each, f"hidden because {rule} differs: {reason}" if rule else reason
+            )
+            if rule:
+                self.compared.hidden_by.setdefault(each, rule)
+
+    def _agree(self, pair: "_StepPair") -> None:
+        shown = set(pair.shown_rules())
+        self.compared.agreed.update(shown, *(ALSO_SHOWN[each].split() for each in shown & ALSO_SHOWN.keys()))
+        for name in pair.saved:
+            self._tainted.pop(name, None)
+
+
+class _StepPair(NamedTuple):
+    """One step, and what both servers answered."""
+
+    step: Step
+    number: int
+    play: Played
+    theirs: Observation
+    ours: Observation
 
     @property
-    def differing(self) -> list[RuleReport]:
-        """The rules that differ."""
-        return [verdict for verdict in self.theirs.reports.values() if verdict.verdict is Verdict.DIFFERS]
+    def names(self) -> frozenset[str]:
+        """The names of the answers that the step refers to."""
+        return self.theirs.orders | self.ours.orders
 
     @property
-    def not_copied(self) -> list[RuleReport]:
-        """The differing rules that the settings cannot reproduce."""
-        return [verdict for verdict in self.differing if verdict.rule not in self.copied]
+    def saved(self) -> set[str]:
+        """The name under which the answer is saved."""
+        return {self.step.saves} if isinstance(self.step, ApiCall) and self.step.saves else set()
+
+    @property
+    def step_rules(self) -> list[str]:
+        """The rules that the step shows."""
+        return self.step.rules.split() or [OTHER_STATUS_RULE]
+
+    def shown_rules(self) -> Iterator[str]:
+        """Yield the rules that two equal answers agree in."""
+        yield from self.step.rules.split()
+        yield from self.ours.rules
+        if not isinstance(self.step, ApiCall):
+            return
+        yield from self.step.about.values()
+        yield from (ETAG_RULE,) if "etag" in self.ours.shown else ()
+        if self.ours.status in REFUSED_STATUSES:
+            yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.status, OTHER_STATUS_RULE))
+            return
+        yield from (*SUCCESS_RULES, rule_of_call(self.step.method, self.step.path))
+        for leaf, rule in self._leaves(self.step):
+            yield from (rule, SPELLING_RULE) if isinstance(leaf.ours, ShownTime) else (rule,)
+
+    def differences(self) -> Iterator[AnswerDifference]:
+        """Yield the differences of the step."""
+        step, theirs, ours = self.step, self.theirs, self.ours
+        if isinstance(step, Webhooks):
+            yield from self._compare_webhooks()
+        elif not isinstance(step, ApiCall):
+            yield from self._compare_shown()
+        elif theirs.is_success != ours.is_success or theirs.status // 100 != ours.status // 100:
+            rule = ours.rules[0] if ours.rules and not ours.is_success else self.step_rules[0]
+            yield self._difference(
+                rule, f"{theirs.summary}, not {ours.summary}", "", theirs.status, ours.status
+            )
+        elif not ours.is_success:
+            yield from self._compare_refusals()
+        else:
+            yield from self._compare_answers(step)
+
+    def _difference(
+        self, rule: str, reason: str, path: str, theirs: Any = None, ours: Any = None
+    ) -> AnswerDifference:
+        step, record = self.step, "order"
+        name = step.name or type(step).__name__
+        if isinstance(step, ApiCall):
+            call = rule_of_call(step.method, step.path)
+            record = call if call in OTHER_RECORDS else record
+            name = step.name or f"{step.method} {self.theirs.path}"
+        place = self.play.scene.name, self.number
+        return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
+
+    def _leaves(self, step: ApiCall) -> Iterator[tuple[Leaf, str]]:
+        """Yield the values in both answers in pairs, with their rules."""
+        body = self.ours.shown.get("body")
+        for leaf in leaves(self.theirs.shown.get("body"), body):
+            yield leaf, rule_of_field(step.method, step.path, leaf.path, body)
+
+    def _compare_refusals(self) -> Iterator[AnswerDifference]:
+        theirs, ours = self.theirs, self.ours
+        decisive = theirs.status if theirs.status == UNAUTHORIZED else ours.status
+        rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
+        types, violations = (theirs.error("type"), ours.error("type")), self._shown("violations")
+        if theirs.status != ours.status:
+            yield self._difference(
+                rule, f"{theirs.summary}, not {ours.summary}", "status code", theirs.status, ours.status
+            )
+        elif types[0] != types[1]:
+            reason = f"the error's type is {describe(types[0])}, not {describe(types[1])}"
+            yield self._difference(TYPE_RULE, reason, "error.type", *types)
+        elif violations[0] != violations[1]:
+            reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
+            yield self._difference(VIOLATIONS_RULE, reason, "error.violations", *violations)
+        messages = [anonymize(str(each.error("value"))) for each in (theirs, ours)]
+        if messages[0] != messages[1]:
+            named = ours.rules[0] if ours.rules else rule
+            yield self._difference(named, "", "error.value", *messages)._replace(is_message=True)
+        yield from self._compare_headers()
+
+    def _shown(self, name: str) -> tuple[Any, Any]:
+        return self.theirs.shown.get(name, MISSING), self.ours.shown.get(name, MISSING)
+
+    def _compare_headers(self) -> Iterator[AnswerDifference]:
+        has_etag = self.ours.shown.get("body") is not None or self.ours.status == NOT_MODIFIED
+        for name, rule in HEADER_RULES:
+            one, other = self._shown(name)
+            if one != other and (name != "etag" or has_etag):
+                yield self._difference(
+                    rule, f"the {name} is {describe(one)}, not {describe(other)}", name, one, other
+                )
+        one, other = self._shown("ignored")
+        if one is not MISSING and one != other:  # a server need not have this header
+            rule = "SET-53" if self.ours.method == "PUT" else IGNORED_RULE
+            reason = f"the names of the ignored fields are {describe(one)}, not {describe(other)}"
+            yield self._difference(rule, reason, "ignored", one, other)
+
+    def _compare_answers(self, step: ApiCall) -> Iterator[AnswerDifference]:
+        theirs, ours = self.theirs, self.ours
+        yield from self._compare_status(step)
+        body = ours.shown.get("body")
+        if theirs.shown.get("body") is None and isinstance(body, dict | list):
+            yield self._difference("SET-06", "the answer has no JSON", "", None, "JSON")
+            return
+        is_refund = _is_refund(body)
+        changed = list(self._changed_leaves(step, is_refund))
+        state = next((leaf for leaf, _ in changed if _is_state(step, leaf)), None)
+        if state is not None:
+            yield self._field_difference(self._state_rule(step, is_refund), state)
+            changed = [each for each in changed if not _follows_from_state(step, each[0])]
+        by_path = {leaf.plain: (leaf, rule) for leaf, rule in reversed(changed)}
+        for leaf, rule in by_path.values():
+            yield self._field_difference(_rule_of_leaf(step, leaf, rule), leaf)
+        yield from self._compare_headers()
+
+    def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
+        return REFUND_RULE if is_refund else step.about.get("status", self.step_rules[0])
+
+    def _changed_leaves(self, step: ApiCall, is_refund: bool) -> Iterator[tuple[Leaf, str]]:
+        for leaf, rule in self._leaves(step):
+            if not is_alike(leaf, self.play.seconds) and (not is_refund or _is_in_refund(leaf)):
+                yield leaf, rule
+
+    def _compare_status(self, step: ApiCall) -> Iterator[AnswerDifference]:
+        statuses = self.theirs.status, self.ours.status
+        if statuses[0] != statuses[1]:
+            rule = rule_of_call(step.method, step.path) if self.ours.status == CREATED else "SET-07"
+            yield self._difference(
+                rule, f"the status code is {statuses[0]}, not {statuses[1]}", "status code", *statuses
+            )
+
+    def _field_difference(self, rule: str, leaf: Leaf) -> AnswerDifference:
+        theirs, ours = leaf.theirs, leaf.ours
+        reason = f"{leaf.path} is {describe(theirs)}, not {describe(ours)}"
+        if is_truncated(theirs, ours):
+            reason = f"{leaf.path} is truncated to {len(theirs)} of {len(ours)} characters"
+        elif ours is MISSING:
+            reason = f"{leaf.path} is present, but not in the sandbox: {describe(theirs)}"
+        return self._difference(rule, reason, leaf.plain, theirs, ours)
+
+    def _compare_shown(self) -> Iterator[AnswerDifference]:
+        """Compare what a customer or a browser saw."""
+        for leaf in leaves(self.theirs.shown, self.ours.shown):
+            if not is_alike(leaf, self.play.seconds):
+                is_page = isinstance(self.step, Customer)
+                rule = PAGE_RULES.get(leaf.plain, self.step_rules[0]) if is_page else self.step_rules[0]
+                reason = f"{leaf.path or 'it'} is {describe(leaf.theirs)}, not {describe(leaf.ours)}"
+                yield self._difference(rule, reason, leaf.plain, leaf.theirs, leaf.ours)
+                return
+
+    def _compare_webhooks(self) -> Iterator[AnswerDifference]:
+        received, expected = self.theirs.shown["webhooks"], self.ours.shown["webhooks"]
+        if len(received) != len(expected):
+            counts = len(received), len(expected)
+            reason = f"{counts[0]} of {counts[1]} webhooks arrived{self.theirs.shown.get('others', '')}"
+            yield self._difference(self.step_rules[0], reason, "", *counts)
+            return
+        for leaf in leaves(received, expected):
+            if not is_alike(leaf, self.play.seconds):
+                rule = WEBHOOK_RULES.get(leaf.name, WEBHOOK_RULES["body"])
+                reason = f"the webhook's {leaf.name} is {describe(leaf.theirs)}, not {describe(leaf.ours)}"
+                yield self._difference(rule, reason, leaf.plain, leaf.theirs, leaf.ours)
+                return
 
 
-def compare(
-    service: Service, *, live: bool, against: Service | None = None, progress: Progress | None = None
-) -> Comparison:
-    """Verify a service, and the sandbox or another server for comparison.
-
-    A sandbox with the derived settings is verified, too, which proves that they work.
-    """
-    ours = verify_default_sandbox(live=live)
-    theirs = verify(service, live=live, progress=progress, sandbox_answers=ours.answers)
-    candidates = differing_settings(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
-    settings, copy = _select_settings(theirs, ours, candidates, alias_settings(service.names), live=live)
-    copied = _copied_rules(theirs, copy) if copy is not None else frozenset()
-    if against is not None:
-        against_live = bool(is_live(against))
-        default = verify_default_sandbox(live=against_live)
-        ours = verify(against, live=against_live, sandbox_answers=default.answers)
-    return Comparison(service.url, theirs, ours, settings, copied)
+def _is_refund(body: Any) -> bool:
+    return isinstance(body, dict) and "refund_of_order_id" in body
 
 
-def _select_settings(
-    theirs: VerificationResult,
-    ours: VerificationResult,
-    candidates: Mapping[str, Any],
-    aliases: Mapping[str, Any],
-    *,
-    live: bool,
-) -> tuple[dict[str, Any], VerificationResult | None]:
-    """Return the settings that cause no new difference, and the results of a sandbox with them.
-
-    If all settings together make another rule differ, or change an answer that agreed with the service,
-    they are applied one at a time.
-    """
-    settings = {**candidates, **aliases}
-    copy = _verify_with(settings, live=live)
-    if copy is None or not _adds_differences(theirs, ours, copy):
-        return settings, copy
-    settings, copy = dict(aliases), _verify_with(aliases, live=live)
-    for part in _split_settings(candidates):
-        candidate = _merge_settings(settings, part)
-        results = _verify_with(candidate, live=live)
-        if results is not None and not _adds_differences(theirs, ours, results):
-            settings, copy = candidate, results
-    return settings, copy
+def _is_state(step: ApiCall, leaf: Leaf) -> bool:
+    """Whether a value is the status of an order, or of the transaction that a capture or a void answers."""
+    return leaf.plain in STATE_PATHS or (leaf.path == "status" and "/transactions/" in step.path)
 
 
-def _verify_with(settings: Mapping[str, Any], *, live: bool) -> VerificationResult | None:
-    """Verify a sandbox with these settings; return None if there are none."""
-    if not settings:
-        return None
-    ours = verify_default_sandbox(live=live)
-    with reference_sandbox({"mode": "live" if live else "test", **settings}) as reference:
-        return verify(reference.service, live=live, sandbox_answers=ours.answers)
+def _follows_from_state(step: ApiCall, leaf: Leaf) -> bool:
+    root = leaf.plain.removeprefix("transactions.").partition(".")[0]
+    return root in STATE_DEPENDENT or _is_state(step, leaf)
 
 
-def _split_settings(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the settings one at a time; errors by type come before errors by rule, which refine them."""
-    yield from ({name: value} for name, value in settings.items() if name != ERRORS_SETTING)
-    errors: Mapping[str, Any] = settings.get(ERRORS_SETTING, {})
-    for name in sorted(errors, key=lambda name: name in rule_texts()):
-        yield {ERRORS_SETTING: {name: errors[name]}}
+def _is_in_refund(leaf: Leaf) -> bool:
+    """Whether a difference counts in a refund, which may lack some fields of an order."""
+    return leaf.theirs is not MISSING or leaf.plain.partition(".")[0] in REQUIRED_REFUND_FIELDS
 
 
-def _merge_settings(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
-    errors = {**settings.get(ERRORS_SETTING, {}), **part.get(ERRORS_SETTING, {})}
-    return {**settings, **part, **({ERRORS_SETTING: errors} if errors else {})}
-
-
-def _adds_differences(theirs: VerificationResult, ours: VerificationResult, copy: VerificationResult) -> bool:
-    """Whether a copy differs where the service does not: in a rule, or in the status of a refused call."""
-    if any(
-        each.verdict is Verdict.DIFFERS and theirs.reports[rule].verdict is Verdict.AGREES
-        for rule, each in copy.reports.items()
-    ):
-        return True
-    their_statuses, our_statuses = (
-        {answer.call_key: answer.status for answer in results.answers} for results in (theirs, ours)
-    )
-    common_statuses = {
-        key: status
-        for key, status in their_statuses.items()
-        if status in REFUSED_STATUSES and our_statuses.get(key) == status
-    }
-    return any(
-        answer.status != common_statuses.get(answer.call_key, answer.status) for answer in copy.answers
-    )
-
-
-def _copied_rules(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
-    """Return the rules that differ in the same way in a copy and in the service."""
-    return frozenset(
-        rule
-        for rule, each in copy.reports.items()
-        if each.verdict is Verdict.DIFFERS
-        and _first_case(each.reason) == _first_case(theirs.reports[rule].reason)
-    )
-
-
-def _first_case(reason: str) -> str:
-    """Return the first case of a difference; later cases depend on where call sequences stop."""
-    return anonymize(reason.partition("; ")[0])
-
-
-def alias_settings(names: MethodNames) -> dict[str, Any]:
-    """Return the setting that makes the sandbox accept the account's own names for methods."""
-    aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
-    return {"aliases": aliases} if aliases else {}
-
-
-def compare_recording(
-    recorded: Sequence[RecordedCall], name: str, names: MethodNames | None = None
-) -> Comparison:
-    """Compare recorded traffic with the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
-    with reference_sandbox(settings_at_start(recorded)) as reference:
-        mirror = Mirror(reference.service, reference.client)
-        checks = [*mirror.replay_calls(recorded), *check_all_shapes([each.answer for each in recorded])]
-    theirs = summarize(checks, mirror.theirs, {}, NOT_RECORDED)
-    refusals = [answer for answer in mirror.answers if not answer.is_success]
-    settings = differing_settings(mirror.theirs, mirror.answers, theirs.refusals, refusals)
-    copied = _rules_copied_in_recording(recorded, settings) if settings else frozenset()
-    settings |= alias_settings(names or {})
-    return Comparison(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
-
-
-def _rules_copied_in_recording(
-    recorded: Sequence[RecordedCall], settings: Mapping[str, Any]
-) -> frozenset[str]:
-    """Return the rules for which a sandbox with the settings no longer differs from the recording."""
-    with reference_sandbox({**settings_at_start(recorded), **settings}) as reference:
-        mirror = Mirror(reference.service, reference.client)
-        remaining = _failed_rules(mirror.replay_calls(recorded))
-    their_rules = _failed_rules(check_all_shapes([each.answer for each in recorded]))
-    our_rules = _failed_rules(check_all_shapes(mirror.answers))
-    return frozenset(rule for rule in rule_texts() if rule not in remaining | (their_rules - our_rules))
-
-
-def _failed_rules(checks: Iterable[Check]) -> set[str]:
-    return {check.rule for check in checks if not check.is_met}
-
-
-def format_settings_file(compared: Comparison, file: str) -> str:
-    """Return the settings file; differences that no setting can reproduce become comments."""
-    with LOADING:
-        from ruamel.yaml import YAML
-
-    yaml = YAML()
-    yaml.width = YAML_WIDTH
-    body = StringIO()
-    yaml.dump({"api_key": REFERENCE_KEY, **compared.settings}, body)
-    uncopied = [
-        f"#   {verdict.rule}: {_collapse_whitespace(verdict.reason)}\n" for verdict in compared.not_copied
-    ]
-    comments = "".join(["\n# No setting can reproduce these:\n", *uncopied]) if uncopied else ""
-    return f"{FILE_HEADER.format(url=compared.url, file=file)}\n{body.getvalue()}{comments}"
-
-
-def _collapse_whitespace(text: str) -> str:
-    return " ".join(text.split())
-
-
-VERDICT_ORDER: Final = (Verdict.UNKNOWN, Verdict.AGREES, Verdict.DIFFERS)  # the most important ones last
-VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
-
-
-def report_lines(
-    verdicts: Mapping[str, RuleReport], reference: Mapping[str, RuleReport] | None = None
-) -> Iterator[str]:
-    """Yield the lines of the report, rule by rule; ``reference`` has the verdicts on another server."""
-    texts = rule_texts()
-    for verdict in VERDICT_ORDER:
-        for each in verdicts.values():
-            if each.verdict is verdict:
-                yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
-                if each.reason and verdict is not Verdict.AGREES:
-                    yield f"{'':{VERDICT_WIDTH}}           {make_printable(each.reason)}"
-                hidden = hidden_rules(each.rule, verdicts)
-                if hidden:
-                    yield f"{'':{VERDICT_WIDTH}}           which hides {', '.join(hidden)}"
-                other = reference.get(each.rule) if reference is not None else None
-                if other is not None and (other.verdict, other.reason) != (verdict, each.reason):
-                    yield f"{'':{VERDICT_WIDTH}}           the other server {_describe_verdict(other)}"
-
-
-def hidden_rules(rule: str, verdicts: Mapping[str, RuleReport]) -> list[str]:
-    """Return the rules that cannot be checked because this rule differs."""
-    return [each.rule for each in verdicts.values() if each.hidden_by == rule]
-
-
-def _describe_verdict(verdict: RuleReport) -> str:
-    return (
-        f"{verdict.verdict.value}: {make_printable(verdict.reason)}"
-        if verdict.reason
-        else verdict.verdict.value
-    )
-
-
-def describe_counts(results: VerificationResult) -> str:
-    """Describe the number of rules with each verdict."""
-    agree, differ, unknown = (results.count(verdict) for verdict in Verdict)
-    return f"{agree} rules agree, {differ} differ, {unknown} could not be checked"
-
-
-def describe_clean_up(results: VerificationResult) -> str:
-    """Describe the clean-up: a sentence, and a line for each remaining order."""
-    codes = f"; its {results.code_count} QR requests will expire" if results.code_count else ""
-    refunded = [
-        order_id for order_id, remainder in results.remaining.items() if remainder == REFUNDED_OR_VOIDED
-    ]
-    others = [
-        f"{order_id}: {remainder}"
-        for order_id, remainder in results.remaining.items()
-        if remainder != REFUNDED_OR_VOIDED
-    ]
-    suffix = f", of which {len(refunded)} were voided or refunded" if refunded else ""
-    if not others:
-        return f"all created orders are cleaned up{suffix}{codes}"
-    return "\n".join([f"{len(others)} orders could not be cleaned up{codes}:", *others])
-
-
-def report_data(compared: Comparison) -> dict[str, Any]:
-    """Convert a comparison to JSON data."""
-    return {
-        "url": compared.url,
-        "rules": [_rule_data(each, compared.ours.reports) for each in compared.theirs.reports.values()],
-        "settings": dict(compared.settings),
-        "not_copied": [each.rule for each in compared.not_copied],
-        "left": list(compared.theirs.remaining),
-    }
-
-
-def _rule_data(verdict: RuleReport, reference: Mapping[str, RuleReport]) -> dict[str, Any]:
-    other = reference.get(verdict.rule)
-    return {
-        "rule": verdict.rule,
-        "text": rule_texts()[verdict.rule],
-        "verdict": verdict.verdict.value,
-        "how": verdict.reason,
-        "beside": None if other is None else {"verdict": other.verdict.value, "how": other.reason},
-    }
+def _rule_of_leaf(step: ApiCall, leaf: Leaf, rule: str) -> str:
+    if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
+        return "TEV-01"
+    are_times = isinstance(leaf.theirs, ShownTime) and isinstance(leaf.ours, ShownTime)
+    if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
+        return rule if rule.startswith("QR-") else SPELLING_RULE
+    root = leaf.plain.partition(".")[0]
+    return step.about.get(leaf.plain, step.about.get(root, rule))

@@ -1,11 +1,11 @@
-"""The payers of the probes' orders: a program that submits forms, or a person with a browser."""
+"""The payers of the conversations' orders: a program that submits forms, or a person with a browser."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urljoin, urlsplit
 
-from payment_sandbox_verify.checks import CannotTell
+from payment_sandbox_verify.answer import CannotTell
 from payment_sandbox_verify.fetching import CallFailed, FetchedAnswer, fetch_answer
 from payment_sandbox_verify.samples import CARD
 
@@ -17,6 +17,8 @@ REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 PAGES_MAX: Final = 8
 PAY: Final = "pay"
 CANCEL: Final = "cancel"
+FAIL: Final = "fail"
+CHOOSE: Final = "choose"
 
 
 class HtmlForm:
@@ -76,78 +78,67 @@ class HtmlPage(HTMLParser):
             form.buttons[value] = name
 
 
+class Payer(Protocol):
+    """A payer: a program that submits forms, or a person."""
+
+    def visit(self, url: str) -> HtmlPage:
+        """Open a payment page.
+
+        Raises:
+            CannotTell: the page cannot be opened.
+        """
+        ...
+
+    def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
+        """Pay, cancel, fail or only choose a method; return the URL to which the customer returned.
+
+        ``choice`` is a method of a hosted page, or a card. The result is None if the customer stayed, or if
+        it is unknown.
+
+        Raises:
+            CannotTell: the page does not allow it.
+        """
+        ...
+
+
 class FormPayer:
-    """Presses the buttons ``pay`` and ``cancel`` on pages that work without scripts."""
+    """Presses the buttons ``pay``, ``cancel`` and ``fail`` on pages that work without scripts."""
 
     def __init__(self, session: "requests.Session", wait: Callable[[], None]) -> None:
         self._session = session
         self._wait = wait
 
     def visit(self, url: str) -> HtmlPage:
-        """Open a page, following redirects on the same host.
-
-        Raises:
-            CannotTell: the page cannot be opened.
-        """
+        """Open a page, following redirects on the same host; raise the same as ``Payer``."""
         return self._request_page("GET", url)[0]
 
-    def pay(self, url: str, payment: str) -> str | None:
-        """Press ``pay`` on each page in turn, including a 3-D Secure page.
+    def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
+        """Press a button on each page in turn, including a 3-D Secure page; raise the same as ``Payer``.
 
-        On a hosted page that lists methods, choose the card first.
-
-        Raises:
-            CannotTell: the first page has no such button.
-        """
-        return self._press(url, PAY)
-
-    def cancel(self, url: str, payment: str) -> str | None:
-        """Press ``cancel``; return and raise the same as ``pay``."""
-        return self._press(url, CANCEL)
-
-    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Choose a value on a page, press ``pay`` on that and each following page, and yield after each page.
-
-        Raises:
-            CannotTell: the page has no such choice, or too many pages follow.
+        On a hosted page that lists methods, choose one first, by default the card.
         """
         page, return_url = self._request_page("GET", url)
-        forms = [form for form in page.forms if PAY in form.buttons and (name, value) in form.choices]
-        if not forms:
-            raise CannotTell(f"the payment page has no choice {value!r} that a program can select")
-        forms[0].fields[name] = value
-        for _ in range(PAGES_MAX):
-            if return_url is not None or PAY not in page.buttons:
-                return
-            page, return_url = self._submit(page, PAY)
-            yield
-        if return_url is None and PAY in page.buttons:
-            raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a 'pay' button")
-
-    def choose(self, url: str, method: str) -> None:
-        """Press a method's button on the hosted page.
-
-        Raises:
-            CannotTell: the page has no such button.
-        """
-        page = self.visit(url)
-        if method not in page.buttons:
-            raise CannotTell(f"the hosted page has no {method!r} button that a program can press")
-        self._submit(page, method)
-
-    def _press(self, url: str, value: str) -> str | None:
-        page, return_url = self._request_page("GET", url)
-        if value not in page.buttons and CARD in page.buttons:
-            page, return_url = self._submit(page, CARD)
-        if value not in page.buttons:
+        chosen = choice if choice in page.buttons else CARD
+        if action == CHOOSE and choice not in page.buttons:
+            raise CannotTell(f"the hosted page has no {choice!r} button that a program can press")
+        if action not in page.buttons and chosen in page.buttons:
+            page, return_url = self._submit(page, chosen)
+        if action == CHOOSE:
+            return return_url
+        if choice not in ("", chosen):
+            _select(page, choice)
+        if _button(page, action) is None:
             raise CannotTell(
-                f"the payment page has no {value!r} button that a program can press; try --by-hand"
+                f"the payment page has no {action!r} button that a program can press; try --by-hand"
             )
+        return self._press_through(page, action)
+
+    def _press_through(self, page: HtmlPage, action: str) -> str | None:
         for _ in range(PAGES_MAX):
-            if return_url is not None or value not in page.buttons:
-                break
-            page, return_url = self._submit(page, value)
-        return return_url
+            page, return_url = self._submit(page, _button(page, action) or action)
+            if return_url is not None or _button(page, action) is None:
+                return return_url
+        raise CannotTell(f"the payment is not over after {PAGES_MAX} pages with a button")
 
     def _submit(self, page: HtmlPage, value: str) -> tuple[HtmlPage, str | None]:
         form = next(form for form in page.forms if value in form.buttons)
@@ -184,6 +175,26 @@ class FormPayer:
             raise CannotTell(f"the payment page cannot be opened: {failed}") from None
 
 
+def _button(page: HtmlPage, action: str) -> str | None:
+    """Return the button to press on a page: that of the action, or ``pay`` on the way to a failure."""
+    candidates = (action, PAY) if action == FAIL else (action,)
+    return next((each for each in candidates if each in page.buttons), None)
+
+
+def _select(page: HtmlPage, choice: str) -> None:
+    """Select a radio button by its value.
+
+    Raises:
+        CannotTell: the page has no such button.
+    """
+    for form in page.forms:
+        for name, value in form.choices:
+            if value == choice:
+                form.fields[name] = value
+                return
+    raise CannotTell(f"the payment page has no choice {choice!r} that a program can select")
+
+
 class ManualPayer:
     """Asks a person to pay, and waits for their confirmation."""
 
@@ -195,31 +206,11 @@ class ManualPayer:
         """Open a page without asking the person."""
         return self._pages.visit(url)
 
-    def choose(self, url: str, method: str) -> None:
-        """Choose a method without asking the person."""
-        self._pages.choose(url, method)
-
-    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Refuse: a person pays in one step.
-
-        Raises:
-            CannotTell: always.
-        """
-        raise CannotTell(f"only a program can watch a payment with {value!r} step by step")
-
-    def pay(self, url: str, payment: str) -> str | None:
-        """Ask for a payment.
-
-        Raises:
-            CannotTell: the person skips the payment.
-        """
-        return self._confirm(f"pay {payment} at {url}")
-
-    def cancel(self, url: str, payment: str) -> str | None:
-        """Ask for a cancellation."""
-        return self._confirm(f"cancel {payment} at {url}")
-
-    def _confirm(self, task: str) -> str | None:
-        if not self._ask(task):
+    def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
+        """Ask for an action; raise the same as ``Payer``, or if the person skips it."""
+        if action == CHOOSE:
+            return self._pages.act(url, action, choice, amount)
+        choose = f"choose {choice} and " if choice else ""
+        if not self._ask(f"{choose}{action} {amount} at {url}"):
             raise CannotTell("the person skipped the payment")
         return None

@@ -1,4 +1,4 @@
-"""Reads the recorded calls in a HAR file, replays them in the sandbox, and compares the answers."""
+"""Recorded traffic: a conversation whose answers are known, played on a sandbox, and compared."""
 
 import base64
 import json
@@ -6,31 +6,27 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from payment_sandbox.client.replaying import CONDITIONAL_HEADERS, ETAG, NO_WEBHOOKS, TAG
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, parse_json, value_at
-from payment_sandbox_verify.checks import Check, check_that
-from payment_sandbox_verify.differences import EXPLAIN_HEADER
-from payment_sandbox_verify.fields import (
-    Leaf,
-    are_in_same_state,
-    is_required,
-    leaves,
-    rule_of_call,
-    rule_of_field,
-)
-from payment_sandbox_verify.samples import INVOICE, TRANSFER
+from payment_sandbox_verify.answer import MISSING, CannotTell, ServiceAnswer, parse_json, value_at
+from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.differences import leaves
+from payment_sandbox_verify.normalising import Names
+from payment_sandbox_verify.player import Observation, Played, observe
+from payment_sandbox_verify.reporting import Comparison, alias_settings
+from payment_sandbox_verify.rules import INITIAL_RULES, rule_of_call
 from payment_sandbox_verify.service import MethodNames, rename_path, rename_values, reverse
-
-if TYPE_CHECKING:
-    from payment_sandbox.client.client import SandboxClient
-    from payment_sandbox_verify.service import Service
+from payment_sandbox_verify.settings import find_settings
+from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, ConversationScene
+from payment_sandbox_verify.verifying import ReferenceSandbox, differing_rules, reference_sandbox, summarize
 
 API_PREFIX: Final = "/v1/"
+ISSUERS_PATH: Final = "/v1/bank-redirect-nl/issuers/"
+CONDITIONAL_HEADERS: Final = ("if-match", "if-none-match")
+TAG: Final = re.compile(r'"[^"]*"')
 
 
 class HarRefused(ValueError):
@@ -141,28 +137,13 @@ REPLAYED_HEADERS: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-typ
 IS_SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
 QUOTED_TEXT: Final = re.compile(r'(?<=")[^"\\]*(?=")')
 UNAUTHORIZED: Final = 401
-INITIAL_STATUS_RULES: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
-REDIRECT_STATUS_RULE: Final = "STA-02"
-
-
-def rule_of_initial_status(request_body: Any) -> str:
-    """Return the rule on an order's initial status."""
-    transactions = request_body.get("transactions") if isinstance(request_body, dict) else None
-    if not transactions:
-        return INITIAL_STATUS_RULES[None]
-    first = transactions[0] if isinstance(transactions, list) else {}
-    return (
-        INITIAL_STATUS_RULES.get(first.get("payment_method"), REDIRECT_STATUS_RULE)
-        if isinstance(first, dict)
-        else REDIRECT_STATUS_RULE
-    )
-
-
 CREATED: Final = 201
 UNPAID_STATUSES: Final = ("new", "processing")
 PAID_ORDER_PATH: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")
 """Calls that only succeed once a customer has paid."""
 IDENTIFIERS: Final = ("id", "vault_token")
+NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
+NOT_RECORDED: Final = "no recorded call covers this rule"
 ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
     "new": ("screening approve",),
     "processing": ("customer visit",),
@@ -174,46 +155,43 @@ ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
 
 
 class Mirror:
-    """Replays recorded calls in the sandbox, along with the actions by the real customers."""
+    """Plays recorded calls on a sandbox, along with the actions by the real customers."""
 
-    def __init__(self, service: "Service", client: "SandboxClient") -> None:
-        self.answers: list[ServiceAnswer] = []
-        self.theirs: list[ServiceAnswer] = []
-        self.skipped: list[str] = []
-        self._service = service
-        self._client = client
+    def __init__(self, reference: ReferenceSandbox) -> None:
+        self._service = reference.service
+        self._client = reference.client
         self._ids: dict[str, str] = {}  # recorded id -> sandbox id
         self._etags: dict[str, str] = {}  # recorded ETag -> sandbox ETag
-        self._reported_fields: set[str] = set()
         self._now: datetime | None = None
-        client.call(
+        self._banks: list[Any] | None = None
+        self._client.call(
             "PUT", "/control/faults/", NO_WEBHOOKS
         )  # the recorded orders have the real shop's webhook URLs
 
-    def replay_calls(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
-        """Replay every call, and yield the checks of its answer."""
-        for each in recorded:
-            yield from self._replay(each)
+    def play(self, recorded: RecordedCall) -> ServiceAnswer:
+        """Play a call, and learn the sandbox's identifiers from its answer.
 
-    def _replay(self, recorded: RecordedCall) -> Iterator[Check]:
+        Raises:
+            CannotTell: the call uses an order or a card from before the recording.
+        """
         theirs = recorded.answer
         self._scan_code(theirs)
         unknown = self._unknown_identifier(theirs)
         if unknown is not None:
-            self.skipped.append(f"{theirs.call}: {unknown} was created before the recording")
-            return
+            call = f"{theirs.method} {theirs.path}"
+            raise CannotTell(f"{call}: {unknown} was created before the recording")
         self._advance_clock(recorded.at)
         self._reproduce_customer(theirs)
-        ours = self._replay_call(recorded)
-        self._etags[theirs.headers.get(ETAG, "")] = ours.headers.get(ETAG, "")
-        theirs = theirs._replace(call_key=(len(self.answers),))
-        ours = ours._replace(path=theirs.path, request_body=theirs.request_body, call_key=theirs.call_key)
-        self.answers.append(ours)
-        self.theirs.append(theirs)
-        yield from self._compare_answers(theirs, ours)
+        ours = self._call(recorded)
+        self._etags[theirs.headers.get("ETag", "")] = ours.headers.get("ETag", "")
+        for leaf in leaves(theirs.data, ours.data):
+            is_text = isinstance(leaf.theirs, str) and isinstance(leaf.ours, str)
+            if leaf.name in IDENTIFIERS and is_text:
+                self._ids.setdefault(leaf.theirs, leaf.ours)
+        return ours._replace(path=theirs.path, request_body=theirs.request_body)
 
-    def _replay_call(self, recorded: RecordedCall) -> ServiceAnswer:
-        """Replay a call; refused calls keep their raw body, and have no key if the answer was a 401."""
+    def _call(self, recorded: RecordedCall) -> ServiceAnswer:
+        """Make a call; refused calls keep their raw body, and have no key if the answer was a 401."""
         theirs, headers = recorded.answer, dict(recorded.headers)
         for name, value in headers.items():
             if name.lower() in CONDITIONAL_HEADERS:
@@ -250,7 +228,9 @@ class Mirror:
         """Replace the bank with a bank from the sandbox's own list."""
         details = _transaction_details(request_body)
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
-            details["issuer_id"] = self._service.issuer
+            if self._banks is None:
+                self._banks = self._service.call("GET", ISSUERS_PATH).data
+            details["issuer_id"] = value_at(self._banks, "[0].id")
 
     def _reproduce_customer(self, theirs: ServiceAnswer) -> None:
         """Reproduce the customers' actions since the previous recorded call."""
@@ -264,19 +244,13 @@ class Mirror:
 
     def _reproduce_attempts(self, order_id: str, theirs: ServiceAnswer) -> None:
         """Reproduce the choices of methods and the actions that explain a recorded order."""
-        attempts = theirs.at("transactions")
-        attempts = attempts if isinstance(attempts, list) else []
-        for attempt in attempts[len(self._read_attempts(order_id)) :]:
-            self._perform(
-                order_id, "customer choose", payment_method=str(value_at(attempt, "payment_method"))
-            )
+        known = self._read_order(order_id)["order"].get("transactions", [])
+        for attempt in theirs.list_at("transactions")[len(known) :]:
+            method = str(value_at(attempt, "payment_method"))
+            self._perform(order_id, "customer choose", payment_method=method)
             self._reach_status(order_id, value_at(attempt, "status"))
         if self._read_order(order_id)["order"]["status"] != theirs.at("status"):
             self._reach_status(order_id, theirs.at("status"))
-
-    def _read_attempts(self, order_id: str) -> list[Any]:
-        attempts: list[Any] = self._read_order(order_id)["order"].get("transactions", [])
-        return attempts
 
     def _reach_status(self, order_id: str, status: Any) -> None:
         """Perform the action that leads to a status, if the order allows it."""
@@ -309,50 +283,11 @@ class Mirror:
     def _translate(self, value: Any) -> Any:
         """Replace recorded identifiers in a value with the sandbox's identifiers."""
         if isinstance(value, str):
-            if value in self._ids:
-                return self._ids[value]
             parts = [self._ids.get(part, part) for part in value.split("/")]
-            return "/".join(parts)
+            return self._ids.get(value, "/".join(parts))
         if isinstance(value, dict):
             return {key: self._translate(inner) for key, inner in value.items()}
         return [self._translate(item) for item in value] if isinstance(value, list) else value
-
-    def _compare_answers(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
-        call = rule_of_call(theirs.method, theirs.path)
-        if theirs.is_success and ours.is_success:
-            yield check_that(
-                call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
-            )
-            yield from self._compare_values(theirs, ours)
-            return
-        rule = ours.headers.get(EXPLAIN_HEADER, "").partition(" ")[0] or call
-        reason = (
-            f"{theirs.call}: {theirs.summary}, the sandbox returned {ours.summary}: {ours.at('error.value')}"
-        )
-        is_same_result = theirs.is_success == ours.is_success
-        yield Check(rule, is_same_result, "" if is_same_result else reason, theirs)
-        if is_same_result:
-            yield check_that("SET-08", theirs.status == ours.status, reason)
-
-    def _compare_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
-        is_same_state = are_in_same_state(theirs, ours)
-        for leaf in leaves(theirs.data, ours.data):
-            self._record_identifier(leaf)
-            is_comparable = is_same_state or leaf.reference is not MISSING
-            if is_comparable and is_required(theirs, leaf) and not self._is_reported(leaf):
-                yield _compare_value(theirs, leaf)
-
-    def _is_reported(self, leaf: Leaf) -> bool:
-        """Whether the sandbox lacks the field, and an earlier check has reported it."""
-        if leaf.reference is not MISSING or leaf.problem is None:
-            return False
-        was_reported = leaf.name in self._reported_fields
-        self._reported_fields.add(leaf.name)
-        return was_reported
-
-    def _record_identifier(self, leaf: Leaf) -> None:
-        if leaf.name in IDENTIFIERS and isinstance(leaf.value, str) and isinstance(leaf.reference, str):
-            self._ids.setdefault(leaf.value, leaf.reference)
 
 
 def _transaction_details(request_body: Any) -> dict[str, Any]:
@@ -361,12 +296,65 @@ def _transaction_details(request_body: Any) -> dict[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _compare_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
-    """Compare a value; most fields only have to exist, with a value of the same kind."""
-    rule = rule_of_field(theirs, leaf.path)
-    if leaf.path == "status" and theirs.method == "POST" and rule == "STA-01":
-        rule = rule_of_initial_status(theirs.request_body)
-    return check_that(rule, leaf.difference is None, f"{theirs.call}: {leaf.difference}")
+def compare_recording(
+    recorded: Sequence[RecordedCall], name: str, names: MethodNames | None = None
+) -> Comparison:
+    """Play recorded calls on a sandbox, and compare the answers; ``names`` as in ``read_har``."""
+    start = settings_at_start(recorded)
+    theirs = _recorded_play(recorded, name)
+    ours = _play_recorded(recorded, theirs.scene, start)
+    result = summarize([compare_scene(theirs, ours)], NOT_RECORDED)
+
+    def play(plays: Sequence[Played], settings: Mapping[str, Any]) -> list[Played]:
+        return [_play_recorded(recorded, theirs.scene, settings) for _ in plays]
+
+    found = find_settings([theirs], result.differences, start, play)
+    skipped = tuple(each.problem for each in ours.observations if each.problem)
+    settings = {**found.settings, **alias_settings(names or {})}
+    return Comparison(name, result, settings, differing_rules(found.remaining), skipped=skipped)
+
+
+def _recorded_play(recorded: Sequence[RecordedCall], name: str) -> Played:
+    """Return recorded calls as a scene and what came back in it."""
+    names, steps, observations = Names(None), [], []
+    for number, each in enumerate(recorded):
+        answer = each.answer
+        rules = rule_of_call(answer.method, answer.path)
+        if (answer.method, answer.path.rstrip("/")) == ("POST", ORDERS_PATH.rstrip("/")):
+            rules = f"{_initial_rule(answer.request_body)} {rules}"
+        order = str(answer.at("id")) if answer.is_success and answer.at("id") is not MISSING else ""
+        steps.append(ApiCall(method=answer.method, path=answer.path, rules=rules, saves=order))
+        names.begin_step(f"call {number + 1}")
+        orders = frozenset(answer.path.partition("?")[0].split("/")[3:4])
+        observations.append(_without_etag(observe(answer, names))._replace(orders=orders))
+    return Played(ConversationScene(name, tuple(steps)), observations, 0.0)
+
+
+def _initial_rule(request_body: Any) -> str:
+    method = value_at(request_body, "transactions[0].payment_method")
+    rules = INITIAL_RULES.get("" if method is MISSING else str(method), INITIAL_RULES["other"])
+    return rules.split()[0]
+
+
+def _play_recorded(
+    recorded: Sequence[RecordedCall], scene: ConversationScene, settings: Mapping[str, Any]
+) -> Played:
+    names, observations = Names(None), []
+    with reference_sandbox(settings) as reference:
+        mirror = Mirror(reference)
+        for number, each in enumerate(recorded):
+            names.begin_step(f"call {number + 1}")
+            try:
+                observations.append(_without_etag(observe(mirror.play(each), names)))
+            except CannotTell as error:
+                observations.append(Observation(problem=str(error)))
+    return Played(scene, observations, 0.0)
+
+
+def _without_etag(observation: Observation) -> Observation:
+    """Reduce the ETag to its presence, because others may have changed the order between two calls."""
+    shown = observation.shown
+    return observation._replace(shown={**shown, "etag": "present"}) if "etag" in shown else observation
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:

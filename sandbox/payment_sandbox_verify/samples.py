@@ -1,8 +1,13 @@
-"""Sample data for probes: an invented customer, order lines with their total, and transactions."""
+"""Sample data for conversations: an invented customer, order lines with their total, and transactions."""
 
-from secrets import token_hex
+from collections.abc import Mapping
 from typing import Any, Final
 
+from payment_sandbox.methods import METHODS_BY_NAME
+from payment_sandbox_verify.steps import WEBHOOK
+
+MARKER: Final = "payment-sandbox verify"
+"""The description of created orders, to identify them in the account's order list."""
 LINES: Final[list[dict[str, Any]]] = [
     {
         "type": "physical",
@@ -24,7 +29,7 @@ LINES: Final[list[dict[str, Any]]] = [
     },
 ]
 LINES_TOTAL: Final = 1000
-CUSTOMER: Final = {
+CUSTOMER: Final[Mapping[str, Any]] = {
     "first_name": "Test",
     "last_name": "Order",
     "gender": "female",
@@ -42,34 +47,42 @@ CUSTOMER: Final = {
 }
 RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
 WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
+SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL, "merchant_order_id": "A-1"}
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 CARD: Final = "credit-card"
 TRANSFER: Final = "bank-transfer"
 REDIRECT_NL: Final = "bank-redirect-nl"
-REDIRECT_BE: Final = "bank-redirect-be"
-REDIRECT_DE: Final = "bank-redirect-de"
-WALLET_QR: Final = "wallet-qr"
 WALLET_WEB: Final = "wallet-web"
-WALLET_APPLE: Final = "wallet-apple"
-WALLET_GOOGLE: Final = "wallet-google"
 PAY_LATER: Final = "pay-later-a"
 INVOICE: Final = "invoice-later-b"
 
 
-def fresh_id() -> str:
-    """Return a unique merchant order id."""
-    return f"probe-token-{token_hex(8)}"
-
-
 def transaction_with(method: str, **more: Any) -> dict[str, Any]:
-    """Return a transaction with a payment method."""
-    return {"payment_method": method, **more}
+    """Return a transaction with a payment method, and a bank if the method requires one."""
+    details = more.pop("payment_method_details", {})
+    if METHODS_BY_NAME[method].capabilities.has_issuers:
+        details = {"issuer_id": "<<banks.[0].id>>", **details}
+    return {
+        "payment_method": method,
+        **({"payment_method_details": details} if details else {}),
+        **more,
+    }
 
 
 def card(**details: Any) -> dict[str, Any]:
     """Return a card transaction with details."""
     return transaction_with(CARD, payment_method_details=details)
+
+
+def sale(*transactions: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the body of a new order of 10 euros, with what its method requires."""
+    body: dict[str, Any] = {"currency": "EUR", "amount": LINES_TOTAL, "description": MARKER}
+    for transaction in transactions:
+        capabilities = METHODS_BY_NAME[transaction["payment_method"]].capabilities
+        body |= {"order_lines": LINES} if capabilities.needs_order_lines else {}
+        body |= {"customer": dict(CUSTOMER)} if capabilities.needs_order_lines else {}
+    return {**body, **({"transactions": list(transactions)} if transactions else {}), **fields}
 
 
 def line_quantity(count: int, line: str = "socks") -> list[dict[str, Any]]:

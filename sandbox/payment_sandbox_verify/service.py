@@ -2,17 +2,19 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
-from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox_verify.answer import MISSING, ServiceAnswer, anonymize, parse_json
-from payment_sandbox_verify.checks import CannotTell, NotVerified
+from payment_sandbox_verify.answer import (
+    MISSING,
+    CannotTell,
+    NotAnswered,
+    NotVerified,
+    ServiceAnswer,
+    parse_json,
+)
 from payment_sandbox_verify.created import CreatedOrders
 from payment_sandbox_verify.fetching import (
     ANSWER_SECONDS,
@@ -21,15 +23,9 @@ from payment_sandbox_verify.fetching import (
     UnusableAnswer,
     fetch_answer,
 )
-from payment_sandbox_verify.samples import (
-    CUSTOMER,
-    INVOICE,
-    LINES,
-    LINES_TOTAL,
-    line_quantity,
-    lines_worth,
-    transaction_with,
-)
+from payment_sandbox_verify.payers import Payer
+from payment_sandbox_verify.samples import LINES, MARKER, line_quantity, lines_worth
+from payment_sandbox_verify.steps import CODES_PATH, ORDERS_PATH
 
 if TYPE_CHECKING:
     import requests
@@ -59,26 +55,18 @@ def reverse(names: MethodNames) -> dict[str, str]:
     return {theirs: name for name, theirs in names.items()}
 
 
-ORDERS_PATH: Final = "/v1/orders/"
 ORDERS_PATTERN: Final = re.compile(r"(/v\d+)?/orders/?")
 CREATING_METHODS: Final = ("POST", "PUT", "PATCH")
-CODES_PATH: Final = "/v1/bankqr/"
 NOT_FOUND: Final = 404
 REFUNDED_OR_VOIDED: Final = "refunded, or voided"
-SKIPPED_IN_LIVE_MODE: Final = "the probe would create invoices or move money, so live mode skips it"
 FINAL_STATUSES: Final = ("cancelled", "expired", "error")
 JSON_TYPE: Final = "application/json"
-IGNORED_FIELDS_HEADER: Final = "Sandbox-Ignored-Fields"
-MARKER: Final = "payment-sandbox verify"
-"""The description of created orders, to identify them in the account's order list."""
-
-
 ATTEMPTS_MAX: Final = 5
-BUSY_STATUSES: Final = (429, 502, 503, 504)  # statuses that prove nothing about rules
+BUSY_STATUSES: Final = (429, 502, 503, 504)  # statuses that prove nothing
 PAUSE_SECONDS: Final = 0.5
-WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
-FAILED_CALLS_MAX: Final = 10
+FAILED_CALLS_MAX: Final = 40
+PATIENT_CALLS_MAX: Final = 10  # after as many, a call is not retried
 HUNG_SECONDS_MAX: Final = 45.0  # total wait without an answer, in one or more consecutive calls
 NOTHING_TO_REFUND: Final = "NothingToRefund"
 REFUND_EXCEEDS_CAPTURED: Final = "RefundExceedsCaptured"
@@ -96,46 +84,6 @@ def _is_creation(method: str, path: str) -> bool:
     return method in CREATING_METHODS and ORDERS_PATTERN.fullmatch(path) is not None
 
 
-class Payer(Protocol):
-    """A payer: a program that submits forms, or a person."""
-
-    def visit(self, url: str) -> Any:
-        """Open a payment page.
-
-        Raises:
-            CannotTell: the page cannot be opened.
-        """
-        ...
-
-    def pay(self, url: str, payment: str) -> str | None:
-        """Pay on a page; return the URL to which the customer returned, or None if it is unknown.
-
-        Raises:
-            CannotTell: the page does not allow a payment.
-        """
-        ...
-
-    def cancel(self, url: str, payment: str) -> str | None:
-        """Cancel on a page; return and raise the same as ``pay``."""
-        ...
-
-    def pay_in_steps(self, url: str, name: str, value: str) -> Iterator[None]:
-        """Make a choice and pay, page by page; yield after each page.
-
-        Raises:
-            CannotTell: the page has no such choice, or a person pays.
-        """
-        ...
-
-    def choose(self, url: str, method: str) -> None:
-        """Choose a method on a hosted page.
-
-        Raises:
-            CannotTell: the page does not offer the method.
-        """
-        ...
-
-
 class Service:
     """A server that implements this API, called with an API key."""
 
@@ -147,7 +95,6 @@ class Service:
         payer: Payer,
         wait: Callable[[], None],
         pause: Callable[[float], None],
-        receiver: WebhookReceiver | None = None,
         names: MethodNames | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
@@ -160,21 +107,17 @@ class Service:
         self.url = url.rstrip("/")
         self.key = key
         self.payer = payer
-        self.answers: list[ServiceAnswer] = []
         self._session = session
         self.pause = pause
-        self.receiver = receiver
         self.names = names or {}
+        self.ours = reverse(self.names)
         self._wait = wait
         self.created_orders = CreatedOrders(self.url)
-        self.is_patient = False  # whether probes may take half an hour
         self.is_live = False  # whether to skip calls that would cost money if accepted
         self.is_interrupted = False  # a signal arrived, so the next call raises KeyboardInterrupt
         self.is_creating = False  # whether a call is in flight that may create an order
         self.code_count = 0  # QR requests, which cannot be cancelled
-        self._probe = ""
-        self._call_counts: Counter[tuple[Any, ...]] = Counter()
-        self._origins: dict[str, int] = {}  # hashes of the requests that created and changed each order
+        self.call_count = 0
         self.retry_count = 0
         self._answer_seconds = answer_seconds
         self._failed_calls = 0  # consecutive unanswered calls
@@ -194,7 +137,7 @@ class Service:
         """Make a call; ``content`` is the raw body, ``key`` replaces the merchant's key ("" sends none).
 
         Raises:
-            CannotTell: the call got no answer.
+            NotAnswered: the call got no answer.
             NotVerified: the service has stopped responding.
         """
         sent = rename_values(body, self.names)
@@ -203,19 +146,18 @@ class Service:
         auth: Any = _no_auth if key == "" else (key or self.key, password)
         url = f"{self.url}{rename_path(path, self.names)}"
         self._begin_call(method, path)
-        reply, content = self._call_with_retries(
+        self.call_count += 1
+        reply, content, is_repeated = self._call_with_retries(
             lambda: fetch_answer(
                 self._session, method, url, data, request_headers, auth, self._answer_seconds
             ),
             method,
             path,
         )
-        parsed = rename_values(parse_json(content), reverse(self.names))
-        call_key = self._call_key(method, path, body, request_headers, data, key)
+        parsed = rename_values(parse_json(content), self.ours)
         answer = ServiceAnswer(
-            method, path, body, reply.status_code, reply.headers, parsed, content, call_key
+            method, path, body, reply.status_code, reply.headers, parsed, content, is_repeated
         )
-        self.answers.append(answer)
         self._record_answer(answer)
         return answer
 
@@ -231,47 +173,24 @@ class Service:
         if _is_creation(answer.method, answer.path):
             if answer.is_success and answer.at("id") is not MISSING:
                 self.created_orders.add(str(answer.at("id")))
-                self._origins[str(answer.at("id"))] = hash(answer.call_key)
             else:
                 self.created_orders.record_refusal()
-        elif answer.method != "GET":
-            for order_id in set(answer.path.split("/")) & self._origins.keys():
-                self._origins[order_id] = hash((answer.call_key, answer.is_success))
         self.is_creating = False
         self.code_count += answer.is_success and (answer.method, answer.path) == ("POST", CODES_PATH)
 
-    def begin_probe(self, probe: str) -> None:
-        """Start a probe; the following calls belong to it."""
-        self._probe = probe
-        self._call_counts.clear()
-
-    def _call_key(
-        self,
-        method: str,
-        path: str,
-        body: Any,
-        headers: Mapping[str, str],
-        data: bytes | None,
-        key: str | None,
-    ) -> tuple[Any, ...]:
-        """Return the key of a call: caller, request without the service's identifiers, and number of repeats.
-
-        Orders in the path count as equal if equal requests created and changed them.
-        """
-        path = UUID.sub(lambda match: str(self._origins.get(match[0], "")), path)
-        content = "" if body is None and data is None else repr(body) if body is not None else repr(data)
-        call_key = (self._probe, method, *(anonymize(text) for text in (path, content)), tuple(headers), key)
-        self._call_counts[call_key] += 1
-        return (*call_key, self._call_counts[call_key])
-
-    def _call_with_retries(self, fetch: Callable[[], FetchedAnswer], method: str, path: str) -> FetchedAnswer:
+    def _call_with_retries(
+        self, fetch: Callable[[], FetchedAnswer], method: str, path: str
+    ) -> tuple["requests.Response", bytes, bool]:
         """Make a call, and retry while the service is busy or does not answer.
 
+        Return the answer, its body, and whether an earlier attempt may have been carried out.
+
         Raises:
-            CannotTell: all retries failed.
+            NotAnswered: all retries failed.
             NotVerified: the service has stopped responding.
         """
         attempts, problem = self._attempts_per_call, "it has been unresponsive for too long"
+        is_repeated = False
         for number in range(attempts):
             self._wait()
             seconds, started = 0.0, monotonic_seconds()
@@ -280,11 +199,11 @@ class Service:
                 self._hung_seconds = 0.0
                 if reply.status_code not in BUSY_STATUSES:
                     self._failed_calls = 0
-                    return reply, content
+                    return reply, content, is_repeated
                 problem, seconds = f"it returned {reply.status_code}", _retry_after(reply.headers)
             except CallFailed as failed:
                 self._hung_seconds += monotonic_seconds() - started
-                problem = str(failed)
+                problem, is_repeated = str(failed), True
                 if isinstance(failed, UnusableAnswer) or self._has_hung:
                     break
             if number + 1 < attempts:
@@ -293,148 +212,23 @@ class Service:
         self._failed_calls += 1
         if self._failed_calls >= FAILED_CALLS_MAX or self._has_hung:
             raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")
-        raise CannotTell(f"{method} {path} was not answered: {problem}")
+        raise NotAnswered(f"{method} {path} was not answered: {problem}")
 
     @property
     def _attempts_per_call(self) -> int:
         """The number of attempts per call: 1 after many failed calls, and 0 if the service hangs."""
         if self._has_hung:
             return 0
-        return 1 if self._failed_calls >= FAILED_CALLS_MAX else ATTEMPTS_MAX
+        return 1 if self._failed_calls >= PATIENT_CALLS_MAX else ATTEMPTS_MAX
 
     @property
     def _has_hung(self) -> bool:
         """Whether the service has not answered for too long."""
         return self._hung_seconds >= HUNG_SECONDS_MAX
 
-    # Orders
-
-    def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
-        """Attempt to create an order; fields with the value ``...`` are omitted.
-
-        Raises:
-            CannotTell: the order could become an invoice in live mode.
-        """
-        if self.is_live and INVOICE in (
-            *(transaction.get("payment_method") for transaction in transactions),
-            *(fields.get("payment_methods") or ()),
-        ):
-            raise CannotTell(SKIPPED_IN_LIVE_MODE)
-        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARKER, **fields}
-        if transactions:
-            body["transactions"] = list(transactions)
-        return self.call("POST", ORDERS_PATH, {key: value for key, value in body.items() if value is not ...})
-
-    def new_order(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
-        """Create an order that a probe needs.
-
-        Raises:
-            CannotTell: the service refuses it.
-        """
-        answer = self.create(*transactions, **fields)
-        if not answer.is_success or answer.at("id") is MISSING:
-            method = transactions[0]["payment_method"] if transactions else "no transaction"
-            raise CannotTell(
-                f"an order with {method} is refused: {answer.summary}: {answer.at('error.value')}"
-            )
-        return answer
-
-    def new_order_with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
-        """Create an order with lines and a customer, which methods with a screening require."""
-        return self.new_order(
-            transaction_with(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER
-        )
-
-    def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
-        """Read the current state of an order."""
-        query = "&".join(f"fields[]={block}" for block in blocks)
-        return self.call("GET", f"{ORDERS_PATH}{order.at('id')}/" + (f"?{query}" if query else ""))
-
-    def capture_or_void(
-        self, order: ServiceAnswer, suffix: str, body: Any = None, **options: Any
-    ) -> ServiceAnswer:
-        """Capture or void money; ``suffix`` is the end of the path, such as ``captures/amount/``."""
-        path = f"{ORDERS_PATH}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{suffix}"
-        return self.call("POST", path, body, **options)
-
-    def refund(self, order: ServiceAnswer, body: Any) -> ServiceAnswer:
-        """Refund an order."""
-        return self.call("POST", f"{ORDERS_PATH}{order.at('id')}/refunds/", body)
-
-    @cached_property
-    def issuer(self) -> str:
-        """The first bank in the list of issuers.
-
-        Raises:
-            CannotTell: the list is empty or malformed.
-        """
-        issuer = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
-        if not isinstance(issuer, str):
-            raise CannotTell("the issuers list names no bank")
-        return issuer
-
-    @property
-    def _webhook_receiver(self) -> WebhookReceiver:
-        if self.receiver is None:
-            raise CannotTell("needs a URL for the service's webhooks: try --webhook-url")
-        return self.receiver
-
-    @property
-    def webhook_url(self) -> str:
-        """The URL at which webhooks reach this machine.
-
-        Raises:
-            CannotTell: webhooks do not reach this machine.
-        """
-        return self._webhook_receiver.url
-
-    def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
-        """Set the statuses that answer the next webhooks; the last one also answers all later webhooks.
-
-        Raises:
-            CannotTell: webhooks do not reach this machine.
-        """
-        self._webhook_receiver.clear()
-        self._webhook_receiver.answer_with(*statuses, delay=delay_seconds)
-
-    def wait_for_webhook(
-        self, order_id: str, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
-    ) -> ReceivedWebhook | None:
-        """Wait for the first or ``nth`` webhook of an order; return None if it does not arrive in time."""
-        try:
-            return self._webhook_receiver.wait_for(order_id, within_seconds, nth=nth)
-        except TimeoutError:
-            return None
-
-    # The customer
-
-    def payment_page_url(self, order: ServiceAnswer) -> str:
-        """Return the URL of the payment page, with the service's scheme if it has none.
-
-        Raises:
-            CannotTell: the order has no payment page.
-        """
-        address = order.at("transactions[0].payment_url")
-        address = order.at("order_url") if address in (MISSING, None) else address
-        if not isinstance(address, str):
-            raise CannotTell("the order has no payment page URL")
-        return self.absolute_url(address)
-
     def absolute_url(self, address: str) -> str:
         """Add the service's scheme to a URL that has none."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
-
-    def visit(self, order: ServiceAnswer) -> Any:
-        """Open the payment page, as the customer's browser does."""
-        return self.payer.visit(self.payment_page_url(order))
-
-    def new_paid_order(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
-        """Create and pay an order; return the order, and the URL to which the customer returned."""
-        order = self.new_order(*transactions, **fields)
-        method = order.at("transactions[0].payment_method")
-        amount = fields.get("amount", 1000)
-        return_url = self.payer.pay(self.payment_page_url(order), f"{amount / 100:.2f} EUR with {method}")
-        return self.read(order), return_url
 
     def clean_up(self) -> dict[str, str]:
         """Cancel or refund all created orders; return what remains of each, or its problem, by order id."""
@@ -463,27 +257,42 @@ class Service:
             return str(error)
 
     def _return_money(self, order: ServiceAnswer) -> str:
-        """Void the remaining authorization and refund the captures; return what remains or the problem."""
-        remaining, captured = (
-            _parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
-        )
-        problems = []
-        if remaining:
-            voided = self.capture_or_void(
-                order, "voids/amount/", {"description": MARKER, "amount": remaining}
-            )
-            if not voided.is_success and voided.at("error.type") != AUTHORIZATION_EXPIRED:
-                problems.append(f"{remaining} cents are reserved")
-        if captured and not self._refund_remainder(order, captured):
-            is_refunded = "has-refunds" in flags_of(order)
-            note = ", and the service refuses another refund" if is_refunded else ""
-            problems.append(f"{captured} cents were paid{note}")
-        return ", ".join(problems) or REFUNDED_OR_VOIDED
+        """Void the remaining authorization and refund the captures; return what remains or the problem.
+
+        What the order shows afterwards counts, not the answers to the void and the refund.
+        """
+        remaining, captured = _amounts(order)
+        problems = [
+            self._void(order, remaining) if remaining else "",
+            self._refund(order, captured) if captured else "",
+        ]
+        return ", ".join(filter(None, problems)) or REFUNDED_OR_VOIDED
+
+    def _void(self, order: ServiceAnswer, remaining: int) -> str:
+        path = f"transactions/{order.at('transactions[-1].id')}/voids/amount/"
+        voided = self._post(order, path, {"description": MARKER, "amount": remaining})
+        still, _ = _amounts(self.call("GET", order.path))
+        if not still or voided.at("error.type") == AUTHORIZATION_EXPIRED:
+            return ""
+        note = "the service answered the void, but " if voided.is_success else ""
+        return f"{note}{still} cents are reserved"
+
+    def _refund(self, order: ServiceAnswer, captured: int) -> str:
+        is_refunded = self._refund_remainder(order, captured)
+        has_refunds = "has-refunds" in self.call("GET", order.path).list_at("flags")
+        if is_refunded and has_refunds:
+            return ""
+        note = ", and the service refuses another refund" if has_refunds else ""
+        note = ", and the refund that the service answered is not on the order" if is_refunded else note
+        return f"{captured} cents were paid{note}"
+
+    def _post(self, order: ServiceAnswer, suffix: str, body: Any) -> ServiceAnswer:
+        return self.call("POST", f"{ORDERS_PATH}{order.at('id')}/{suffix}", body)
 
     def _refund_remainder(self, order: ServiceAnswer, captured: int) -> bool:
         """Refund the rest of the payment: in one refund, or line by line if lines were refunded before."""
         for portion in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
-            answer = self.refund(order, {"description": MARKER, **portion})
+            answer = self._post(order, "refunds/", {"description": MARKER, **portion})
             if answer.is_success or answer.at("error.type") == NOTHING_TO_REFUND:
                 return True
         answers = [self._refund_line(order, line) for line in LINES]
@@ -496,16 +305,18 @@ class Service:
         """Refund a line item by item; return the last answer, which shows whether any items remain."""
         body = {"description": MARKER, "order_lines": line_quantity(1, line["merchant_order_line_id"])}
         for _ in range(line["quantity"]):
-            answer = self.refund(order, body)
+            answer = self._post(order, "refunds/", body)
             if not answer.is_success:
                 break
         return answer
 
 
-def flags_of(order: ServiceAnswer) -> list[Any]:
-    """Return the flags of an order, or an empty list if they are malformed."""
-    flags = order.at("flags")
-    return flags if isinstance(flags, list) else []
+def _amounts(order: ServiceAnswer) -> tuple[int, int]:
+    """Return the remaining and the captured amount of an order, in cents."""
+    remaining, captured = (
+        _parse_cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
+    )
+    return remaining, captured
 
 
 def _parse_cents(amount: Any) -> int:

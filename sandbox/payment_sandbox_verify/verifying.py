@@ -1,73 +1,67 @@
-"""A verification: runs the same probes against a service and against the sandbox."""
+"""A verification: plays the conversation on a service and on a sandbox, and compares."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from functools import cache
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox.fidelity.ledger import Rule, rules
+from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox_verify.answer import ServiceAnswer
-from payment_sandbox_verify.checks import CannotTell, Check, NotVerified
-from payment_sandbox_verify.fields import compare_fields
+from payment_sandbox_verify.answer import CannotTell, NotVerified
+from payment_sandbox_verify.comparing import Compared, compare_scene
+from payment_sandbox_verify.conversation import all_scenes
+from payment_sandbox_verify.differences import AnswerDifference, by_rule
+from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.payers import FormPayer, ManualPayer
-from payment_sandbox_verify.probes import all_probes
-from payment_sandbox_verify.probing import PARSING_ERRORS, Progress, RuleReport, Verdict, run_probes, sum_up
-from payment_sandbox_verify.samples import CARD, transaction_with
+from payment_sandbox_verify.player import Played, Player
+from payment_sandbox_verify.rules import unchecked_rules
+from payment_sandbox_verify.samples import CARD, sale, transaction_with
 from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
-from payment_sandbox_verify.shapes import check_all_shapes
+from payment_sandbox_verify.steps import ORDERS_PATH, ConversationScene
 
 if TYPE_CHECKING:
     import requests
 
     from payment_sandbox.client.client import SandboxClient
 
-CONTROL_API_ONLY: Final = "the rule concerns the sandbox's control API, not the service"
-REASONS_UNCHECKED: Final[Mapping[str, str]] = {
-    "needs a shop that is down, or the shop's address in the project's settings": "HOOK-03 SET-56 SET-59",
-    "needs a bank transfer that arrives, or fails to arrive": "HOOK-13 SEPA-02 SEPA-04 SET-62",
-    "needs a customer whom the screening declines or defers": (
-        "ERR-01 ERR-02 ORD-25 STA-13 STA-14 STA-15 STA-16"
-    ),
-    "needs a person to scan a code": "FLOW-03 ORD-26 ORD-27 QR-13 QR-17 QR-27 WQR-01",
-    "needs a wallet with real cards": "GPAY-02 GPAY-03 GPAY-04 GPAY-05",
-    "needs a card of each kind, typed by a person": "CARD-02 CARD-08 GEN-02 SET-18 SET-28",
-    "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
-    "needs a different sandbox setting": "SET-23 SET-39 SET-60 SET-63",
-    "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
-    "needs a service that supports the header": "SET-71",
-    "concerns the sandbox's ledger": "SET-70",
-}
-CONTROL_PREFIXES: Final = ("CTL-", "SCN-")
-
-
-def uncovered_rules(rules: list[Rule]) -> Iterator[tuple[str, str]]:
-    """Yield the ids of the rules that no probe covers, each with the reason."""
-    reasons = {rule: reason for reason, rule_ids in REASONS_UNCHECKED.items() for rule in rule_ids.split()}
-    for rule in rules:
-        if rule["id"].startswith(CONTROL_PREFIXES):
-            yield rule["id"], CONTROL_API_ONLY
-        elif rule["id"] in reasons:
-            yield rule["id"], reasons[rule["id"]]
-
+Progress = Callable[[int, int], None]
+"""A callback that receives the number of played scenes and the total."""
 
 TEST_FLAG: Final = "is-test"
 REQUIRED_FIELDS: Final = ("id", "status")
 UNAUTHORIZED: Final = 401
 REFERENCE_KEY: Final = "sandbox-key"
+REASONS_MAX: Final = 3  # differences reported per rule
+NOT_COVERED: Final = "no step of the conversation shows this rule"
+
+
+class Verdict(Enum):
+    """The result for a rule."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNKNOWN = "could not tell"
+
+
+class RuleReport(NamedTuple):
+    """The verdict on a rule and its reason; ``hidden_by`` is the rule that hides this one, if any."""
+
+    rule: str
+    verdict: Verdict
+    reason: str = ""
+    hidden_by: str = ""
 
 
 class VerificationResult(NamedTuple):
-    """The verdict on every rule in the ledger, the remaining orders, all answers, and the refusals."""
+    """The verdict on every rule in the ledger, all differences, and the plays of both servers by scene."""
 
     reports: Mapping[str, RuleReport]
-    remaining: Mapping[str, str]
+    differences: Sequence[AnswerDifference]
+    pairs: Sequence[tuple[Played, Played]] = ()
+    remaining: Mapping[str, str] = {}
     """The remaining amounts or problems of orders, by order id."""
-    answers: list[ServiceAnswer]
-    refusals: list[ServiceAnswer]
     code_count: int = 0
     """The number of created QR requests."""
 
@@ -86,7 +80,7 @@ def is_live(service: Service) -> bool | None:
         NotVerified: the service does not answer, or its answer is not an order.
     """
     try:
-        order = service.create()
+        order = service.call("POST", ORDERS_PATH, sale())
     except CannotTell as error:
         raise NotVerified(str(error)) from None
     if order.status == UNAUTHORIZED:
@@ -103,80 +97,102 @@ def is_live(service: Service) -> bool | None:
     flags = order.at("flags")
     if isinstance(flags, list) and TEST_FLAG not in flags:
         with suppress(CannotTell):
-            flags = [*flags, *service.create(transaction_with(CARD)).list_at("flags")]
+            flags = [
+                *flags,
+                *service.call("POST", ORDERS_PATH, sale(transaction_with(CARD))).list_at("flags"),
+            ]
     service.clean_up()
     return TEST_FLAG not in flags if isinstance(flags, list) else None
 
 
-@cache
-def verify_default_sandbox(*, live: bool = False) -> VerificationResult:
-    """Verify the sandbox with default settings, in test or live mode; cache the result."""
-    with reference_sandbox({"mode": "live" if live else "test"}) as own:
-        return verify(own.service, live=live)
-
-
 def verify(
-    service: Service,
+    player: Player,
+    settings: Mapping[str, Any],
     *,
     live: bool,
     progress: Progress | None = None,
-    sandbox_answers: Sequence[ServiceAnswer] = (),
+    scenes: Sequence[ConversationScene] | None = None,
 ) -> VerificationResult:
-    """Check every rule; ``sandbox_answers`` have the fields that the service should have."""
-    service.answers.clear()
+    """Play the conversation on a service and on a sandbox with these settings, and compare.
+
+    Raises:
+        NotVerified: the service has stopped responding.
+    """
+    service = player.service
+    service.is_live = live
+    played = all_scenes() if scenes is None else scenes
+    pairs: list[tuple[Played, Played]] = []
     try:
-        results: list[Check | RuleReport] = list(
-            run_probes(list(all_probes()), service, is_live=live, progress=progress)
-        )
-        answers = list(service.answers)
+        with reference_sandbox(settings) as reference:
+            reference.player.is_patient = player.is_patient
+            reference.player.service.is_live = live
+            for number, scene in enumerate(played):
+                if progress is not None:
+                    progress(number, len(played))
+                ours = reference.player.play(scene)
+                pairs.append((player.play(scene, ours), ours))
     except NotVerified as error:
         raise NotVerified(f"{error}{_describe_remaining(service.clean_up())}") from None
     except BaseException:
         service.clean_up()
         raise
+    pairs = [(player.with_late_webhooks(theirs), ours) for theirs, ours in pairs]
     remaining = service.clean_up()
-    with suppress(*PARSING_ERRORS):
-        checks = [each for each in results if isinstance(each, Check)]
-        wrongly_accepted = {
-            id(each.refusal) for each in checks if not each.is_met
-        }  # an accepted request that should be refused proves nothing about records
-        others = [each for each in answers if id(each) not in wrongly_accepted]
-        checks += check_all_shapes(others)
-        results = [*checks, *compare_fields(others, sandbox_answers, checks), *results]
-    return summarize(results, answers, remaining)._replace(code_count=service.code_count)
+    result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
+    return result._replace(pairs=pairs, remaining=remaining, code_count=service.code_count)
 
 
 def _describe_remaining(orders: Mapping[str, str]) -> str:
     return f"; these orders remain on the server: {', '.join(orders)}" if orders else ""
 
 
-def summarize(
-    checks: Sequence[Check | RuleReport],
-    answers: list[ServiceAnswer],
-    remaining: Mapping[str, str],
-    reason_unchecked: str | None = None,
-) -> VerificationResult:
-    """Sum up checks; ``reason_unchecked`` explains why the other rules have no check."""
-    verdicts = sum_up(checks)
-    known = rules()
-    for rule, reason in uncovered_rules(known):
-        verdicts.setdefault(rule, RuleReport(rule, Verdict.UNKNOWN, reason))
-    if reason_unchecked is not None:
-        for each in known:
-            verdicts.setdefault(each["id"], RuleReport(each["id"], Verdict.UNKNOWN, reason_unchecked))
-    refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
-    return VerificationResult(_sort_by_rule(verdicts, known), remaining, answers, refusals)
+def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED) -> VerificationResult:
+    """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
+    scenes = list(compared)
+    differences = [each for scene in scenes for each in scene.differences]
+    known = [rule["id"] for rule in rules()]
+    reports = {each.rule: each for each in differing_rules(differences)}
+    for report in (*_agreeing_and_hidden(scenes), *_unchecked(known, reason_unchecked)):
+        reports.setdefault(report.rule, report)
+    return VerificationResult({rule: reports[rule] for rule in known}, differences)
 
 
-def _sort_by_rule(verdicts: Mapping[str, RuleReport], known: list[Rule]) -> dict[str, RuleReport]:
-    return {rule["id"]: verdicts[rule["id"]] for rule in known if rule["id"] in verdicts}
+def _agreeing_and_hidden(scenes: Sequence[Compared]) -> Iterator[RuleReport]:
+    for rule in {rule for scene in scenes for rule in scene.agreed}:
+        yield RuleReport(rule, Verdict.AGREES)
+    for scene in scenes:
+        for rule, reason, hidden_by in scene.hidden_rules():
+            yield RuleReport(rule, Verdict.UNKNOWN, reason, hidden_by)
+
+
+def _unchecked(known: Sequence[str], reason_unchecked: str) -> Iterator[RuleReport]:
+    reasons = dict(unchecked_rules(known))
+    for rule in known:
+        yield RuleReport(rule, Verdict.UNKNOWN, reasons.get(rule, reason_unchecked))
+
+
+def differing_rules(differences: Iterable[AnswerDifference]) -> list[RuleReport]:
+    """Return the report of each rule that has a difference."""
+    grouped = by_rule(differences)
+    return [RuleReport(rule, Verdict.DIFFERS, _reasons(grouped[rule])) for rule in sorted(grouped)]
+
+
+def _reasons(differences: Sequence[AnswerDifference]) -> str:
+    reasons = list(dict.fromkeys(each.reason for each in differences))
+    more = [f"and {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
+    return "; ".join([*reasons[:REASONS_MAX], *more])
 
 
 class ReferenceSandbox(NamedTuple):
-    """A sandbox with which services are compared, and the client that advances its clock."""
+    """A sandbox with which services are compared: its player, and the client that advances its clock."""
 
-    service: Service
+    player: Player
     client: "SandboxClient"
+
+    @property
+    def service(self) -> Service:
+        """The sandbox as a service."""
+        return self.player.service
 
 
 @contextmanager
@@ -193,19 +209,19 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[Ref
 
     with build(ServerConfig()) as server, direct_session() as session:
         first = SandboxClient(server.url, REFERENCE_KEY, session=session)
-        client = first.create_project(**(settings or {}))
-        receiver = WebhookReceiver()
+        client = first.create_project(**{"clock": "frozen", **(settings or {})})
+        inbox = Inbox()
         try:
             service = service_at(
                 server.url,
                 client.api_key,
                 session,
                 pause=lambda seconds: client.clock.advance(timedelta(seconds=seconds)),
-                receiver=receiver,
             )
-            yield ReferenceSandbox(service, client)
+            count = lambda order_id: len(client.webhooks(order_id=order_id))  # noqa: E731
+            yield ReferenceSandbox(Player(service, inbox, lambda: client.clock.now, count), client)
         finally:
-            receiver.close()
+            inbox.close()
 
 
 def service_at(
@@ -215,7 +231,6 @@ def service_at(
     *,
     pause: Callable[[float], Any],
     pace: Pace | None = None,
-    receiver: WebhookReceiver | None = None,
     ask: Callable[[str], bool] | None = None,
     names: MethodNames | None = None,
 ) -> Service:
@@ -223,4 +238,4 @@ def service_at(
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else ManualPayer(forms, ask)
-    return Service(url, key, session, payer, wait, pause, receiver, names)
+    return Service(url, key, session, payer, wait, pause, names)

@@ -99,7 +99,7 @@ def in_shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
         env={**inherited, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
 
@@ -117,7 +117,7 @@ SERVED = """
 PIPE=$(mktemp -u) && mkfifo $PIPE
 {command} < $PIPE > log &
 exec 9> $PIPE
-timeout 240 sh -c 'until test -s {ready}; do sleep 0.1; done'
+timeout 500 sh -c 'until test -s {ready}; do sleep 0.1; done'
 export SANDBOX_URL=$(python3 -c 'import json; print(json.load(open("{ready}"))["url"])')
 curl -sf $SANDBOX_URL/ > answer
 """
@@ -125,6 +125,7 @@ curl -sf $SANDBOX_URL/ > answer
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(900)
 def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
     """Each command runs as written; servers get a free port, and ``make test`` runs the tests of one folder."""
     make_run, *_, own_server, make_test = COMMANDS

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from payment_sandbox_verify.model.calls import Act, Advance, Call, Scan, SetReachability
-from payment_sandbox_verify.model.changes import due_times
-from payment_sandbox_verify.model.records import METHODS, Order, Shop
-from payment_sandbox_verify.walking.alphabet import AMOUNT, CARD, order_calls
+from tests.model.letters import AMOUNT, CARD, order_calls
+from tests.model.specification.calls import Act, Advance, Call, Scan, SetReachability
+from tests.model.specification.changes import due_times
+from tests.model.specification.records import METHODS, Order, Shop
 
 
 def acts_on_order(order: Order, number: int) -> Iterator[Call]:

@@ -5,10 +5,9 @@ from datetime import datetime
 from itertools import cycle
 from typing import Any
 
-from payment_sandbox_verify.answer import Json, ServiceAnswer
-from payment_sandbox_verify.model import calls
-from payment_sandbox_verify.samples import UNKNOWN_ID
-from payment_sandbox_verify.walking.driver import Driver, MerchantCaller
+from tests.model.answers import UNKNOWN_ID, Json, ServiceAnswer
+from tests.model.calling import Driver, MerchantCaller
+from tests.model.specification import calls
 
 ISSUER = "SBXANL2A"
 

@@ -6,8 +6,21 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox_verify.model import step
-from payment_sandbox_verify.model.calls import (
+from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
+from tests.model.driver import SessionCaller
+from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
+from tests.model.letters import (
+    AMOUNT,
+    CARD,
+    LINES,
+    LINES_AND_CUSTOMER,
+    code_creations,
+    creations,
+    required_fields,
+    stored_card_payments,
+)
+from tests.model.specification import step
+from tests.model.specification.calls import (
     Act,
     Advance,
     Call,
@@ -18,20 +31,7 @@ from payment_sandbox_verify.model.calls import (
     SetReachability,
     Void,
 )
-from payment_sandbox_verify.model.records import Order, Shop
-from payment_sandbox_verify.walking.alphabet import (
-    AMOUNT,
-    CARD,
-    LINES,
-    LINES_AND_CUSTOMER,
-    code_creations,
-    creations,
-    required_fields,
-    stored_card_payments,
-)
-from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
-from tests.model.driver import SessionCaller
-from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
+from tests.model.specification.records import Order, Shop
 
 OWN_URL: Final = "http://127.0.0.1:9/own"
 

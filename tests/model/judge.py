@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import NamedTuple
 
-from payment_sandbox_verify.answer import Json
-from payment_sandbox_verify.model import read_order, step
-from payment_sandbox_verify.model.calls import Call, SetReachability
-from payment_sandbox_verify.model.records import RETRY_AFTER, START, Shop
-from payment_sandbox_verify.walking.driver import MerchantCaller, ServerIds
-from payment_sandbox_verify.walking.judge import Judge
+from tests.model.answers import Json
+from tests.model.calling import MerchantCaller, ServerIds
 from tests.model.driver import ControlDriver
+from tests.model.judging import Judge
+from tests.model.specification import read_order, step
+from tests.model.specification.calls import Call, SetReachability
+from tests.model.specification.records import RETRY_AFTER, START, Shop
 
 FROM_START = f"frozen@{START.isoformat()}"
 WEBHOOK_URL = "http://127.0.0.1:9/webhook"

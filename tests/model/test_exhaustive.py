@@ -6,8 +6,8 @@ import pytest
 
 from payment_sandbox.fidelity.ledger import assumptions, rule_texts
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox_verify.model.records import METHODS
 from tests.model.exploring import START_STATES, exercised_rules, explore_from, explore_method
+from tests.model.specification.records import METHODS
 
 HOSTED_OR_METHOD = ("", *METHODS)
 EXERCISED_MIN = 90

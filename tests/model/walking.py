@@ -16,13 +16,13 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox_verify.model.calls import SetReachability
-from payment_sandbox_verify.model.records import METHODS, Shop
-from payment_sandbox_verify.walking.alphabet import code_creations, creations, stored_card_payments
-from payment_sandbox_verify.walking.driver import MerchantCaller
 from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
+from tests.model.calling import MerchantCaller
 from tests.model.driver import SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
+from tests.model.letters import code_creations, creations, stored_card_payments
+from tests.model.specification.calls import SetReachability
+from tests.model.specification.records import METHODS, Shop
 
 METHOD_OR_PAGE = ("", *METHODS)
 ORDERS = 3

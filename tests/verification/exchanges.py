@@ -65,7 +65,7 @@ class AlteringSession(requests.Session):
         if self.after is not None:
             exchange.response, exchange.data = response, _parse_json(response)
             self.after(exchange)
-            response._content = json.dumps(exchange.data).encode()
+            response._content = b"" if exchange.data is None else json.dumps(exchange.data).encode()
         return response
 
 

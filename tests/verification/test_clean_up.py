@@ -1,31 +1,33 @@
 """The orders that verify cleans up, and its message about money that it cannot refund."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import requests
 
 from payment_sandbox_verify.answer import ServiceAnswer
-from payment_sandbox_verify.samples import CARD, INVOICE, line_quantity, transaction_with
+from payment_sandbox_verify.samples import line_quantity
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, Service
 from payment_sandbox_verify.verifying import reference_sandbox
 from tests.verification.exchanges import Alteration, AlteringSession, Exchange
+from tests.verification.orders import capture, new_invoice, new_order, new_paid_order, read_order, refund
 
 PARTIAL_CAPTURE = {"description": "a part", "amount": 250}
 
 
 def captured_invoice(service: Service) -> ServiceAnswer:
     """Return a fully captured invoice of three pairs of socks and the postage."""
-    order = service.new_order_with_lines(INVOICE)
-    assert service.capture_or_void(order, "captures/", {}).is_success
+    order = new_invoice(service)
+    assert capture(service, order, "captures/", {}).is_success
     return order
 
 
 def test_an_expired_authorization_needs_no_void() -> None:
     """The uncaptured part of an expired authorization needs no void."""
     with reference_sandbox() as reference:
-        order = reference.service.new_order_with_lines(INVOICE, expiration_period="PT3S")
-        assert reference.service.capture_or_void(order, "captures/amount/", PARTIAL_CAPTURE).is_success
+        order = new_invoice(reference.service, expiration_period="PT3S")
+        assert capture(reference.service, order, "captures/amount/", PARTIAL_CAPTURE).is_success
         reference.client.clock.advance("PT5S")
         assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
 
@@ -33,8 +35,8 @@ def test_an_expired_authorization_needs_no_void() -> None:
 def test_a_payment_refunded_before_counts_as_refunded() -> None:
     """A payment that was refunded before counts as refunded."""
     with reference_sandbox() as reference:
-        order, _ = reference.service.new_paid_order(transaction_with(CARD))
-        assert reference.service.refund(order, {}).is_success
+        order = new_paid_order(reference.service)
+        assert refund(reference.service, order, {}).is_success
         assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
 
 
@@ -45,10 +47,10 @@ def test_the_rest_of_a_partly_refunded_invoice_is_refunded(lines: list[dict[str,
     """The clean-up refunds each line up to its remaining amount."""
     with reference_sandbox() as reference:
         order = captured_invoice(reference.service)
-        assert reference.service.refund(order, {"order_lines": lines}).is_success
+        assert refund(reference.service, order, {"order_lines": lines}).is_success
         assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
         further_refunds = [
-            reference.service.refund(order, {"order_lines": line_quantity(1, line)})
+            refund(reference.service, order, {"order_lines": line_quantity(1, line)})
             for line in ("socks", "post")
         ]
         assert [response.status for response in further_refunds] == [409, 409]
@@ -62,8 +64,8 @@ def _refuse_refund(exchange: Exchange) -> None:
 def test_a_refusal_of_another_refund_is_reported() -> None:
     """If the service refuses another refund, the clean-up reports the paid amount."""
     with reference_sandbox() as reference:
-        order, _ = reference.service.new_paid_order(transaction_with(CARD))
-        assert reference.service.refund(order, {"amount": 400}).is_success
+        order = new_paid_order(reference.service)
+        assert refund(reference.service, order, {"amount": 400}).is_success
         reference.service._session = AlteringSession(None, _refuse_refund)
         assert reference.service.clean_up() == {
             order.at("id"): "1000 cents were paid, and the service refuses another refund"
@@ -85,12 +87,12 @@ def _accept_with_order(order_id: str) -> Alteration:
 def test_an_order_created_by_an_invalid_call_is_cancelled(method: str, path: str) -> None:
     """An order that the server creates for an invalid call is cancelled, too."""
     with reference_sandbox() as reference:
-        order = reference.service.new_order()
+        order = new_order(reference.service)
         reference.service.created_orders.remove(order.at("id"))
         reference.service._session = AlteringSession(None, _accept_with_order(order.at("id")))
         assert reference.service.call(method, path, {}).is_success
         assert reference.service.clean_up() == {}
-        assert reference.service.read(order).at("status") == "cancelled"
+        assert read_order(reference.service, order).at("status") == "cancelled"
 
 
 class IdleSession(requests.Session):
@@ -103,8 +105,40 @@ class IdleSession(requests.Session):
 def test_an_order_that_a_delete_did_not_end_remains_listed() -> None:
     """Only a final status counts as cleaned up, not the answer to the DELETE."""
     with reference_sandbox() as reference:
-        order = reference.service.new_order()
+        order = new_order(reference.service)
         reference.service._session = IdleSession()
         problem = "the service answered the DELETE, but the status is 'new'"
         assert reference.service.clean_up() == {order.at("id"): problem}
         assert list(reference.service.created_orders.orders) == [order.at("id")]
+
+
+class ForgetfulSession(requests.Session):
+    """A session whose voids and refunds do nothing, although they succeed, and which refuses cancellations."""
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+        if url.endswith(("/voids/amount/", "/refunds/")):
+            banks = f"{url.partition('/v1/')[0]}/v1/bank-redirect-nl/issuers/"
+            return super().request("GET", banks, auth=options["auth"])
+        response = super().request("GET" if method == "DELETE" else method, url, **options)
+        response.status_code = 409 if method == "DELETE" else response.status_code
+        return response
+
+
+@pytest.mark.parametrize(
+    ("prepare", "problem"),
+    [
+        (new_invoice, "the service answered the void, but 1000 cents are reserved"),
+        (
+            new_paid_order,
+            "1000 cents were paid, and the refund that the service answered is not on the order",
+        ),
+    ],
+)
+def test_money_that_a_service_only_claims_to_return_remains_listed(
+    prepare: Callable[[Service], ServiceAnswer], problem: str
+) -> None:
+    """What the order shows after a void or a refund counts, not the answer."""
+    with reference_sandbox() as reference:
+        order = prepare(reference.service)
+        reference.service._session = ForgetfulSession()
+        assert reference.service.clean_up() == {order.at("id"): problem}

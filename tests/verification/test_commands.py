@@ -14,7 +14,9 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
-from payment_sandbox_verify.comparing import compare, report_data, report_lines
+from payment_sandbox_verify.conversation import all_scenes
+from payment_sandbox_verify.player import Player
+from payment_sandbox_verify.reporting import compare, report_data, report_lines
 from payment_sandbox_verify.verifying import reference_sandbox, service_at
 from tests.support.servers import make_server
 from tests.verification.recording import record_har
@@ -124,13 +126,16 @@ def test_verify_reports_each_rule_and_writes_the_settings(deviating_server: Serv
     assert "differs         SET-38   authorized card or pay-later-a: completed, is_capturable" in lines
     assert lines[
         lines.index("differs         SET-38   authorized card or pay-later-a: completed, is_capturable") + 1
-    ] == (f"{'':25}status is 'accepted', not 'completed'")
+    ] == (f"{'':25}the authorized credit-card order: status is 'accepted', not 'completed'")
     assert any(line.startswith("could not tell  GPAY-02") for line in lines)
     assert "differences.yaml reproduces 2 of 2: payment-sandbox serve --project differences.yaml" in lines
     assert "rules agree, 2 differ," in result.stdout
     written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")
     assert "authorized_status: accepted" in written
     assert "value: Only euros, please" in written
+
+
+BESIDE = ("order: currency", "credit-card authorization, captured by amount")
 
 
 @pytest.mark.prove
@@ -145,16 +150,18 @@ def test_two_servers_are_compared(deviating_server: Server) -> None:
             session,
             pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
-        comparison = compare(service, live=False, against=second.service)
+        scenes = [scene for scene in all_scenes() if scene.name in BESIDE]
+        comparison = compare(Player(service), live=False, against=second.player, scenes=scenes)
     reports = {rule["rule"]: rule for rule in report_data(comparison)["rules"]}
     assert reports["SET-38"]["verdict"] == "differs"
     assert reports["SET-38"]["beside"] == {
         "verdict": "differs",
-        "how": "status is 'accepted', not 'completed'",
+        "how": "the authorized credit-card order: status is 'accepted', not 'completed'",
     }
     assert reports["SET-08"]["verdict"] == "differs"
     assert reports["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
-    lines = list(report_lines(comparison.theirs.reports, comparison.ours.reports))
+    assert comparison.beside is not None
+    lines = list(report_lines(comparison.theirs.reports, comparison.beside.reports))
     assert any(line.strip() == "the other server agrees" for line in lines)
 
 

@@ -32,15 +32,15 @@ WRONG_ORDERS = [
     ({"expiration_period": "P0D"}, "SET-21", "expiration_period"),
     ({"expiration_period": "half an hour"}, "ORD-11", "expiration_period"),
     ({"order_lines": [{"amount": 1, "quantity": 0}]}, "LINE-06", "order_lines[0].quantity"),
-    ({"customer": {"locale": "xx"}}, "ORD-15", "customer.locale: one of"),
+    ({"customer": {"locale": "xx"}}, "CUS-11", "customer.locale: one of"),
     ({"transactions": [card(), card()]}, "SET-17", "transactions"),
-    ({"transactions": [by("carrier-pigeon")]}, "GEN-02", "payment_method: one of credit-card"),
+    ({"transactions": [by("carrier-pigeon")]}, "TRQ-02", "payment_method: one of credit-card"),
     ({"transactions": [by("wallet-apple")]}, "SET-61", "payment_method: one of credit-card"),
-    ({"transactions": [by("pay-later-a")]}, "ORD-16", "order_lines"),
+    ({"transactions": [by("pay-later-a")]}, "PLA-01", "order_lines"),
     ({"transactions": [by("wallet-qr", capture_mode="manual")]}, "CAP-01", "capture_mode"),
     ({"transactions": [{"payment_method": "bank-redirect-nl"}]}, "IDR-01", "issuer_id: one of"),
     ({"transactions": [details(one_click_type="one-click")]}, "CARD-14", "cvc"),
-    ({"payment_methods": ["pay-later-a"]}, "GEN-04", "payment_methods: one of"),
+    ({"payment_methods": ["pay-later-a"]}, "PLA-01", "payment_methods: one of"),
 ]
 
 

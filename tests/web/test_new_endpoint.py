@@ -121,7 +121,7 @@ def test_a_new_endpoint_is_everywhere(checkout: ChangedCheckout) -> None:
     import_module(checkout)
     assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_REFERENCE, NO_SENTENCE}
     checkout.insert("tests/documentation/examples.py", '    "timeline",\n', '    "tally",\n')
-    assert "updated control-api.md" in checkout.run("from tests.documentation.__main__ import main; main()")
+    assert "updated reference.md" in checkout.run("from tests.documentation.__main__ import main; main()")
     assert checkout.failing(*TESTS) == {NO_SENTENCE}
     checkout.package.append(PAGE, "\n`GET /control/tally/` counts the orders.\n")
     assert checkout.failing(*TESTS) == set()

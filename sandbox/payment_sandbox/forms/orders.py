@@ -75,6 +75,23 @@ class CustomerForm(Form):
         return without_nulls(data) if isinstance(data, Mapping) else data
 
 
+CUSTOMER_RULES: Final = {
+    "first_name": "CUS-01",
+    "last_name": "CUS-01",
+    "gender": "CUS-02",
+    "birthdate": "CUS-03",
+    "email_address": "CUS-04",
+    "phone_numbers": "CUS-05",
+    "address": "CUS-06",
+    "address_type": "CUS-07",
+    "additional_addresses": "CUS-08",
+    "country": "CUS-09",
+    "ip_address": "CUS-10",
+    "locale": "CUS-11",
+}
+"""The rules of a customer's fields; the other fields are additional (SET-16)."""
+
+
 class SentField(NamedTuple):
     """A stored field; a wrong value breaks ``rule``, and PUT may update a field that ``changes``.
 

@@ -85,6 +85,7 @@ class Capabilities(NamedTuple):
     completes_in_test: bool = True
     needs_order_lines: bool = False
     needs_customer: bool = False
+    requirement_rules: tuple[tuple[str, str], ...] = ()  # the rule broken without a required key of an order
     refunds_by_lines: bool = False
     authorizes: bool = False
     default_capture_mode: str | None = None

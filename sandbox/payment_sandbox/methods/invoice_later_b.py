@@ -36,6 +36,7 @@ class InvoiceLaterB:
         default_expiration="P30D",
         needs_order_lines=True,
         needs_customer=True,
+        requirement_rules=(("order_lines", "INV-01"), ("customer", "INV-02")),
         refunds_by_lines=True,
         authorizes=True,
         default_capture_mode="manual",

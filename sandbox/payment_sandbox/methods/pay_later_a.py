@@ -57,6 +57,7 @@ class PayLaterA(PageMethod):
         ),
         default_expiration="PT48H",
         needs_order_lines=True,
+        requirement_rules=(("order_lines", "PLA-01"),),
         authorizes=True,
         default_capture_mode="manual",
         brand="pay-later-a",

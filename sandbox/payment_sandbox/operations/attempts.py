@@ -28,7 +28,7 @@ def unavailable_reason(settings: Settings, name: str) -> UnusableMethod | None:
     """Return the reason why this merchant cannot use a method; None if the method is available."""
     identifier = settings.method(name)
     if identifier is None:
-        return UnusableMethod(f"{name!r} is not a payment method", "GEN-02")
+        return UnusableMethod(f"{name!r} is not a payment method", "TRQ-02")
     if identifier not in settings.payment_methods:
         return UnusableMethod(f"{name} is not enabled for this merchant", "CTL-03")
     if settings.is_test and not METHODS_BY_NAME[identifier].capabilities.testable:

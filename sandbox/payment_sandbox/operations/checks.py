@@ -11,7 +11,8 @@ from payment_sandbox.operations.attempts import available_methods, is_usable, un
 from payment_sandbox.orders.refusals import QUOTED_WORD_LENGTH_MAX, VIOLATIONS_MAX, Violation
 from payment_sandbox.projects.settings import Settings
 
-REQUIRED_KEY_RULES: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
+REQUIRED_KEY_RULE: Final = "ORD-16"  # of a method whose module names no rule of its own
+NO_USABLE_METHOD_RULE: Final = "GEN-04"
 
 
 def check_order(
@@ -50,7 +51,7 @@ def _check_transaction(
         return [_suggest_name(violation, name, settings)]
     method = METHODS_BY_NAME[settings.method(name) or ""]
     violations = [
-        Violation(key, f"is required for {name}", rule=REQUIRED_KEY_RULES[key])
+        Violation(key, f"is required for {name}", rule=_rule_of_missing(method, key))
         for key in _missing_keys(method, data)
         if not _has_violation(key, form_violations)
     ]
@@ -66,6 +67,17 @@ def _check_transaction(
         if not _has_violation(violation.path, form_violations)
     ]
     return violations
+
+
+def _rule_of_missing(method: Method, key: str) -> str:
+    return dict(method.capabilities.requirement_rules).get(key, REQUIRED_KEY_RULE)
+
+
+def _rule_of_unusable(names: Sequence[str], data: Mapping[str, Any], settings: Settings) -> str:
+    """Return the rule of what the first method lacks, if it is available."""
+    name = settings.method(names[0]) if names and unavailable_reason(settings, names[0]) is None else None
+    missing = _missing_keys(METHODS_BY_NAME[name], data) if name is not None else []
+    return _rule_of_missing(METHODS_BY_NAME[name], missing[0]) if name and missing else NO_USABLE_METHOD_RULE
 
 
 def _missing_keys(method: Method, data: Mapping[str, Any]) -> list[str]:
@@ -87,7 +99,7 @@ def _check_allow_list(
     usable = _usable_methods(data, violations, settings, available_methods(settings))
     if not unknown:
         problem = "none of these methods can pay this order"
-        return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+        return [Violation("payment_methods", problem, usable, rule=_rule_of_unusable(names, data, settings))]
     problems = {
         index: f"{name[:QUOTED_WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown
     }

@@ -43,21 +43,6 @@ class Limits(NamedTuple):
     send_seconds: float = 30.0  # the longest wait for the client to read a piece of a response
 
 
-class TurnConnection(ClientConnection):
-    """The client connection of a call that may run on a thread."""
-
-    __slots__ = ("turn",)
-    has_event_loop = True
-
-    def __init__(self, http: web.BaseRequest) -> None:
-        super().__init__(http.raw_headers)
-        self.turn: Turn | None = None
-
-    def begin_waiting(self) -> bool:
-        """Let another call run while this call waits."""
-        return self.turn is None or self.turn.begin_waiting()
-
-
 class Gateway:
     """Uses an application to answer the requests on all connections."""
 
@@ -127,7 +112,7 @@ class Gateway:
         self, http: web.BaseRequest, reply: PendingReply, body: BytesIO, length: int
     ) -> web.StreamResponse:
         """Answer a request with this body; ``length`` is that of the whole body."""
-        client = TurnConnection(http)
+        client = ClientConnection(http.raw_headers, has_event_loop=True)
         try:
             call = self._application.place(environment(http, body, length), length, client)
         except Exception:
@@ -147,7 +132,7 @@ class Gateway:
         finally:
             run.close()
 
-    async def _run(self, call: Call, client: TurnConnection) -> Run:
+    async def _run(self, call: Call, client: ClientConnection) -> Run:
         """Run a call in its project's turn."""
         if call.placement is Placement.EVENT_LOOP:
             if not self._turns.take():
@@ -155,7 +140,7 @@ class Gateway:
             return Run(self._application, call)
 
         def run(turn: Turn) -> Run:
-            client.turn = turn
+            client.begin_waiting = turn.begin_waiting
             return Run(self._application, call)
 
         pool = self._reading if call.placement is Placement.READING_THREAD else self._working

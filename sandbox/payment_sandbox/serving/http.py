@@ -89,16 +89,13 @@ class HttpServer:
         self._thread = Thread(target=self._run, name="server", daemon=True)
         start(self._thread)
 
-    def finish(self, within_seconds: float) -> None:
-        """Stop accepting connections, and close each connection once its request is answered."""
-        if self._thread is not None:
-            with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or the timeout has passed
-                finishing = asyncio.run_coroutine_threadsafe(self._finish(within_seconds), self._loop)
-                finishing.result(within_seconds)
-
-    def stop(self) -> None:
-        """Close all connections, without waiting for requests in progress."""
+    def stop(self, finish_seconds: float = 0.0) -> None:
+        """Close all connections, after up to ``finish_seconds`` for the requests in progress."""
         if self._thread is not None and self._gateway is not None:
+            if finish_seconds:
+                with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or the time has passed
+                    finishing = asyncio.run_coroutine_threadsafe(self._finish(finish_seconds), self._loop)
+                    finishing.result(finish_seconds)
             self._gateway.stop()
             with suppress(RuntimeError):  # already stopped
                 self._loop.call_soon_threadsafe(self._stopping.set)

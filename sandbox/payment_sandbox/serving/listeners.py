@@ -29,12 +29,8 @@ class SiteServer(Protocol):
         """Serve on a background thread."""
         ...
 
-    def finish(self, within_seconds: float) -> None:
-        """Accept no more connections, and close each once its request is answered."""
-        ...
-
-    def stop(self) -> None:
-        """Stop serving, and release everything."""
+    def stop(self, finish_seconds: float = 0.0) -> None:
+        """Stop serving, and release everything; before, finish requests in progress for some seconds."""
         ...
 
 
@@ -59,19 +55,14 @@ class LazyServer:
         self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
         start(self._thread)
 
-    def finish(self, within_seconds: float) -> None:
-        """Accept no more connections, and close each once its request is answered."""
-        if self._server is not None:
-            self._server.finish(within_seconds)
-
-    def stop(self) -> None:
+    def stop(self, finish_seconds: float = 0.0) -> None:
         """Stop watching or serving."""
         with suppress(OSError):
             self._stop_sender.send(b"x")
         if self._thread is not None:
             self._thread.join()
         if self._server is not None:
-            self._server.stop()
+            self._server.stop(finish_seconds)
         self._socket.close()
         self._stop_receiver.close()
         self._stop_sender.close()
@@ -112,11 +103,8 @@ class PlainServer:
         )
         start(Thread(target=server.serve_forever, name="server", daemon=True))
 
-    def finish(self, within_seconds: float) -> None:
-        """Accept no more connections; only servers of a cluster wait for requests in progress."""
-
-    def stop(self) -> None:
-        """Accept no more connections."""
+    def stop(self, finish_seconds: float = 0.0) -> None:
+        """Accept no more connections; only servers of a cluster finish requests in progress."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
@@ -142,8 +130,5 @@ class NoPort:
     def start(self, application: "SandboxFlask") -> None:
         """Do nothing."""
 
-    def finish(self, within_seconds: float) -> None:
-        """Do nothing."""
-
-    def stop(self) -> None:
+    def stop(self, finish_seconds: float = 0.0) -> None:
         """Do nothing."""

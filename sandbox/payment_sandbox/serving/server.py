@@ -89,7 +89,7 @@ class Server:
         if self.cluster is not None:
             self.cluster.drain(notice_seconds)
             self._stop_waiting()
-            self.listener.finish(FINISH_SECONDS)
+            self.listener.stop(FINISH_SECONDS)
         self._stop_waiting()
         self.services.courier.stop()
         for project in self.registry.loaded_projects():

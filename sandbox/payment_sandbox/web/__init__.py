@@ -1,6 +1,7 @@
 """The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation.
 
-Other packages may import ``addresses``, ``answers.records``, ``app``, ``bodies``, ``call``,
+Other packages may import ``addresses``, ``answers.order``, ``answers.qr``,
+``answers.records``, ``answers.transactions``, ``app``, ``bodies``, ``call``,
 ``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``, ``pages.language``,
 ``pictures``, ``site`` and ``statistics``.
 """

@@ -1,6 +1,6 @@
 """A call: one request, from its placement on a thread or the event loop until its response is sent."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
@@ -46,20 +46,22 @@ class ConnectionCut(ConnectionError):
 class ClientConnection:
     """The connection to a client, provided by a server or a test."""
 
-    __slots__ = ("caller", "headers")
-    has_event_loop = False
-    """Whether calls may run on an event loop; without one, each call has a thread of its own."""
+    __slots__ = ("begin_waiting", "caller", "has_event_loop", "headers")
     silence_seconds = 3.0
     """The real time before the connection of an unanswered call is cut."""
 
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]] | None = None) -> None:
-        """``headers`` are the raw headers of the request, if the server knows them."""
-        self.headers = headers
-        self.caller = SHOP  # or a test, in the process of the sandbox
+    def __init__(
+        self, headers: Iterable[tuple[bytes, bytes]] | None = None, *, has_event_loop: bool = False
+    ) -> None:
+        """``headers`` are the raw headers of the request, if the server knows them.
 
-    def begin_waiting(self) -> bool:
-        """Let other calls run while this call waits; return False if too many calls are waiting."""
-        return True
+        Without an event loop, each call has a thread of its own.
+        """
+        self.headers = headers
+        self.has_event_loop = has_event_loop
+        self.begin_waiting: Callable[[], bool] = lambda: True
+        """Lets other calls run while this call waits; returns False if too many calls are waiting."""
+        self.caller = SHOP  # or a test, in the process of the sandbox
 
     def cut(self) -> None:
         """Cut the connection.

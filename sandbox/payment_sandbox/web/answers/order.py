@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields
 
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything
-from payment_sandbox.forms.orders import SENT_FIELDS, SentField
+from payment_sandbox.forms.orders import CUSTOMER_RULES, SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import EntryKind
@@ -19,6 +19,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
 from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
 from payment_sandbox.web.answers.transactions import (
+    EVENT,
     TRANSACTION,
     TransactionForm,
     request_rules,
@@ -123,18 +124,27 @@ LINE_DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
     (
-        RecordField("amount", lambda detail: str(detail.line.amount_cents), text(), always=True),
-        RecordField("currency", attrgetter("line.currency"), text(), always=True),
-        RecordField("merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text()),
-        RecordField("name", attrgetter("line.name"), text()),
-        RecordField("quantity", lambda detail: str(detail.quantity), text(), always=True),
-        RecordField("type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True),
+        RecordField(
+            "amount", lambda detail: str(detail.line.amount_cents), text(), always=True, rule="LDET-04"
+        ),
+        RecordField("currency", attrgetter("line.currency"), text(), always=True, rule="LDET-01"),
+        RecordField(
+            "merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text(), rule="LDET-01"
+        ),
+        RecordField("name", attrgetter("line.name"), text(), rule="LDET-01"),
+        RecordField("quantity", lambda detail: str(detail.quantity), text(), always=True, rule="LDET-04"),
+        RecordField(
+            "type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True, rule="LDET-01"
+        ),
         RecordField(
             "vat_percentage",
             lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
             text(),
+            rule="LDET-04",
         ),
-        RecordField("status", attrgetter("status"), text(enum=list(LINE_STATUSES)), always=True),
+        RecordField(
+            "status", attrgetter("status"), text(enum=list(LINE_STATUSES)), always=True, rule="LDET-02"
+        ),
     ),
 )
 
@@ -219,10 +229,10 @@ AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
     (
-        RecordField("original", attrgetter("amount_cents"), number(), always=True),
-        RecordField("captured", attrgetter("captured_cents"), number(), always=True),
-        RecordField("voided", attrgetter("voided_cents"), number(), always=True),
-        RecordField("remaining", attrgetter("remaining_cents"), number(), always=True),
+        RecordField("original", attrgetter("amount_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("captured", attrgetter("captured_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("voided", attrgetter("voided_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("remaining", attrgetter("remaining_cents"), number(), always=True, rule="ADET-01"),
     ),
 )
 
@@ -230,14 +240,15 @@ ORDER: Final[Table[ShownOrder]] = Table(
     "Order",
     "An order or a refund.",
     (
-        RecordField("id", attrgetter("order.id"), text(), always=True),
-        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
+        RecordField("id", attrgetter("order.id"), text(), always=True, rule="ORD-01"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="ORD-22"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="ORD-22"),
         RecordField(
             "status",
             attrgetter("order.status"),
             text(enum=[status.value for status in OrderStatus]),
             always=True,
+            rule="STA-01",
         ),
         RecordField(
             "currency",
@@ -295,30 +306,38 @@ ORDER: Final[Table[ShownOrder]] = Table(
             reads=Anything(about="Free-form data; responses repeat it."),
             on=ON_CREATE,
             always=True,
-            rule="SET-14",
+            rule="ORD-18",
         ),
-        RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True),
+        RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True, rule="SET-26"),
         RecordField(
             "reason",
             attrgetter("order.reason"),
             text("When the status is error: the reason, written for the customer."),
+            rule="ORD-25",
         ),
         RecordField(
             "order_url",
             lambda shown: addresses.order_url(*shown) if shown.order.has_page else None,
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
+            rule="ORD-24",
         ),
         RecordField(
             "refund_of_order_id",
             attrgetter("order.refund_of_order_id"),
             text("On refunds: the id of the refunded order."),
+            rule="SET-48",
         ),
-        RecordField("created", lambda shown: timestamp(shown.order.created), moment(), always=True),
-        RecordField("modified", lambda shown: timestamp(shown.order.modified), moment(), always=True),
+        RecordField(
+            "created", lambda shown: timestamp(shown.order.created), moment(), always=True, rule="ORD-19"
+        ),
+        RecordField(
+            "modified", lambda shown: timestamp(shown.order.modified), moment(), always=True, rule="ORD-19"
+        ),
         RecordField(
             "completed",
             lambda shown: None if shown.order.completed is None else timestamp(shown.order.completed),
             moment(),
+            rule="ORD-20",
         ),
         RecordField(
             "last_transaction_added",
@@ -328,6 +347,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
                 else timestamp(shown.order.last_transaction_added)
             ),
             moment(),
+            rule="ORD-21",
         ),
         RecordField(LINE_DETAILS_NAME, lambda shown: None, fields.List(fields.Nested(LINE_DETAIL.shape))),
         RecordField(AMOUNT_DETAILS_NAME, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
@@ -361,7 +381,24 @@ UpdateForm: Final = ORDER.form(
 )
 READ_ONLY_FIELDS: Final = ORDER.read_only_fields(UPDATE) - {"amount"}
 COMPARED_FIELDS: Final = READ_ONLY_FIELDS - EXTRA_BLOCKS.keys()
-FIELD_RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()}
+CUSTOMER_FIELD_RULES: Final = {f"customer.{name}": rule for name, rule in CUSTOMER_RULES.items()}
+FIELD_RULES: Final = {
+    **ORDER.rules(),
+    **CUSTOMER_FIELD_RULES,
+    **LINE.rules("order_lines."),
+    **request_rules(),
+}
+RECORD_RULES: Final = {
+    **ORDER.all_rules(),
+    **CUSTOMER_FIELD_RULES,
+    **LINE.all_rules("order_lines."),
+    **TRANSACTION.all_rules("transactions."),
+    **EVENT.all_rules("transactions.events."),
+    **LINE_DETAIL.all_rules(f"{LINE_DETAILS_NAME}."),
+    **AMOUNTS_TABLE.all_rules(f"{AMOUNT_DETAILS_NAME}."),
+    "transactions": "ORD-17",
+}
+"""The rules of all fields of an order, by their paths without indices."""
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:

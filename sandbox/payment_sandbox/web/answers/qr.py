@@ -32,12 +32,16 @@ QR: Final[Table[ShownQrRequest]] = Table(
     "Qr",
     "A bank QR request.",
     (
-        RecordField("id", attrgetter("request.id"), text(), always=True),
-        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
-        RecordField("merchant_sub_id", lambda shown: 1, number(), always=True),
+        RecordField("id", attrgetter("request.id"), text(), always=True, rule="QR-23"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="QR-23"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="QR-23"),
+        RecordField("merchant_sub_id", lambda shown: 1, number(), always=True, rule="QR-24"),
         RecordField(
-            "beneficiary", lambda shown: shown.project.settings.name or BENEFICIARY, text(), always=True
+            "beneficiary",
+            lambda shown: shown.project.settings.name or BENEFICIARY,
+            text(),
+            always=True,
+            rule="QR-25",
         ),
         RecordField(
             "amount",
@@ -140,6 +144,7 @@ QR: Final[Table[ShownQrRequest]] = Table(
             lambda shown: addresses.qr_image_url(*shown),
             text("The URL of the QR code image.", format="uri"),
             always=True,
+            rule="QR-26",
         ),
     ),
 )

@@ -531,7 +531,7 @@ class ReviewResult(TypedDict):
     text: Annotated[str, "The open mistakes, for the output of a test; empty if there are none."]
 
 
-class ProjectReview(TypedDict):
+class ProjectFindings(TypedDict):
     """The findings of one project."""
 
     project_id: str

@@ -22,7 +22,7 @@ class RecordField(Generic[Subject]):
     ``getter`` gets the value from the record's subject; None omits the field. ``reads`` parses the value in a
     request. ``shape`` describes the value in responses and defaults to ``reads``. ``on`` lists the requests
     that accept the field: ``create``, ``update``, both or none. ``always`` marks a field of every response.
-    ``rule`` is the rule broken by a wrong value.
+    ``rule`` is the field's rule in the ledger, which a wrong value in a request breaks.
     """
 
     name: str
@@ -62,8 +62,15 @@ class Table(Generic[Subject]):
         return frozenset(row.name for row in self.rows if on not in row.on)
 
     def rules(self, path: str = "") -> dict[str, str]:
-        """Map the paths of fields to the rules broken by wrong values."""
-        return {f"{path}{row.name}": row.rule for row in self.rows if row.rule is not None}
+        """Map the paths of fields in requests to the rules broken by wrong values."""
+        return self._rules(path, (row for row in self.rows if row.on))
+
+    def all_rules(self, path: str = "") -> dict[str, str]:
+        """Map the paths of all fields, also of those in responses only, to their rules."""
+        return self._rules(path, self.rows)
+
+    def _rules(self, path: str, rows: Iterable[RecordField[Subject]]) -> dict[str, str]:
+        return {f"{path}{row.name}": row.rule for row in rows if row.rule is not None}
 
     def _shape(self, about: str) -> type[Schema]:
         described = {}

@@ -56,11 +56,11 @@ EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
     "A status reached by a transaction.",
     (
-        RecordField("id", attrgetter("id"), text(), always=True),
-        RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True),
-        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True),
-        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True),
-        RecordField("source", lambda event: "set_status", text(), always=True),
+        RecordField("id", attrgetter("id"), text(), always=True, rule="EVT-02"),
+        RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True, rule="EVT-01"),
+        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("source", lambda event: "set_status", text(), always=True, rule="EVT-04"),
     ),
 )
 
@@ -68,20 +68,20 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
     (
-        RecordField("id", attrgetter("attempt.id"), text(), always=True),
-        RecordField("order_id", attrgetter("order.id"), text(), always=True),
-        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
-        RecordField("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True),
+        RecordField("id", attrgetter("attempt.id"), text(), always=True, rule="TX-01"),
+        RecordField("order_id", attrgetter("order.id"), text(), always=True, rule="TX-01"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="TX-01"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="TX-01"),
+        RecordField("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True, rule="TX-15"),
         RecordField(
             "payment_method",
             attrgetter("attempt.payment_method"),
             reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
             on=ON_CREATE,
             always=True,
-            rule="GEN-02",
+            rule="TRQ-02",
         ),
-        RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True),
+        RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True, rule="TX-10"),
         RecordField(
             "payment_method_details",
             lambda shown: addresses.resolve_details(*shown),
@@ -89,29 +89,34 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             ON_CREATE,
             always=True,
-            rule="TX-11",
+            rule="TRQ-07",
         ),
         RecordField(
             "payment_url",
             lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
+            rule="TX-12",
         ),
-        RecordField("product_type", lambda shown: "ecommerce", text(), always=True),
-        RecordField("channel", lambda shown: "ecom", text(), always=True),
-        RecordField("amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True),
-        RecordField("currency", attrgetter("order.currency"), text(), always=True),
-        RecordField("description", attrgetter("order.description"), text()),
+        RecordField("product_type", lambda shown: "ecommerce", text(), always=True, rule="TX-14"),
+        RecordField("channel", lambda shown: "ecom", text(), always=True, rule="SET-29"),
+        RecordField(
+            "amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True, rule="TX-02"
+        ),
+        RecordField("currency", attrgetter("order.currency"), text(), always=True, rule="TX-02"),
+        RecordField("description", attrgetter("order.description"), text(), rule="TX-03"),
         RecordField(
             "balance",
             lambda shown: "test" if shown.order.is_test else "internal",
             text(enum=["test", "internal"]),
             always=True,
+            rule="TX-04",
         ),
         RecordField(
             "credit_debit",
             attrgetter("attempt.credit_debit"),
             text(enum=["credit", "debit"]),
             always=True,
+            rule="TX-05",
         ),
         RecordField(
             "capture_mode",
@@ -121,7 +126,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
                 about="manual: capture with a call; delayed: captured after expiration_period.",
             ),
             on=ON_CREATE,
-            rule="CAP-01",
+            rule="TRQ-06",
         ),
         RecordField(
             "expiration_period",
@@ -133,37 +138,56 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
             always=True,
             rule="TRQ-03",
         ),
-        RecordField("is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True),
         RecordField(
-            "is_fully_captured", attrgetter("attempt.is_fully_captured"), fields.Boolean(), always=True
+            "is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True, rule="SET-27"
         ),
-        RecordField("reason", attrgetter("attempt.reason"), text("The reason for a failure.")),
+        RecordField(
+            "is_fully_captured",
+            attrgetter("attempt.is_fully_captured"),
+            fields.Boolean(),
+            always=True,
+            rule="SET-27",
+        ),
+        RecordField("reason", attrgetter("attempt.reason"), text("The reason for a failure."), rule="SET-28"),
         RecordField(
             "customer_message",
             attrgetter("attempt.customer_message"),
             text("The reason, written for the customer."),
+            rule="SET-28",
         ),
         RecordField(
             "events",
             lambda shown: [EVENT.record(event) for event in shown.attempt.events],
             fields.List(fields.Nested(EVENT.shape)),
             always=True,
+            rule="TX-16",
         ),
-        RecordField("created", lambda shown: timestamp(shown.attempt.created), moment(), always=True),
-        RecordField("modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True),
+        RecordField(
+            "created", lambda shown: timestamp(shown.attempt.created), moment(), always=True, rule="TX-06"
+        ),
+        RecordField(
+            "modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True, rule="TX-06"
+        ),
         RecordField(
             "completed",
             lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
             moment(),
+            rule="TX-07",
         ),
-        RecordField("msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents.")),
         RecordField(
-            "msc_calculation_type", lambda shown: None if shown.charge_cents is None else "blended", text()
+            "msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents."), rule="TX-17"
+        ),
+        RecordField(
+            "msc_calculation_type",
+            lambda shown: None if shown.charge_cents is None else "blended",
+            text(),
+            rule="TX-17",
         ),
         RecordField(
             "msc_currency",
             lambda shown: None if shown.charge_cents is None else shown.order.currency,
             text(),
+            rule="TX-17",
         ),
     ),
 )

@@ -139,7 +139,7 @@ def get_projects(call: Call) -> Response:
     projects,
     "GET",
     "/projects/review/",
-    answers=declare_list(records.ProjectReview, "ProjectReviews"),
+    answers=declare_list(records.ProjectFindings, "AllFindings"),
     slow=True,
 )
 def get_reviews(call: Call) -> Response:

@@ -7,7 +7,7 @@ from typing import Final
 from flask import Response, json
 
 from payment_sandbox.fidelity.ledger import rule_texts
-from payment_sandbox.forms.fields import ZERO_PERIOD
+from payment_sandbox.forms.fields import COMMON_MESSAGES, ZERO_PERIOD
 from payment_sandbox.operations.act import possible_calls
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
@@ -23,6 +23,7 @@ RULES_SHOWN_MAX: Final = 5
 FAULT_RULE: Final = "CTL-23"
 
 RULE_BY_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
+REQUIRED_RULES: Final = {"currency": "ORD-02", "amount": "ORD-04", "transactions.payment_method": "TRQ-01"}
 MALFORMED_RULE: Final = "SET-08"
 UNKNOWN_KEY_RULE: Final = "SET-13"
 REFUSED_STATUS_MIN: Final = 400
@@ -88,6 +89,8 @@ def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
     if violation.message.startswith(ZERO_PERIOD):
         return "SET-21"
     path = re.sub(r"\[\d+\]", "", violation.path)
+    if violation.message == COMMON_MESSAGES["required"] and path in REQUIRED_RULES:
+        return REQUIRED_RULES[path]
     while path and path not in rules:
         path = path.rpartition(".")[0]
     return rules.get(path, MALFORMED_RULE)

@@ -7,5 +7,5 @@ leaves open.
 Other distributions do not import this package.
 """
 
-from payment_sandbox_verify.model.steps import step as step
-from payment_sandbox_verify.model.views import read_order as read_order
+from tests.model.specification.steps import step as step
+from tests.model.specification.views import read_order as read_order

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from payment_sandbox_verify.model import calls, events, merchant
-from payment_sandbox_verify.model.calls import NOT_FOUND, Call, Outcomes, Refusal, refuse
-from payment_sandbox_verify.model.changes import run_until
-from payment_sandbox_verify.model.records import Shop
+from tests.model.specification import calls, events, merchant
+from tests.model.specification.calls import NOT_FOUND, Call, Outcomes, Refusal, refuse
+from tests.model.specification.changes import run_until
+from tests.model.specification.records import Shop
 
 HANDLERS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
     calls.Create: merchant.create,

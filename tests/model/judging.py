@@ -5,11 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox_verify.answer import MISSING, Json, ServiceAnswer, none_if_missing
-from payment_sandbox_verify.checks import OTHER_STATUS_RULE, RULE_BY_STATUS, describe
-from payment_sandbox_verify.fields import RULES_BY_FIELD, leaves
-from payment_sandbox_verify.model import read_order, step
-from payment_sandbox_verify.model.calls import (
+from tests.model.answers import (
+    MISSING,
+    OTHER_STATUS_RULE,
+    RULE_BY_STATUS,
+    RULES_BY_FIELD,
+    Json,
+    ServiceAnswer,
+    describe,
+    leaves,
+    none_if_missing,
+)
+from tests.model.calling import Driver
+from tests.model.specification import read_order, step
+from tests.model.specification.calls import (
     Advance,
     Call,
     Cancel,
@@ -19,10 +28,9 @@ from payment_sandbox_verify.model.calls import (
     Outcome,
     Update,
 )
-from payment_sandbox_verify.model.changes import ending_rules
-from payment_sandbox_verify.model.records import METHODS, Order, Shop
-from payment_sandbox_verify.model.steps import stale_refusal
-from payment_sandbox_verify.walking.driver import Driver
+from tests.model.specification.changes import ending_rules
+from tests.model.specification.records import METHODS, Order, Shop
+from tests.model.specification.steps import stale_refusal
 
 OK: Final = 200
 CREATED: Final = 201

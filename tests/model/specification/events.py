@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from payment_sandbox_verify.model import changes
-from payment_sandbox_verify.model.calls import (
+from tests.model.specification import changes
+from tests.model.specification.calls import (
     ACTION_IMPOSSIBLE,
     Act,
     Advance,
@@ -18,9 +18,9 @@ from payment_sandbox_verify.model.calls import (
     refuse,
     refuse_if,
 )
-from payment_sandbox_verify.model.merchant import begin_attempt, is_offered, new_attempt
-from payment_sandbox_verify.model.money import is_amount
-from payment_sandbox_verify.model.records import METHODS, Attempt, Order, QrRequest, Shop, add_period
+from tests.model.specification.merchant import begin_attempt, is_offered, new_attempt
+from tests.model.specification.money import is_amount
+from tests.model.specification.records import METHODS, Attempt, Order, QrRequest, Shop, add_period
 
 NOT_COMPLETABLE: Final = Refusal(409, "NotCompletableInTestMode", ("SEPA-04", "SET-62"))
 FIRST_PAYMENT_RULES: Final = {

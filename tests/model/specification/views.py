@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from payment_sandbox_verify.model.money import available_quantities, price
-from payment_sandbox_verify.model.records import Attempt, Authorization, Order, Refund, Shop, Webhook
+from tests.model.specification.money import available_quantities, price
+from tests.model.specification.records import Attempt, Authorization, Order, Refund, Shop, Webhook
 
 Json = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox_verify.model.records import LineItem, Shop
+from tests.model.specification.records import LineItem, Shop
 
 
 class Outcome(NamedTuple):

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from payment_sandbox_verify.model import changes, money
-from payment_sandbox_verify.model.calls import (
+from tests.model.specification import changes, money
+from tests.model.specification.calls import (
     Cancel,
     Capture,
     Create,
@@ -19,8 +19,8 @@ from payment_sandbox_verify.model.calls import (
     refuse,
     refuse_if,
 )
-from payment_sandbox_verify.model.money import is_amount
-from payment_sandbox_verify.model.records import (
+from tests.model.specification.money import is_amount
+from tests.model.specification.records import (
     HOSTED_PAGE_PERIOD,
     METHODS,
     QR_PERIOD,

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from payment_sandbox_verify.model.money import authorize
-from payment_sandbox_verify.model.records import (
+from tests.model.specification.money import authorize
+from tests.model.specification.records import (
     DELIVERY_ATTEMPTS_MAX,
     SERIES_PERIOD,
     Attempt,

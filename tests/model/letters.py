@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from payment_sandbox_verify.answer import Json
-from payment_sandbox_verify.model.calls import (
+from tests.model.answers import Json
+from tests.model.specification.calls import (
     Act,
     Call,
     Cancel,
@@ -15,7 +15,7 @@ from payment_sandbox_verify.model.calls import (
     Update,
     Void,
 )
-from payment_sandbox_verify.model.records import METHODS, Attempt, LineItem, Order, Shop
+from tests.model.specification.records import METHODS, Attempt, LineItem, Order, Shop
 
 LINES: Final = (LineItem("socks", 250, 3), LineItem("post", 250, 1))
 AMOUNT: Final = 1000

@@ -5,11 +5,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from payment_sandbox_verify.answer import Json, ServiceAnswer
-from payment_sandbox_verify.model import calls
-from payment_sandbox_verify.model.records import LineItem
-from payment_sandbox_verify.samples import CUSTOMER, UNKNOWN_ID
-from payment_sandbox_verify.samples import LINES as SAMPLES
+from tests.model.answers import CUSTOMER, UNKNOWN_ID, Json, ServiceAnswer
+from tests.model.answers import LINES as SAMPLES
+from tests.model.specification import calls
+from tests.model.specification.records import LineItem
 
 ORDERS_PATH: Final = "/v1/orders/"
 BLOCKS_QUERY: Final = "fields[]=amount_details&fields[]=order_line_details"

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from payment_sandbox_verify.model.calls import Capture, CreateRefund, Refusal, RequestedLines, Void, refuse_if
-from payment_sandbox_verify.model.records import (
+from tests.model.specification.calls import Capture, CreateRefund, Refusal, RequestedLines, Void, refuse_if
+from tests.model.specification.records import (
     LARGEST_AMOUNT,
     Attempt,
     Authorization,

@@ -1,0 +1,417 @@
+"""Plays scenes on a service, and observes everything that comes back."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox_verify.answer import MISSING, SUCCESS_STATUSES, CannotTell, NotAnswered, ServiceAnswer
+from payment_sandbox_verify.inbox import Inbox, Received
+from payment_sandbox_verify.normalising import Gap, Named, Names
+from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
+from payment_sandbox_verify.service import Service
+from payment_sandbox_verify.steps import (
+    ApiCall,
+    ConversationScene,
+    Customer,
+    Fetch,
+    Pause,
+    Step,
+    Webhooks,
+)
+
+EXPLAIN_HEADER: Final = "Sandbox-Explain"
+IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
+REFERENCE: Final = re.compile(r"<<(\w+)(?:([.@])([^>]*))?>>")
+RULE_ID: Final = re.compile(r"(?:^|; )([A-Z]{2,5}-\d\d)\b")
+SKIPPED_IN_LIVE_MODE: Final = "the steps would create invoices or move money, so live mode skips them"
+NEEDS_PATIENCE: Final = "needs half an hour: try --patient, with --webhook-url"
+NEEDS_INBOX: Final = "needs a URL for the service's webhooks: try --webhook-url"
+WEBHOOK_SECONDS: Final = 10.0
+LATE_SECONDS: Final = 1.0
+SLOW_WEBHOOKS_MAX: Final = 3  # after as many waits without result, later waits are short
+TICK_SECONDS: Final = 5.0
+WEBHOOK_NAME: Final = "webhook"
+NO_PAGE: Final = "the order has no payment page URL"
+
+
+class Observation(NamedTuple):
+    """What came back in one step; ``problem`` is the reason why the step could not be played.
+
+    ``orders`` are the names of the saved answers that the step refers to. ``rules`` are those that the
+    sandbox names for a refusal.
+    """
+
+    orders: frozenset[str] = frozenset()
+    problem: str = ""
+    shown: dict[str, Any] = {}
+    rules: tuple[str, ...] = ()
+    answer: ServiceAnswer | None = None
+
+    @property
+    def status(self) -> int:
+        """The status code of the answer; 0 if the step is not a call."""
+        return 0 if self.answer is None else self.answer.status
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return self.status in SUCCESS_STATUSES
+
+    @property
+    def method(self) -> str:
+        """The method of the call."""
+        return "" if self.answer is None else self.answer.method
+
+    @property
+    def path(self) -> str:
+        """The path of the call."""
+        return "" if self.answer is None else self.answer.path
+
+    @property
+    def summary(self) -> str:
+        """The status and error type as text."""
+        return "" if self.answer is None else self.answer.summary
+
+    def error(self, name: str) -> Any:
+        """Return a value of the error report."""
+        return MISSING if self.answer is None else self.answer.at(f"error.{name}")
+
+
+class Played(NamedTuple):
+    """A scene as a service played it; ``seconds`` is the real time that it took."""
+
+    scene: ConversationScene
+    observations: Sequence[Observation]
+    seconds: float
+    is_own_webhook: Callable[[Received], bool] | None = None
+
+
+class Player:
+    """Plays scenes on one service.
+
+    ``count_webhooks`` tells how many webhooks an order should have caused, if that is known; otherwise, the
+    play of the sandbox tells. ``now`` is the service's time, for scenes that show no other.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        inbox: Inbox | None = None,
+        now: Callable[[], datetime] | None = None,
+        count_webhooks: Callable[[str], int] | None = None,
+    ) -> None:
+        self.service = service
+        self.inbox = inbox
+        self.is_patient = False
+        self._now = now or wall_now
+        self._count_webhooks = count_webhooks
+        self._slow_count = 0
+        self._scene_count = 0
+
+    def play(self, scene: ConversationScene, beside: Played | None = None) -> Played:
+        """Play a scene; ``beside`` is the play of the sandbox, which tells how many webhooks to wait for."""
+        self._scene_count += 1
+        problem = self._reason_to_skip(scene)
+        if problem:
+            return Played(scene, [Observation(problem=problem)] * len(scene.steps), 0.0)
+        started = monotonic_seconds()
+        performance = _Performance(self, scene, self._scene_count)
+        observations = [
+            performance.play(number, step, beside.observations[number] if beside is not None else None)
+            for number, step in enumerate(scene.steps)
+        ]
+        return Played(scene, observations, monotonic_seconds() - started, performance.is_own_webhook)
+
+    def with_late_webhooks(self, played: Played) -> Played:
+        """Return a play with the webhooks that arrived since its last step."""
+        steps = [number for number, step in enumerate(played.scene.steps) if isinstance(step, Webhooks)]
+        is_last = steps[-1:] == [len(played.scene.steps) - 1]  # no later step causes more
+        if self.inbox is None or played.is_own_webhook is None or not is_last:
+            return played
+        last = played.observations[steps[-1]]
+        known = last.shown.get("webhooks", [])
+        count = len(self.inbox.wait_for(played.is_own_webhook, 0, 0.0)) - len(known)
+        if count <= 0 or last.problem:
+            return played
+        shown = {**last.shown, "webhooks": [*known, *[{"late": True}] * count]}
+        observations = list(played.observations)
+        observations[steps[-1]] = last._replace(shown=shown)
+        return played._replace(observations=observations)
+
+    def _reason_to_skip(self, scene: ConversationScene) -> str:
+        if scene.is_costly and self.service.is_live:
+            return SKIPPED_IN_LIVE_MODE
+        if scene.is_patient and not self.is_patient:
+            return NEEDS_PATIENCE
+        return ""
+
+    def now(self) -> datetime:
+        """Return the service's time."""
+        return self._now()
+
+    def received(self, matches: Callable[[Received], bool], count: int) -> list[Received]:
+        """Return the webhooks that match, once as many as expected have arrived or the time is over."""
+        assert self.inbox is not None, "the step was checked before"
+        seconds = LATE_SECONDS if self._slow_count >= SLOW_WEBHOOKS_MAX else WEBHOOK_SECONDS
+        received = self.inbox.wait_for(matches, count, seconds)
+        self._slow_count += len(received) < count
+        return received
+
+    def expected_webhooks(self, order_ids: Sequence[str], beside: Observation | None) -> int:
+        """Return the number of webhooks to wait for."""
+        if self._count_webhooks is not None:
+            return sum(map(self._count_webhooks, order_ids))
+        return len(beside.shown.get("webhooks", ())) if beside is not None else 0
+
+
+class _Performance:
+    """One scene on one service: saved answers, and names of identifiers."""
+
+    def __init__(self, player: Player, scene: ConversationScene, number: int) -> None:
+        self._player = player
+        self._service = player.service
+        self._scene = scene
+        self._saved: dict[str, ServiceAnswer] = {}
+        self._order_ids: dict[str, None] = {}
+        self._used: set[str] = set()
+        self._webhook_url = WEBHOOK_URL
+        if player.inbox is not None:
+            url = player.inbox.url
+            self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
+        self._names: Names | None = None
+        self._unanswered = ""
+
+    def is_own_webhook(self, received: Received) -> bool:
+        """Whether a webhook belongs to an order of this scene; one that names no order belongs here, too."""
+        if urlsplit(received.path).query != urlsplit(self._webhook_url).query:
+            return False
+        order_id = received.data.get("order_id") if isinstance(received.data, dict) else None
+        return not isinstance(order_id, str) or order_id in self._order_ids
+
+    def play(self, number: int, step: Step, beside: Observation | None) -> Observation:
+        """Play one step."""
+        self._used = set()
+        if self._unanswered:
+            return Observation(problem=self._unanswered)
+        if self._names is not None:
+            self._names.begin_step(f"step {number + 1}")
+        try:
+            observation = self._play(number, step, beside)
+        except CannotTell as error:
+            observation = Observation(problem=str(error))
+            self._unanswered = str(error) if isinstance(error, NotAnswered) else ""
+        return observation._replace(orders=frozenset(self._used - {WEBHOOK_NAME, "banks"}))
+
+    def _play(self, number: int, step: Step, beside: Observation | None) -> Observation:
+        if isinstance(step, ApiCall):
+            return self._call(number, step)
+        if isinstance(step, Customer):
+            return Observation(shown=self._act(step))
+        if isinstance(step, Fetch):
+            page = self._service.payer.visit(self._service.absolute_url(str(self._resolve(step.address))))
+            return Observation(shown={"status code": page.status})
+        if isinstance(step, Webhooks):
+            return Observation(shown=self._webhooks(step, beside))
+        if isinstance(step, Pause):
+            self._service.pause(step.seconds)
+        elif self._player.inbox is None:
+            raise CannotTell(NEEDS_INBOX)
+        else:
+            self._player.inbox.answer_with(step.statuses, step.delay_seconds)
+        return Observation()
+
+    # Calls
+
+    def _call(self, number: int, step: ApiCall) -> Observation:
+        path, body = str(self._resolve(step.path)), self._resolve(step.body)
+        if self._service.is_live and INVOICE in repr(body) and step.method == "POST":
+            raise CannotTell(SKIPPED_IN_LIVE_MODE)
+        headers = {name: str(self._resolve(value)) for name, value in step.headers.items()}
+        answer = self._service.call(
+            step.method,
+            path,
+            body,
+            headers=headers,
+            key=step.key,
+            content=step.content,
+            password=step.password,
+        )
+        if answer.is_repeated and not answer.is_success and step.method != "GET":
+            raise CannotTell(f"{step.method} {path} was repeated after a lost answer")
+        names = self._remember(number, step, answer)
+        return observe(answer, names)
+
+    def _remember(self, number: int, step: ApiCall, answer: ServiceAnswer) -> Names:
+        """Save an answer for later steps, and return the names of the scene's identifiers."""
+        if step.saves and answer.is_success:
+            self._saved[step.saves] = answer
+        if answer.is_success and isinstance(answer.at("id"), str):
+            self._order_ids[answer.at("id")] = None
+        if self._names is None:
+            self._names = Names(_created(answer) or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
+            self._names.begin_step(f"step {number + 1}")
+        return self._names
+
+    def _resolve(self, value: Any) -> Any:
+        """Replace references to earlier answers.
+
+        Raises:
+            CannotTell: no answer has such a value.
+        """
+        if isinstance(value, dict):
+            return {key: self._resolve(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._resolve(item) for item in value]
+        if not isinstance(value, str) or "<<" not in value:
+            return value
+        whole = REFERENCE.fullmatch(value)
+        if whole is not None:
+            return self._referred(whole)
+        return REFERENCE.sub(lambda match: str(self._referred(match)), value)
+
+    def _referred(self, match: re.Match[str]) -> Any:
+        name, kind, path = match.groups()
+        self._used.add(name)
+        if name == WEBHOOK_NAME:
+            return self._webhook_url
+        answer = self._saved.get(name)
+        if answer is None:
+            raise CannotTell(f"an earlier step has no answer for {name!r}")
+        value = answer.headers.get(path, MISSING) if kind == "@" else answer.at(path)
+        if value is MISSING:
+            raise CannotTell(f"the answer for {name!r} has no {path}")
+        return value
+
+    # Customers and webhooks
+
+    def _act(self, step: Customer) -> dict[str, Any]:
+        order = self._saved.get(step.order)
+        self._used.add(step.order)
+        if order is None:
+            raise CannotTell(f"an earlier step has no answer for {step.order!r}")
+        url, payer = self._page_url(order), self._service.payer
+        if step.action == "visit":
+            return {"opens": payer.visit(url).status < REFUSED_STATUS}
+        if step.action == "look":
+            page = payer.visit(url)
+            names = self._service.ours
+            methods = sorted({names.get(each, each) for each in page.buttons} & set(METHOD_NAMES))
+            return {"language": page.language.partition("-")[0], "methods": methods}
+        amount = order.at("amount")
+        shown_amount = f"{amount / 100:.2f} EUR" if isinstance(amount, int) else "the amount"
+        choice = self._service.names.get(step.choice, step.choice)
+        returned = payer.act(url, step.action, choice, shown_amount)
+        return {"returned to": self._return(returned)}
+
+    def _page_url(self, order: ServiceAnswer) -> str:
+        address = order.at("transactions[-1].payment_url")
+        address = order.at("order_url") if address in (MISSING, None) else address
+        if not isinstance(address, str):
+            raise CannotTell(NO_PAGE)
+        return self._service.absolute_url(address)
+
+    def _return(self, url: str | None) -> Any:
+        """Return the address to which the customer returned, with names for identifiers."""
+        if url is None or self._names is None:
+            return Named("a page of the service")
+        parts = urlsplit(url)
+        query = {name: self._names.normalise(value) for name, value in parse_qsl(parts.query)}
+        return {"address": f"{parts.scheme}://{parts.netloc}{parts.path}", "query": query}
+
+    def _webhooks(self, step: Webhooks, beside: Observation | None) -> dict[str, Any]:
+        if self._player.inbox is None or self._names is None:
+            raise CannotTell(NEEDS_INBOX)
+        self._used.update(self._saved)
+        if step.seconds:
+            return {"webhooks": list(self._watch(step.seconds))}
+        expected = self._player.expected_webhooks(list(self._order_ids), beside)
+        received = self._player.received(self.is_own_webhook, expected)
+        others = len(self._player.inbox.wait_for(self._is_for_others, 0, 0.0)) - len(received)
+        note = f", and {others} for other orders" if others > 0 else ""
+        return {"webhooks": [self._webhook(each) for each in received], "others": note}
+
+    def _is_for_others(self, received: Received) -> bool:
+        return urlsplit(received.path).query == urlsplit(self._webhook_url).query
+
+    def _watch(self, seconds: float) -> Iterator[dict[str, Any]]:
+        """Observe retries; each is shown with the time since the one before."""
+        count, waited, last = 0, 0.0, 0.0
+        assert self._player.inbox is not None, "the caller checked it"
+        while waited <= seconds:
+            received = self._player.inbox.wait_for(
+                self.is_own_webhook, count + 1, LATE_SECONDS if not waited else 0.0
+            )
+            for each in received[count:]:
+                yield {**self._webhook(each), "after": Gap(waited - last if count else 0.0)}
+                count, last = count + 1, waited
+            self._service.pause(TICK_SECONDS)
+            waited += TICK_SECONDS
+
+    def _webhook(self, received: Received) -> dict[str, Any]:
+        assert self._names is not None, "the caller checked it"
+        return {
+            "method": received.method,
+            "media type": received.media_type,
+            "authorization": received.has_authorization,
+            "body": self._names.normalise(received.data),
+        }
+
+
+def observe(answer: ServiceAnswer, names: Names) -> Observation:
+    """Return the compared parts of an answer, without what is the service's own."""
+    shown: dict[str, Any] = {}
+    if answer.content:
+        shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
+    if answer.headers.get("ETag") is not None:
+        shown["etag"] = names.name(answer.headers["ETag"], "ETag")
+    if answer.status == UNAUTHORIZED:
+        shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
+    if answer.headers.get(IGNORED_HEADER):
+        shown["ignored"] = sorted(answer.headers[IGNORED_HEADER].split(", "))
+    if answer.is_success:
+        shown["body"] = names.normalise(_without_other_banks(answer))
+    else:
+        shown["violations"] = _violations(answer)
+    explained = answer.headers.get(EXPLAIN_HEADER, "").partition("; possible now")[0]
+    return Observation(shown=shown, rules=tuple(RULE_ID.findall(explained)), answer=answer)
+
+
+UNAUTHORIZED: Final = 401
+REFUSED_STATUS: Final = 400
+
+
+def _created(answer: ServiceAnswer) -> datetime | None:
+    """Return the time at which the order in an answer was created."""
+    try:
+        created = datetime.fromisoformat(answer.at("created"))
+    except (TypeError, ValueError):
+        return None
+    return created if created.tzinfo is not None else created.replace(tzinfo=UTC)
+
+
+def _violations(answer: ServiceAnswer) -> list[Any]:
+    """Return the paths of the violations, and their allowed values except banks, which are the service's."""
+    violations = [each for each in answer.list_at("error.violations") if isinstance(each, dict)]
+    return sorted(
+        (
+            {
+                "path": str(each.get("path")),
+                "allowed": None
+                if not isinstance(each.get("allowed"), list) or "issuer_id" in str(each.get("path"))
+                else sorted(set(map(str, each["allowed"]))),
+            }
+            for each in violations
+        ),
+        key=str,
+    )
+
+
+def _without_other_banks(answer: ServiceAnswer) -> Any:
+    """Return the body; of the banks, whose number is the service's own, only the first and the last."""
+    if not answer.path.rstrip("/").endswith("/issuers") or not isinstance(answer.data, list):
+        return answer.data
+    return answer.data if len(answer.data) < 2 else [answer.data[0], answer.data[-1]]

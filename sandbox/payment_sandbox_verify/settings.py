@@ -1,0 +1,238 @@
+"""Finds by trial the settings with which a sandbox answers as a service does."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.forms import Choice, Flag
+from payment_sandbox.methods import METHOD_NAMES
+from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
+from payment_sandbox_verify.comparing import compare_scene
+from payment_sandbox_verify.differences import AnswerDifference, unique
+from payment_sandbox_verify.normalising import anonymize
+from payment_sandbox_verify.player import Observation, Played
+from payment_sandbox_verify.samples import card, sale
+from payment_sandbox_verify.service import Service
+from payment_sandbox_verify.steps import ORDERS_PATH
+from payment_sandbox_verify.verifying import reference_sandbox
+
+CURRENCIES_PATH: Final = "/v1/merchants/self/projects/self/currencies/"
+FEATURE_DETAILS: Final = {
+    "one_click_enabled": ("one_click_type", "first"),
+    "recurring_enabled": ("recurring_type", "first"),
+    "dynamic_descriptor_enabled": ("dynamic_descriptor", "VERIFY"),
+}
+NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conversation
+ERRORS: Final = "errors"
+ROUNDS_MAX: Final = 3
+HIDING_WEIGHT: Final = 10
+UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
+VALIDATION_ERROR: Final = "ValidationError"
+
+Kinds = frozenset[tuple[str, str, str]]
+
+
+class SettingsFound(NamedTuple):
+    """Settings, and the differences that remain between the service and a sandbox with them."""
+
+    settings: Mapping[str, Any]
+    remaining: Sequence[AnswerDifference]
+
+
+def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
+    """Read the mode, the methods and the features of an account, which are no differences.
+
+    What cannot be read keeps its default.
+    """
+    settings: dict[str, Any] = {"mode": "live" if live else "test"}
+    try:
+        methods = service.call("GET", CURRENCIES_PATH).at("payment_methods")
+        if isinstance(methods, dict):
+            enabled = [name for name in METHOD_NAMES if name in methods]
+            settings |= (
+                {"payment_methods": enabled} if 0 < len(enabled) < len(_listed_by_default(live)) else {}
+            )
+        for feature, (name, value) in FEATURE_DETAILS.items():
+            answer = service.call("POST", ORDERS_PATH, sale(card(**{name: value})))
+            if answer.status in REFUSED_STATUSES and name in str(answer.data):
+                settings[feature] = False
+    except CannotTell:
+        pass
+    return settings
+
+
+def _listed_by_default(live: bool) -> list[str]:
+    with reference_sandbox({"mode": "live" if live else "test"}) as reference:
+        return list(reference.service.call("GET", CURRENCIES_PATH).at("payment_methods"))
+
+
+Play = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
+"""Plays the same scenes on a sandbox with these settings."""
+
+
+def play_on_sandbox(plays: Sequence[Played], settings: Mapping[str, Any]) -> list[Played]:
+    """Play the same scenes on a sandbox with these settings."""
+    with reference_sandbox(settings) as reference:
+        reference.service.is_live = settings.get("mode") == "live"
+        return [reference.player.play(each.scene) for each in plays]
+
+
+def find_settings(
+    played: Sequence[Played],
+    differences: Sequence[AnswerDifference],
+    base: Mapping[str, Any],
+    play: Play = play_on_sandbox,
+) -> SettingsFound:
+    """Try each setting alone, then together with those that helped, until no other one helps.
+
+    Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
+    plays all scenes; a setting that adds a difference is dropped.
+    """
+    kinds = {each.kind: each.scene for each in reversed(differences)}
+    search = _Search([each for each in played if each.scene.name in set(kinds.values())], base, play)
+    settings: dict[str, Any] = {}
+    for _ in range(ROUNDS_MAX):
+        before = settings
+        settings = search.improve(settings)
+        if settings == before or not search.remaining(settings):
+            break
+    whole = _Search(played, base, play)
+    while settings and (added := whole.kinds(settings) - kinds.keys()):
+        settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
+    return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+
+
+class _Search:
+    """Compares the plays of a service with those of sandboxes with other settings."""
+
+    def __init__(self, theirs: Sequence[Played], base: Mapping[str, Any], play: Play) -> None:
+        self._theirs = theirs
+        self._base = base
+        self._play = play
+        self._plays: dict[str, list[Played]] = {}
+
+    def plays(self, settings: Mapping[str, Any]) -> list[Played]:
+        """Return the plays of a sandbox with these settings."""
+        key = repr(sorted(settings.items(), key=str))
+        if key not in self._plays:
+            self._plays[key] = self._play(self._theirs, {**self._base, **settings})
+        return self._plays[key]
+
+    def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
+        """Return the differences between the service and a sandbox with these settings."""
+        pairs = zip(self._theirs, self.plays(settings), strict=True)
+        return [each for theirs, ours in pairs for each in compare_scene(theirs, ours).differences]
+
+    def kinds(self, settings: Mapping[str, Any]) -> Kinds:
+        """Return the kinds of the remaining differences."""
+        return frozenset(each.kind for each in unique(self.remaining(settings)))
+
+    def improve(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with each single one, and each override of an error, that helps."""
+        for candidate in (*_single_settings(), *_error_settings(self._theirs, self.plays(settings))):
+            settings = self.better(settings, candidate)
+        return settings
+
+    def better(self, settings: dict[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings with the candidate if fewer or lesser differences remain with it."""
+        together = merge_settings(settings, candidate)
+        if together == settings:
+            return settings
+        return together if self._weight(together) < self._weight(settings) else settings
+
+    def _weight(self, settings: Mapping[str, Any]) -> int:
+        """Return the weight of what remains; a different outcome or status hides what follows from it."""
+        kinds = unique(self.remaining(settings))
+        return sum(HIDING_WEIGHT if each.is_decisive else 1 for each in kinds)
+
+
+def merge_settings(settings: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with further ones; overrides of errors are merged."""
+    errors = {**settings.get(ERRORS, {}), **more.get(ERRORS, {})}
+    return {**settings, **more, **({ERRORS: errors} if errors else {})}
+
+
+def _without_one(settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the settings without one of them; an override of an error counts as one."""
+    for name in settings.keys() - {ERRORS}:
+        yield {key: value for key, value in settings.items() if key != name}
+    errors = settings.get(ERRORS, {})
+    for name in errors:
+        others = {key: value for key, value in errors.items() if key != name}
+        yield {
+            **{key: settings[key] for key in settings if key != ERRORS},
+            **({ERRORS: others} if others else {}),
+        }
+
+
+def _single_settings() -> Iterator[dict[str, Any]]:
+    """Yield each other value of each setting that has a few."""
+    defaults = Settings()
+    for name, kind in SETTINGS_FORM.fields.items():
+        values: Sequence[Any] = (True, False) if isinstance(kind, Flag) else ()
+        values = kind.choices if isinstance(kind, Choice) else values
+        if name not in NOT_TRIED:
+            yield from ({name: value} for value in values if value != getattr(defaults, name))
+
+
+# Refusals
+
+RefusalPairs = Sequence[tuple[Observation, Observation]]
+
+
+def _error_settings(theirs: Sequence[Played], ours: Sequence[Played]) -> Iterator[dict[str, Any]]:
+    """Yield overrides of errors: the values common to each error type, then each rule's deviations."""
+    pairs = list(_refusal_pairs(theirs, ours))
+    for kind, group in _group(pairs, lambda each: str(each.error("type"))).items():
+        common = _common_values(group)
+        if common:
+            yield {ERRORS: {kind: common}}
+        if kind == VALIDATION_ERROR:
+            for rule, of_rule in _group(group, lambda each: next(iter(each.rules), "")).items():
+                own = {
+                    name: value
+                    for name, value in _common_values(of_rule).items()
+                    if common.get(name) != value
+                }
+                if rule and own:
+                    yield {ERRORS: {rule: own}}
+
+
+def _refusal_pairs(
+    theirs: Sequence[Played], ours: Sequence[Played]
+) -> Iterator[tuple[Observation, Observation]]:
+    """Yield both servers' refusals of the same call, in pairs."""
+    for one, other in zip(theirs, ours, strict=True):
+        for pair in zip(one.observations, other.observations, strict=True):
+            statuses = {each.status for each in pair}
+            is_refused = all(status in REFUSED_STATUSES for status in statuses - {UNAUTHORIZED})
+            is_in_api = pair[0].path.startswith("/v1/")  # no setting changes answers outside the API
+            if is_refused and is_in_api and UNAUTHORIZED not in statuses:
+                yield pair
+
+
+def _group(
+    pairs: RefusalPairs, name: Callable[[Observation], str]
+) -> dict[str, list[tuple[Observation, Observation]]]:
+    groups: dict[str, list[tuple[Observation, Observation]]] = {}
+    for pair in pairs:
+        groups.setdefault(name(pair[1]), []).append(pair)
+    return groups
+
+
+def _common_values(pairs: RefusalPairs) -> dict[str, Any]:
+    """Return the values that all refusals by the service share, if the sandbox's refusals differ."""
+    common = {}
+    for name in ("status", "type", "value"):
+        theirs = {repr(_value_of(one, name)): _value_of(one, name) for one, _ in pairs}
+        ours = {repr(_value_of(other, name)) for _, other in pairs}
+        value = next(iter(theirs.values()))
+        is_plain = isinstance(value, int) or (isinstance(value, str) and anonymize(value) == value)
+        if len(theirs) == 1 and set(theirs) != ours and is_plain:
+            common[name] = value
+    return common
+
+
+def _value_of(observation: Observation, name: str) -> Any:
+    value = observation.status if name == "status" else observation.error(name)
+    return None if value is MISSING else value
