@@ -162,6 +162,9 @@ def test_a_finding_fails_the_test_and_can_be_reproduced(tmp_path: Path) -> None:
     assert 'test_shop.py::test_a_sale" --payment-rehearse-only="webhook:1:together"' in output
     assert "<svg" in finding["picture"]
     assert "is completed" in finding["timeline"]
+    assert f">>> {sentence.partition(': ')[0]}" in finding["timeline"].splitlines()
+    row = f"  a mail was sent twice | {sentence.partition(': ')[0]} | {finding['again']}"
+    assert row in output.splitlines(), "the summary has a row for the finding"
     reproduced = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:together")
     assert (reproduced.returncode, sentence in reproduced.stdout) == (1, True)
     other = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:twice")
@@ -197,7 +200,7 @@ def test_the_budget_ends_a_rehearsal(tmp_path: Path) -> None:
     """The report counts the variations that did not fit into the budget."""
     code, report, output = rehearse_suite(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=0.2s")
     assert (code, report["left"] > 0) == (0, True)
-    assert f"no time for {report['left']} more" in output
+    assert f"no time for {report['left']} more (increase --payment-rehearse-budget)" in output
 
 
 def test_a_rehearsal_cleans_up(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_a_transfer_takes_a_day(payment_sandbox):
     ("tests", "variation"),
     [
         pytest.param(CART, "press:1:twice", id="the cart holds two items"),
+        pytest.param(CART, "press:1:twice+press:2:twice", id="one of two orders for two items is paid"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:1:late", id="the first webhook comes after the capture"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:2:twice", id="a webhook comes again after the capture"),
         pytest.param(CATCHES_UP, "time:1:day-more", id="a job catches up"),

@@ -19,12 +19,12 @@ CLIENT_ERRORS: Final = range(400, 500)
 
 
 class Moved(NamedTuple):
-    """The total received, refunded and shipped amounts, in cents, and the orders that they belong to."""
+    """The total received, refunded and shipped amounts, in cents, and the orders that were paid."""
 
     received: int = 0
     refunded: int = 0
     shipped: int = 0
-    ordered: int = 0  # the total of the orders' amounts
+    ordered: int = 0  # the total of the paid orders' amounts
     orders: int = 0
 
 
@@ -33,20 +33,20 @@ NOTHING_MOVED: Final = Moved()
 
 def sum_moved_amounts(project: Project, entries: Iterable[BookEntry]) -> Moved:
     """Return the total received, refunded and shipped amounts."""
-    records = order_records(project).values()
+    paid = [record for record in order_records(project).values() if record.received or record.authorized]
     return Moved(
-        sum(record.received for record in records),
-        sum(record.refunded for record in records),
+        sum(record.received for record in paid),
+        sum(record.refunded for record in paid),
         sum(entry.shipped for entry in entries),
-        sum(record.amount for record in records),
-        len(records),
+        sum(record.amount for record in paid),
+        len(paid),
     )
 
 
 def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
     """Find money or goods that moved twice because a form or a job was repeated.
 
-    No more orders for a larger amount mean a larger basket: "Add to cart" was submitted twice.
+    No more paid orders for a larger amount mean a larger basket: "Add to cart" was submitted twice.
     """
     if moved.ordered > before.ordered and moved.orders <= before.orders:
         return

@@ -181,5 +181,5 @@ def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:
     return (
         f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
         f"{smallest}<p>{escape(finding['lesson'])}</p>{rerun_command}"
-        f"{finding['picture']}<details><summary>DrawnTimeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
+        f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )
