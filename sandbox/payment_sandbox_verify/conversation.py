@@ -248,12 +248,12 @@ def _whole_order_steps() -> Iterator[Step]:
     yield create(
         **SHOP, order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, client={"user_agent": "x"}
     )
-    yield get(ORDER_PATH, "END-03 SET-25", "a read", saves="whole")
     for about, more in (
         ("as it was read", {}),
         ("with another text", {"description": "Whole"}),
         ("with other read-only values", {"status": "completed", "merchant_id": "x", "id": UNKNOWN_ID}),
     ):
+        yield get(ORDER_PATH, "END-03 SET-25", "a read", saves="whole")
         body = {name: f"<<whole.{name}>>" for name in _WHOLE_FIELDS} | more
         yield put(body, "SET-53", f"a whole order {about}")
         yield read("order", "SET-53")

@@ -98,7 +98,10 @@ def find_settings(
             break
     whole = _Search(played, base, play)
     while settings and (added := whole.kinds(settings) - kinds.keys()):
-        settings = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
+        fewer = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
+        if added <= whole.kinds(fewer):
+            break  # no single setting adds them
+        settings = fewer
     return SettingsFound(settings, whole.remaining(settings) if settings else differences)
 
 
