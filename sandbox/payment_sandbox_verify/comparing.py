@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
 from payment_sandbox_verify.differences import (
     STATE_PATHS,
@@ -22,7 +23,9 @@ from payment_sandbox_verify.rules import (
     ETAG_RULE,
     IGNORED_RULE,
     MEDIA_TYPE_RULE,
+    OTHER_PERIOD_RULE,
     OTHER_STATUS_RULE,
+    PERIOD_RULES,
     REFUND_RULE,
     REFUSAL_RULES,
     SPELLING_RULE,
@@ -55,8 +58,12 @@ WEBHOOK_RULES: Final = {
     "body": "HOOK-08",
     "after": "HOOK-11",
 }
+PERIOD_PATH: Final = "transactions.expiration_period"
+DEFAULT_PERIODS: Final = {
+    name: each.capabilities.default_expiration for name, each in METHODS_BY_NAME.items()
+}
 NOT_MODIFIED: Final = 304
-UNAUTHORIZED: Final = 401
+DECISIVE_STATUSES: Final = (401, 412)  # these name their rule, whatever the other server answers
 CREATED: Final = 201
 
 
@@ -226,7 +233,7 @@ class _StepPair(NamedTuple):
 
     def _compare_refusals(self) -> Iterator[AnswerDifference]:
         theirs, ours = self.theirs, self.ours
-        decisive = theirs.status if theirs.status == UNAUTHORIZED else ours.status
+        decisive = theirs.status if theirs.status in DECISIVE_STATUSES else ours.status
         rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
         types, violations = (theirs.error("type"), ours.error("type")), self._shown("violations")
         if theirs.status != ours.status:
@@ -355,5 +362,13 @@ def _rule_of_leaf(step: ApiCall, leaf: Leaf, rule: str) -> str:
     are_times = isinstance(leaf.theirs, ShownTime) and isinstance(leaf.ours, ShownTime)
     if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
         return rule if rule.startswith("QR-") else SPELLING_RULE
+    if leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values():
+        return _rule_of_period(step)
     root = leaf.plain.partition(".")[0]
     return step.about.get(leaf.plain, step.about.get(root, rule))
+
+
+def _rule_of_period(step: ApiCall) -> str:
+    """Return the rule of the default period of the method that a call names."""
+    method = next((name for name in DEFAULT_PERIODS if name in repr(step.body)), "")
+    return PERIOD_RULES.get(method, OTHER_PERIOD_RULE)

@@ -246,7 +246,12 @@ def _condition_steps() -> Iterator[Step]:
 
 def _whole_order_steps() -> Iterator[Step]:
     yield create(
-        **SHOP, order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, client={"user_agent": "x"}
+        **SHOP,
+        order_lines=LINES,
+        customer=dict(CUSTOMER),
+        extra={"a": 1},
+        client={"user_agent": "x"},
+        merchant_order_id="A-3",
     )
     for about, more in (
         ("as it was read", {}),

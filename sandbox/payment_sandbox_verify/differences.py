@@ -121,6 +121,8 @@ def is_alike(leaf: Leaf, seconds: float) -> bool:
 def _is_about(theirs: ShownTime, ours: ShownTime, seconds: float) -> bool:
     if theirs.seconds is None or ours.seconds is None:
         return theirs.seconds is ours.seconds
+    if theirs.at == ours.at:  # a time that the request named
+        return True
     early = EARLY_SECONDS_MAX if ours.spelling.count(":") > 1 else MINUTE_SECONDS
     return -early <= theirs.seconds - ours.seconds <= seconds + early
 

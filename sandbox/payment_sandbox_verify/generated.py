@@ -13,7 +13,7 @@ from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.web.answers.order import OrderForm, OrderLineForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.answers.transactions import DetailsForm, TransactionForm
-from payment_sandbox_verify.answer import PATH_SEGMENT
+from payment_sandbox_verify.answer import MISSING, PATH_SEGMENT, value_at
 from payment_sandbox_verify.rules import (
     INITIAL_RULES,
     OTHER_PERIOD_RULE,
@@ -164,7 +164,9 @@ def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> I
     name = f"a new {group.name} with {path} {'missing' if value is ... else f'of {value!r:.60}'}"
     rule = rule_of_path(group.path, path)
     body = with_value(group.body, path, value)
-    yield ApiCall(method="POST", path=group.path, body=body, rules=rule, name=name, saves=saves)
+    method = value_at(body, "transactions[0].payment_method")
+    initial = INITIAL_RULES.get("" if method is MISSING else str(method), INITIAL_RULES["other"]).split()[0]
+    yield post(group.path, body, rule, name, saves=saves, about={"status": initial})
     if group.path == ORDERS_PATH:
         yield read(saves, rule, name=f"{name}, read")
 
@@ -178,8 +180,9 @@ def read(order: str, rules: str = "END-03", blocks: bool = False, name: str = ""
 
 def change_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each field that PUT changes: an order with a change for each value."""
-    order = sale(order_lines=LINES, customer=dict(CUSTOMER), extra={"a": 1}, merchant_order_id="A-1")
     for name, kind in UpdateForm().fields.items():
+        sent = {"extra": {"a": 1}, "merchant_order_id": f"change of {name}"}
+        order = sale(order_lines=LINES, customer=dict(CUSTOMER), **sent)
         rule = "SET-52" if name in ("amount", "order_lines") else "SET-51"
         steps: list[Step] = [
             ApiCall(method="POST", path=ORDERS_PATH, body=order, rules="END-02", saves="order")
@@ -293,18 +296,23 @@ def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> I
 def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> ApiCall:
     """Return a call that creates an order of 10 euros."""
     method = transactions[0]["payment_method"] if transactions else ""
-    about = {}
-    if method and "expiration_period" not in transactions[0]:
-        about = {"transactions.expiration_period": PERIOD_RULES.get(method, OTHER_PERIOD_RULE)}
+    initial = INITIAL_RULES.get(method, INITIAL_RULES["other"])
     return ApiCall(
         method="POST",
         path=ORDERS_PATH,
         body=sale(*transactions, **fields),
-        rules=rules or INITIAL_RULES.get(method, INITIAL_RULES["other"]),
+        rules=rules or f"{initial} {_period_rule(*transactions)}",
         name=f"a new order with {method or 'no transaction'}",
         saves=saves,
-        about=about,
+        about={"status": initial.split()[0]},
     )
+
+
+def _period_rule(*transactions: dict[str, Any]) -> str:
+    """Return the rule of the default period, if an order has a transaction without a period."""
+    if not transactions or "expiration_period" in transactions[0]:
+        return ""
+    return PERIOD_RULES.get(transactions[0]["payment_method"], OTHER_PERIOD_RULE)
 
 
 def issuers() -> ApiCall:
@@ -314,8 +322,8 @@ def issuers() -> ApiCall:
     )
 
 
-SHORT_PERIOD: Final = "PT2S"
-AFTER_SHORT_PERIOD_SECONDS: Final = 4.0
+SHORT_PERIOD: Final = "PT6S"
+AFTER_SHORT_PERIOD_SECONDS: Final = 8.0
 
 
 def state_scenes() -> Iterator[ConversationScene]:

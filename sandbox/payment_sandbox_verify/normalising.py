@@ -33,6 +33,7 @@ class ShownTime(NamedTuple):
 
     spelling: str
     seconds: float | None
+    at: datetime | None = None
 
     def __repr__(self) -> str:
         distance = "" if self.seconds is None else f", {self.seconds:+.0f} s from the start"
@@ -120,7 +121,7 @@ class Names:
         if self._start is None:
             return ShownTime(spelling, None)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return ShownTime(spelling, (at - self._start).total_seconds())
+        return ShownTime(spelling, (at - self._start).total_seconds(), at)
 
 
 def _form_of_id(value: Any) -> Named:

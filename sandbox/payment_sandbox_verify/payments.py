@@ -55,7 +55,7 @@ def payment_scenes() -> Iterator[ConversationScene]:
     for method in PAYABLE:
         yield ConversationScene(f"{method}, paid", tuple(_payment(method)), is_costly=True)
     hosted = (
-        create(**SHOP, rules="FLOW-01 STA-03"),
+        create(**SHOP, rules="FLOW-01 STA-03", merchant_order_id="A-2"),
         Customer(
             order="order",
             action="pay",
@@ -188,28 +188,62 @@ def authorization_scenes() -> Iterator[ConversationScene]:
                     Webhooks(rules=WEBHOOK_RULES),
                 )
                 yield ConversationScene(state, tuple(steps), is_costly=True)
-    for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
-        for capture in (False, True):
-            yield ConversationScene(
-                f"expired {mode} {method} authorization{', captured in part' if capture else ''}",
-                tuple(_expire(method, mode, capture)),
-                is_costly=True,
-            )
+    yield ConversationScene("expired authorizations", tuple(_expiring_steps()), is_costly=True)
 
 
-def _authorize(method: str, mode: str, **transaction: Any) -> Iterator[Step]:
+def _expiring_steps() -> Iterator[Step]:
+    """Yield authorizations that expire together, each untouched or captured in part before."""
+    orders = [
+        Expiring(f"{method}-{mode}-{is_touched}".replace("-", "_"), method, mode, is_touched)
+        for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, ""))
+        for is_touched in (False, True)
+    ]
+    for expiring in orders:
+        yield from _authorize(expiring.method, expiring.mode, expiring.order, expiration_period=SHORT_PERIOD)
+        if expiring.is_touched:
+            part = _part("voids" if expiring.mode == "delayed" else "captures", 250)
+            yield order_call(part, f"{part.name} before the end", order=expiring.order)
+    yield Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
+    for expiring in orders:
+        yield from _expired(expiring)
+    yield Webhooks(rules=WEBHOOK_RULES)
+
+
+class Expiring(NamedTuple):
+    """An authorization that expires: its order, method and mode, and whether a part is captured or voided."""
+
+    order: str
+    method: str
+    mode: str
+    is_touched: bool
+
+
+def _expired(expiring: Expiring) -> Iterator[Step]:
+    order, is_delayed = expiring.order, expiring.mode == "delayed"
+    ended = "SET-42" if expiring.is_touched else "SET-41"
+    rules = "CAP-05 SET-44 CAP-07" if is_delayed else f"{ended} CAP-03 TRQ-05"
+    shown = f"the {expiring.method} order after its expiration_period"
+    yield read(order, rules, blocks=True, name=shown)
+    late = "CAP-06 ERR-05" if is_delayed else "CAP-04 ERR-03"
+    yield order_call(ALL._replace(rules=late), "a capture after the expiration_period", order=order)
+    yield order_call(_part("voids", 1), "a void after the expiration_period", order=order)
+    yield order_call(CANCEL, "a cancellation after the expiration_period", order=order)
+    yield read(order, rules.split()[0], blocks=True, name=f"{shown}, and three calls")
+
+
+def _authorize(method: str, mode: str, order: str = "order", **transaction: Any) -> Iterator[Step]:
     capture_mode = {"capture_mode": mode} if mode else {}
     lines: dict[str, Any] = (
         {} if METHODS_BY_NAME[method].capabilities.needs_order_lines else {"order_lines": LINES}
     )
-    yield create(transaction_with(method, **capture_mode, **transaction), webhook_url=WEBHOOK, **lines)
+    sent = transaction_with(method, **capture_mode, **transaction)
+    yield create(sent, saves=order, webhook_url=WEBHOOK, **lines)
     if method != INVOICE:
         choice = "frictionless" if method == CARD else ""
         rules = "SET-38 CAP-01 CARD-03" if method == CARD else "SET-38 PLA-02 PLA-05"
-        yield Customer(
-            order="order", action="pay", choice=choice, rules=rules, name=f"an authorization with {method}"
-        )
-        yield read("order", rules, blocks=True, name=f"the authorized {method} order")
+        shown = f"an authorization with {method}"
+        yield Customer(order=order, action="pay", choice=choice, rules=rules, name=shown)
+        yield read(order, rules, blocks=True, name=f"the authorized {method} order")
 
 
 def _plan_steps(plan: tuple[OrderCall, ...], state: str, method: str) -> Iterator[Step]:
@@ -243,24 +277,6 @@ EFFECT_RULES: Final = {  # the rules of an order after a call, by its kind
     "refunds": "SET-26",
     "": "SET-26",
 }
-
-
-def _expire(method: str, mode: str, capture: bool) -> Iterator[Step]:
-    yield from _authorize(method, mode, expiration_period=SHORT_PERIOD)
-    if capture:
-        part = _part("voids" if mode == "delayed" else "captures", 250)
-        yield order_call(part, f"{part.name} before the end")
-    yield Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-    rules = (
-        "CAP-05 SET-44 CAP-07" if mode == "delayed" else f"{'SET-42' if capture else 'SET-41'} CAP-03 TRQ-05"
-    )
-    yield read("order", rules, blocks=True, name=f"the {method} order after its expiration_period")
-    late = "CAP-04 ERR-03" if mode != "delayed" else "CAP-06 ERR-05"
-    yield order_call(ALL._replace(rules=late), "a capture after the expiration_period")
-    yield order_call(_part("voids", 1), "a void after the expiration_period")
-    yield order_call(CANCEL, "a cancellation after the expiration_period")
-    yield read("order", rules.split()[0], blocks=True)
-    yield Webhooks(rules=WEBHOOK_RULES)
 
 
 def card_scenes() -> Iterator[ConversationScene]:

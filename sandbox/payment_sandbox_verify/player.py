@@ -35,6 +35,11 @@ LATE_SECONDS: Final = 1.0
 SLOW_WEBHOOKS_MAX: Final = 3  # after as many waits without result, later waits are short
 TICK_SECONDS: Final = 5.0
 WEBHOOK_NAME: Final = "webhook"
+PERIOD_SECONDS: Final = 5.0  # pauses above wait for a short period to pass
+STEP_SECONDS_MAX: Final = 1.0
+TOO_SLOW: Final = (
+    "the service took more than a second for a call, so a short period may have passed too early"
+)
 NO_PAGE: Final = "the order has no payment page URL"
 
 
@@ -118,13 +123,16 @@ class Player:
         problem = self._reason_to_skip(scene)
         if problem:
             return Played(scene, [Observation(problem=problem)] * len(scene.steps), 0.0)
-        started = monotonic_seconds()
+        started, retried = monotonic_seconds(), self.service.retry_seconds
         performance = _Performance(self, scene, self._scene_count)
         observations = [
             performance.play(number, step, beside.observations[number] if beside is not None else None)
             for number, step in enumerate(scene.steps)
         ]
-        return Played(scene, observations, monotonic_seconds() - started, performance.is_own_webhook)
+        seconds = monotonic_seconds() - started + self.service.retry_seconds - retried
+        if performance.is_too_slow:
+            observations = [Observation(problem=TOO_SLOW)] * len(scene.steps)
+        return Played(scene, observations, seconds, performance.is_own_webhook)
 
     def with_late_webhooks(self, played: Played) -> Played:
         """Return a play with the webhooks that arrived since its last step."""
@@ -184,6 +192,15 @@ class _Performance:
             self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
         self._names: Names | None = None
         self._unanswered = ""
+        self._slowest_seconds = 0.0
+
+    @property
+    def is_too_slow(self) -> bool:
+        """Whether a step took so long that a short period may have passed in between."""
+        has_period = any(
+            isinstance(step, Pause) and step.seconds > PERIOD_SECONDS for step in self._scene.steps
+        )
+        return has_period and self._slowest_seconds > STEP_SECONDS_MAX
 
     def is_own_webhook(self, received: Received) -> bool:
         """Whether a webhook belongs to an order of this scene; one that names no order belongs here, too."""
@@ -199,11 +216,15 @@ class _Performance:
             return Observation(problem=self._unanswered)
         if self._names is not None:
             self._names.begin_step(f"step {number + 1}")
+        started, retried = monotonic_seconds(), self._service.retry_seconds
         try:
             observation = self._play(number, step, beside)
         except CannotTell as error:
             observation = Observation(problem=str(error))
             self._unanswered = str(error) if isinstance(error, NotAnswered) else ""
+        if isinstance(step, ApiCall | Customer):
+            seconds = monotonic_seconds() - started + self._service.retry_seconds - retried
+            self._slowest_seconds = max(self._slowest_seconds, seconds)
         return observation._replace(orders=frozenset(self._used - {WEBHOOK_NAME, "banks"}))
 
     def _play(self, number: int, step: Step, beside: Observation | None) -> Observation:

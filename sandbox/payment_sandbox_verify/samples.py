@@ -47,7 +47,7 @@ CUSTOMER: Final[Mapping[str, Any]] = {
 }
 RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
 WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
-SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL, "merchant_order_id": "A-1"}
+SHOP: Final = {"webhook_url": WEBHOOK, "return_url": RETURN_URL}
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-000000000000"
 
 CARD: Final = "credit-card"

@@ -119,6 +119,7 @@ class Service:
         self.code_count = 0  # QR requests, which cannot be cancelled
         self.call_count = 0
         self.retry_count = 0
+        self.retry_seconds = 0.0  # the total of the pauses before retries
         self._answer_seconds = answer_seconds
         self._failed_calls = 0  # consecutive unanswered calls
         self._hung_seconds = 0.0  # the time spent on consecutive unanswered calls
@@ -208,7 +209,9 @@ class Service:
                     break
             if number + 1 < attempts:
                 self.retry_count += 1
-                self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
+                seconds = min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX)
+                self.retry_seconds += seconds
+                self.pause(seconds)
         self._failed_calls += 1
         if self._failed_calls >= FAILED_CALLS_MAX or self._has_hung:
             raise NotVerified(f"{self.url} has stopped responding: {method} {path}: {problem}")

@@ -97,12 +97,18 @@ def find_settings(
         if settings == before or not search.remaining(settings):
             break
     whole = _Search(played, base, play)
-    while settings and (added := whole.kinds(settings) - kinds.keys()):
+    settings = _without_harm(whole, settings, frozenset(kinds))
+    return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+
+
+def _without_harm(whole: "_Search", settings: dict[str, Any], known: Kinds) -> dict[str, Any]:
+    """Return the settings without those that add a difference to those known."""
+    while settings and (added := whole.kinds(settings) - known):
         fewer = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
         if added <= whole.kinds(fewer):
             break  # no single setting adds them
         settings = fewer
-    return SettingsFound(settings, whole.remaining(settings) if settings else differences)
+    return settings
 
 
 class _Search:
