@@ -102,11 +102,11 @@ def find_settings(
 
 
 def _without_harm(whole: "_Search", settings: dict[str, Any], known: Kinds) -> dict[str, Any]:
-    """Return the settings without those that add a difference to those known."""
+    """Return the settings without those that add more to the known differences than they explain."""
     while settings and (added := whole.kinds(settings) - known):
         fewer = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
-        if added <= whole.kinds(fewer):
-            break  # no single setting adds them
+        if whole.weight(fewer) >= whole.weight(settings):
+            break  # each setting explains more than it adds
         settings = fewer
     return settings
 
@@ -147,9 +147,9 @@ class _Search:
         together = merge_settings(settings, candidate)
         if together == settings:
             return settings
-        return together if self._weight(together) < self._weight(settings) else settings
+        return together if self.weight(together) < self.weight(settings) else settings
 
-    def _weight(self, settings: Mapping[str, Any]) -> int:
+    def weight(self, settings: Mapping[str, Any]) -> int:
         """Return the weight of what remains; a different outcome or status hides what follows from it."""
         kinds = unique(self.remaining(settings))
         return sum(HIDING_WEIGHT if each.is_decisive else 1 for each in kinds)
