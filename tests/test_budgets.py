@@ -207,7 +207,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 62_630
+PACKAGE_LINES_MAX = 58_930
 
 
 def test_the_package_does_not_grow() -> None:
@@ -216,8 +216,8 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-LATE_IMPORTS_MAX = 178
-ANYS_MAX = 1258
+LATE_IMPORTS_MAX = 174
+ANYS_MAX = 1244
 
 
 def test_late_imports_and_anys_stay_few() -> None:
