@@ -183,12 +183,9 @@ def test_copies_of_a_webhook_count_once(watched: Sandbox, shop: Shop) -> None:
     assert [attempt["number"] for attempt in failed["attempts"]] == sorted([*range(1, 11)] * 2)
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Content-Length": "500"}, {"Content-Encoding": "gzip", "Content-Length": "5"}]
-)
-def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop, headers: dict[str, str]) -> None:
+def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop) -> None:
     """A 200 with an unreadable body counts as delivered."""
-    shop.answer = lambda received: (200, headers)
+    shop.answer = lambda received: (200, {"Content-Length": "500"})
     watched.place(by("bank-transfer"))
     watched.settle()
     (delivery,) = watched.webhooks(state="delivered")

@@ -38,6 +38,8 @@ def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[dateti
         while upcoming and upcoming[0][0] <= entry.real_at:
             yield f"{MARK} {upcoming.pop(0)[1]}"
         yield f"{entry.at:%Y-%m-%d %H:%M:%S}  {_describe(entry)}"
+        if entry.kind == "webhook-response" and entry.failed:  # the traceback of the handler
+            yield from (f"    {line}" for line in (entry.detail or "").splitlines())
     yield from (f"{MARK} {sentence}" for _, sentence in upcoming)
 
 
