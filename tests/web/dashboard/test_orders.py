@@ -38,6 +38,19 @@ def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str
     assert "<b>&" not in page.answer.text
 
 
+def test_a_refund_counts_with_its_order(watched: Sandbox, shop: Shop) -> None:
+    """A mistake of an order and its refunds is one order, in its number and in the list that it leads to."""
+    shop.answer = lambda received: 500
+    order = watched.place(card())
+    watched.pay(order)
+    for _ in range(2):
+        watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
+    watched.advance("PT30M")
+    page = Dashboard(watched).open("orders/")
+    assert "Show 3" not in page.answer.text
+    assert ">1 order<" in page.answer.text
+
+
 def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
     """The root redirects browsers to the dashboard and gives other clients working links."""
     browser = Dashboard(sandbox)

@@ -142,6 +142,7 @@ def get_orders_view(call: Call, project_id: str) -> Response:
         mistakes=mistakes,
         at_risk=cents_at_risk(each for group in mistakes for each in group.findings),
         failing={each.name: _failing_variation(project, each) for each in mistakes[:MISTAKES_SHOWN]},
+        affected={each.name: sorted(_listed_ids(project, each)) for each in mistakes[:MISTAKES_SHOWN]},
         recipes=playable_recipes(project.settings.mode),
         **_first_payment_values(project, listed),
     )
@@ -180,8 +181,12 @@ def _filters_of(order: Order, shop_status: str | None, problems: Mapping[str, st
 def _orders_with(project: Project, known: CurrentReview | None, mistake: str) -> set[str] | None:
     """Return the listed orders with a kind of mistake; None if no known kind is asked for."""
     groups = known.groups if known is not None and mistake else ()
-    ids = next((group.orders for group in groups if group.name == mistake), None)
-    return None if ids is None else {listed_id(project.find_order(order_id)) for order_id in ids}
+    return next((_listed_ids(project, group) for group in groups if group.name == mistake), None)
+
+
+def _listed_ids(project: Project, group: FindingGroup) -> set[str]:
+    """Return the listed orders of a kind of mistake; the order of a refund stands for it."""
+    return {listed_id(project.find_order(order_id)) for order_id in group.orders}
 
 
 def _rows(project: Project, known: CurrentReview | None, orders: list[Order]) -> Iterator[dict[str, object]]:
