@@ -52,11 +52,6 @@ def monotonic_seconds() -> float:
     return HOST.monotonic() if TIME_MACHINE not in sys.modules else _escape("monotonic", HOST.monotonic)()
 
 
-def wall_second() -> int:
-    """Return the host's time in whole seconds since 1970."""
-    return int(HOST.wall() if TIME_MACHINE not in sys.modules else _escape("time", HOST.wall)())
-
-
 def wall_now() -> datetime:
     """Return the host's time in UTC; each call returns a different time, so that records can be sorted.
 
