@@ -257,7 +257,8 @@ class _LastResponse(web.Response):
         transport = None if self._req is None else self._req.transport
         await super().write_eof(data)
         if transport is not None and transport.can_write_eof():
-            transport.write_eof()
+            with suppress(OSError):  # the client has disconnected
+                transport.write_eof()
         await asyncio.sleep(LINGER_SECONDS)
 
 

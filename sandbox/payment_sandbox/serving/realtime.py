@@ -39,8 +39,6 @@ def _escape(name: str, clock: Callable[[], float]) -> Callable[[], float]:
 
 
 TIME_MACHINE: Final = "time_machine"
-
-
 SET_BACK_MIN: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
