@@ -8,13 +8,13 @@ from io import BytesIO
 from typing import Final, NamedTuple
 
 from aiohttp import HttpVersion10, HttpVersion11, web
-from aiohttp.hdrs import EXPECT
+from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
 
 from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.turns import FairPool, Turn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
-from payment_sandbox.serving.wsgi import Application, Run, environment, error
+from payment_sandbox.serving.wsgi import Application, BufferedResponse, Run, environment, error
 from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut, Placement
@@ -85,6 +85,8 @@ class Gateway:
                 return await reply.send_response(error(431, HEAD_TOO_LONG))
             if not http.body_exists:
                 return await self._answer(http, reply, BytesIO(), 0)
+            if refusal := _refuse_body(http):
+                return await reply.send_response(refusal)
             bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
             with self._reserve_memory(http.content_length, bytes_max) as has_room:
                 if not has_room:
@@ -186,6 +188,17 @@ class Gateway:
         finally:
             if producing is not None:  # a thread may still be producing a piece
                 producing.add_done_callback(lambda _: run.close())
+
+
+def _refuse_body(http: web.BaseRequest) -> BufferedResponse | None:
+    """Return the error for a body that no application reads; None for others."""
+    if http.method == METH_CONNECT:
+        return error(400, "this server is not a proxy")
+    if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":
+        return error(501, "the only supported Transfer-Encoding is chunked")
+    if (http.content_length or 0) > STATE_BYTES_MAX:
+        return error(413, f"the body is over {STATE_BYTES_MAX} bytes")
+    return None
 
 
 async def _read(http: web.BaseRequest, body: BytesIO, bytes_max: int) -> int:

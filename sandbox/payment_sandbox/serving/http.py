@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from ssl import SSLError
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
@@ -31,6 +31,7 @@ OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and oth
 FULL_CHECK_SECONDS: Final = 0.1  # the time between a full server's checks for a free connection
 IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
 READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
+LINGER_SECONDS: Final = 2.0  # to close with unread data would destroy the response to it
 STOP_SECONDS: Final = 1.0
 ARRIVAL_SECONDS: Final = 0.05  # the time for requests in the buffers of the system to arrive
 TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTTP method starts with it
@@ -193,32 +194,34 @@ class _JsonServer(web.Server):
 
     def __call__(self) -> web.RequestHandler:
         """Create the protocol of a new connection."""
-        return _Connection(
-            self._buffer,
+        connection = _Connection(
             self,
             loop=self._event_loop,
-            access_log=None,
+            access_log=None,  # type: ignore[arg-type]  # None disables it
             auto_decompress=False,
             keepalive_timeout=IDLE_SECONDS,
+            lingering_time=LINGER_SECONDS,
             max_line_size=HEAD_BYTES_MAX,
             max_field_size=HEAD_BYTES_MAX,
         )
+        connection.buffer = self._buffer
+        return connection
 
 
 class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
     """A connection that reads little at once, because small chunks take long to parse."""
 
-    def __init__(self, buffer: memoryview, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._buffer = buffer
+    buffer: memoryview
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next read."""
-        return self._buffer
+        return self.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse the data in the buffer."""
-        self.data_received(bytes(self._buffer[:nbytes]))
+        """Parse the data in the buffer, and wipe it, because the buffer outlives projects."""
+        data = bytes(self.buffer[:nbytes])
+        self.buffer[:nbytes] = bytes(nbytes)
+        self.data_received(data)
 
     def handle_error(
         self,
@@ -240,9 +243,23 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
         if isinstance(exc, BadHttpMethod) and "HTTPS" in exc.message:
             log_once(HTTPS_HINT)
         assert problem.head is not None, "an error without a head"
-        response = web.Response(body=problem.body, status=problem.head.status, headers=problem.head.headers)
+        self.close()  # ignores the rest of the input
+        response = _LastResponse(body=problem.body, status=problem.head.status, headers=problem.head.headers)
         response.force_close()
         return response
+
+
+class _LastResponse(web.Response):
+    """The response to invalid input, sent while the client may still be sending."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send the response, and give the client time to read it; a disconnection cancels this."""
+        transport = None if self._req is None else self._req.transport
+        await super().write_eof(data)
+        if transport is not None and transport.can_write_eof():
+            with suppress(OSError):  # the client has disconnected
+                transport.write_eof()
+        await asyncio.sleep(LINGER_SECONDS)
 
 
 def raise_open_files_limit() -> None:

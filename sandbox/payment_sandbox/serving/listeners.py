@@ -4,7 +4,7 @@ import selectors
 import socket
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
@@ -15,8 +15,6 @@ from payment_sandbox.serving.threads import start
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
     from payment_sandbox.web.app import SandboxFlask
-
-UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
 
 class SiteServer(Protocol):
@@ -125,7 +123,7 @@ class NoPort:
     """A listener without a port, for tests that may not open sockets; in-process calls still work."""
 
     port = 0
-    url = UNREACHABLE_URL
+    url = "http://payment-sandbox.test"
 
     def start(self, application: "SandboxFlask") -> None:
         """Do nothing."""

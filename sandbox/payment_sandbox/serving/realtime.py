@@ -39,8 +39,6 @@ def _escape(name: str, clock: Callable[[], float]) -> Callable[[], float]:
 
 
 TIME_MACHINE: Final = "time_machine"
-
-
 SET_BACK_MIN: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
@@ -50,11 +48,6 @@ _newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
     return HOST.monotonic() if TIME_MACHINE not in sys.modules else _escape("monotonic", HOST.monotonic)()
-
-
-def wall_second() -> int:
-    """Return the host's time in whole seconds since 1970."""
-    return int(HOST.wall() if TIME_MACHINE not in sys.modules else _escape("time", HOST.wall)())
 
 
 def wall_now() -> datetime:

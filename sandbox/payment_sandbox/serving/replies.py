@@ -23,7 +23,8 @@ class PendingReply:
 
     def __init__(self, http: web.BaseRequest, *, closes_connection: bool) -> None:
         self._http = http
-        self._closes_connection = closes_connection or hdrs.UPGRADE in http.headers
+        is_upgrade = hdrs.UPGRADE in http.headers or http.method == hdrs.METH_CONNECT
+        self._closes_connection = closes_connection or is_upgrade
         """With a declined upgrade, because aiohttp waits for data of the other protocol."""
         self._stream: web.StreamResponse | None = None
         self.status = CUT_STATUS  # until the response is sent

@@ -64,16 +64,12 @@ class Run:
             self.pieces = application.answer(call, self._start_response)
         except Exception:
             self._fail()
-        self.answer = self._buffer_response() if self.is_short else None
-        """The complete response; None if it is streamed."""
+        self.answer = self._buffer_response()
 
-    @property
-    def is_short(self) -> bool:
-        """Whether the response is sent as a whole, not streamed."""
-        return self.head is None or self.head.has_length
-
-    def _buffer_response(self) -> BufferedResponse:
-        """Return the complete response, or the part before a cut."""
+    def _buffer_response(self) -> BufferedResponse | None:
+        """Return the complete response, or the part before a cut; None if it is streamed."""
+        if self.head is not None and not self.head.has_length:
+            return None
         body: list[bytes] = []
         try:
             body.extend(self.pieces)
@@ -140,7 +136,7 @@ def environment(http: "web.BaseRequest", body: BytesIO, length: int) -> dict[str
 def _add_headers(environ: dict[str, Any], headers: Iterable[tuple[bytes, bytes]]) -> None:
     """Add the headers, with the values of repeated ones joined."""
     for name, value in headers:
-        variable = _variable_of(name)
+        variable = variable_of(name.decode("latin-1"))
         if variable is None:
             continue
         text = value.decode("latin-1")
@@ -158,19 +154,9 @@ def variable_of(header: str) -> str | None:
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
 
-@lru_cache(maxsize=256)
-def _variable_of(header: bytes) -> str | None:
-    return variable_of(header.decode("latin-1"))
-
-
-def error_bytes(status: int, value: str) -> bytes:
-    """Build the body of an error raised by the server itself, in the format of the application's errors."""
-    return json.dumps(error_body(status, TYPE_BY_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
-
-
 def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
-    """Build an error raised by the server itself; ``retry`` tells the client to retry soon."""
-    body = error_bytes(status, value)
+    """Build an error of the server itself; ``retry`` tells the client to retry soon."""
+    body = json.dumps(error_body(status, TYPE_BY_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []
     return BufferedResponse(ResponseHead(HTTPStatus(status), headers), body, is_cut=False)
