@@ -18,6 +18,8 @@ from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling import CALLING_LOOP
@@ -142,10 +144,6 @@ class ShopInProcess:
             ValueError: ``period`` is not a period, such as ``PT10M`` or a ``timedelta``.
             RuntimeError: the server runs in another process.
         """
-        with LOADING:
-            from payment_sandbox.projects.jobs import Job
-            from payment_sandbox.projects.rehearsal import NO_REHEARSAL
-
         label = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = parse_interval(period), self._in_process("every").epoch
         run = job_runner(label, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
