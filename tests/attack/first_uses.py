@@ -42,7 +42,7 @@ def failures_of(name: str, run: int = 0) -> list[str]:
     """Return the failures of the first, concurrent requests to a fresh server."""
     with run_server("--quiet") as server, Project(server.url) as project:
         page_requests = FIRST_USES[name](project, run)
-        barrier = Barrier(CLIENTS)
+        barrier = Barrier(len(page_requests))
 
         def fetch(request: PageRequest) -> tuple[PageRequest, requests.Response]:
             with requests.Session() as own:
@@ -51,7 +51,7 @@ def failures_of(name: str, run: int = 0) -> list[str]:
                 headers = {"Accept-Language": request.language, "Accept": "text/html, */*"}
                 return request, own.get(f"{server.url}{request.path}", headers=headers, timeout=60)
 
-        with ThreadPoolExecutor(CLIENTS) as clients:
+        with ThreadPoolExecutor(len(page_requests)) as clients:
             responses = list(clients.map(fetch, page_requests))
         bodies: dict[PageRequest, bytes] = {}
         failures = [

@@ -18,7 +18,6 @@ from tests.verification.differing import DEVIATIONS
 from tests.verification.exchanges import AlteringSession, Exchange
 
 REPRODUCIBLE = (
-    "addresses have a scheme",
     "invalid requests are 422",
     "the currency error has another text",
     "unknown orders are forbidden",

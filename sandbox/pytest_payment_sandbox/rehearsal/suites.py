@@ -149,7 +149,6 @@ class SuitePlayer:
             SuiteFailed: the suite fails, or makes no call to the sandbox.
             OSError: the command cannot be run.
         """
-        self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
         started_seconds = monotonic_seconds()
         run, failure = self._run_suite({}, self._command, {}, None)
         self.suite_seconds = monotonic_seconds() - started_seconds
@@ -221,6 +220,8 @@ class SuitePlayer:
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
+            if budget is None:  # only the unchanged suite has no budget
+                self._write_line(f"running the unchanged suite: {shlex.join(command)}")
             failure, output = _run_command(command, server.url, endpoint.url, budget)
         if not any(variations.values()):
             run.add_leaks(output)
