@@ -35,6 +35,12 @@ SLOW_FOLDERS = ("attack", "browser", "containers")
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Accept the setting of the plugin in an environment without it, as with the sdist of the engine."""
+    if not pluginmanager.hasplugin("payment-sandbox"):
+        parser.addini("payment_review", "a setting of the plugin")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow tests ``prove`` before pytest selects tests by their marks."""
     for item in items:
