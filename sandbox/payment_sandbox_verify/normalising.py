@@ -66,7 +66,7 @@ class Names:
 
         Without a ``start``, only the spelling of times is compared.
         """
-        self._start = start
+        self.start = start
         self._names: dict[str, Named] = {text: Named(name) for text, name in (own_texts or {}).items()}
         self._step = ""
         self._counts: Counter[str] = Counter()
@@ -118,10 +118,10 @@ class Names:
             at = datetime.fromisoformat(text)
         except ValueError:
             return ShownTime(spelling, None)
-        if self._start is None:
+        if self.start is None:
             return ShownTime(spelling, None)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return ShownTime(spelling, (at - self._start).total_seconds(), at)
+        return ShownTime(spelling, (at - self.start).total_seconds(), at)
 
 
 def _form_of_id(value: Any) -> Named:

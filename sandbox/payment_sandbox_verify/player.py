@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -112,7 +112,8 @@ class Player:
         self.service = service
         self.inbox = inbox
         self.is_patient = False
-        self._now = now or wall_now
+        self._now = now
+        self._noted: tuple[datetime, float] | None = None
         self._count_webhooks = count_webhooks
         self._slow_count = 0
         self._scene_count = 0
@@ -157,9 +158,16 @@ class Player:
             return NEEDS_PATIENCE
         return ""
 
+    def note_time(self, created: datetime) -> None:
+        """Learn the service's time from a new order."""
+        self._noted = created, monotonic_seconds()
+
     def now(self) -> datetime:
-        """Return the service's time."""
-        return self._now()
+        """Return the service's time: as it is known, or estimated from the last new order."""
+        if self._now is not None or self._noted is None:
+            return (self._now or wall_now)()
+        created, noted_seconds = self._noted
+        return created + timedelta(seconds=monotonic_seconds() - noted_seconds)
 
     def received(self, matches: Callable[[Received], bool], count: int) -> list[Received]:
         """Return the webhooks that match, once as many as expected have arrived or the time is over."""
@@ -272,8 +280,11 @@ class _Performance:
             self._saved[step.saves] = answer
         if answer.is_success and isinstance(answer.at("id"), str):
             self._order_ids[answer.at("id")] = None
+        created = _created(answer)
+        if created is not None:
+            self._player.note_time(created)
         if self._names is None:
-            self._names = Names(_created(answer) or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
+            self._names = Names(created or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
             self._names.begin_step(f"step {number + 1}")
         return self._names
 
