@@ -194,7 +194,7 @@ class _Performance:
         self._saved: dict[str, ServiceAnswer] = {}
         self._order_ids: dict[str, None] = {}
         self._used: set[str] = set()
-        self._webhook_url = WEBHOOK_URL
+        self._webhook_url = f"{WEBHOOK_URL}?scene={number}"
         if player.inbox is not None:
             url = player.inbox.url
             self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
