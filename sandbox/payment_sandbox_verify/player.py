@@ -283,6 +283,8 @@ class _Performance:
         created = _created(answer)
         if created is not None:
             self._player.note_time(created)
+            if self._names is not None and not self._order_ids.keys() - {answer.at("id")}:
+                self._names.start = created  # the first order of a scene that began with a list of banks
         if self._names is None:
             self._names = Names(created or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
             self._names.begin_step(f"step {number + 1}")
