@@ -118,19 +118,19 @@ class _Search:
         self._theirs = theirs
         self._base = base
         self._play = play
-        self._plays: dict[str, list[Played]] = {}
+        self._remaining: dict[str, list[AnswerDifference]] = {}
 
     def plays(self, settings: Mapping[str, Any]) -> list[Played]:
         """Return the plays of a sandbox with these settings."""
-        key = repr(sorted(settings.items(), key=str))
-        if key not in self._plays:
-            self._plays[key] = self._play(self._theirs, {**self._base, **settings})
-        return self._plays[key]
+        return self._play(self._theirs, {**self._base, **settings})
 
     def remaining(self, settings: Mapping[str, Any]) -> list[AnswerDifference]:
         """Return the differences between the service and a sandbox with these settings."""
-        pairs = zip(self._theirs, self.plays(settings), strict=True)
-        return [each for theirs, ours in pairs for each in compare_scene(theirs, ours).differences]
+        key = repr(sorted(settings.items(), key=str))
+        if key not in self._remaining:
+            compared = map(compare_scene, self._theirs, self.plays(settings))
+            self._remaining[key] = [each for scene in compared for each in scene.differences]
+        return self._remaining[key]
 
     def kinds(self, settings: Mapping[str, Any]) -> Kinds:
         """Return the kinds of the remaining differences."""
