@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest lint check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -50,7 +50,7 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
 # The fast tests wait for a quarter of their time, so three workers use two processors.
-test check: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+test: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARGS=tests/web
 	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
@@ -62,12 +62,13 @@ prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded b
 lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m ""
 
-check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run the fast tests
+lint: .venv/develop.stamp  ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest $(PARALLEL)
+
+check: lint test  ## Check format, lint, types and import contracts, and run the fast tests
 
 fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 	$(BIN)/ruff format .

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, read_page, run_command, text_of
 from tests.support.driver import Sandbox
 from tests.support.servers import make_server
+from tests.support.tools import require
 
 END_OF_BLOCK = "\x1e"
 
@@ -39,7 +39,7 @@ def fresh() -> Iterator[Server]:
 @pytest.mark.parametrize("name", ["README", *PAGE_NAMES])
 def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: Path) -> None:
     """The commands of a page, run in order in one shell, print what the page shows."""
-    assert shutil.which("curl"), "the commands need curl: install your system's package of that name"
+    require("curl")
     commands = [block for block in blocks(text_of(name)) if block.language == "sh"]
     if name == "README":
         commands = [block for block in commands if "curl" in block.text]

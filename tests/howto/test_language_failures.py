@@ -10,8 +10,9 @@ import pytest
 from tests.howto.test_languages import SUITES
 from tests.support.commands import run
 from tests.support.documentation import run_command
-from tests.support.languages import copied, require
+from tests.support.languages import copied
 from tests.support.servers import make_server
+from tests.support.tools import require
 
 NODE: Final = """
 import { test } from "node:test";
@@ -78,9 +79,9 @@ PHP_BUGS: Final = """
     }
 """
 COMMANDS: Final = {
-    "node": (("node",), "shop.test.mjs", ["node", "--test"]),
+    "node": (("nodejs",), "shop.test.mjs", ["node", "--test"]),
     "php": (
-        ("php", "phpunit", "composer"),
+        ("php-cli", "php-curl", "phpunit", "composer"),
         "ShopTest.php",
         ["phpunit", "--bootstrap", "vendor/autoload.php", "ShopTest.php"],
     ),
@@ -129,8 +130,8 @@ def run_suite(
     language: str, tmp_path: Path, suite: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a suite in a copy of the language's project."""
-    programs, name, command = COMMANDS[language]
-    require(*programs)
+    packages, name, command = COMMANDS[language]
+    require(*packages)
     folder = copied(language, tmp_path) if not (tmp_path / language).exists() else tmp_path / language
     (folder / name).write_text(suite)
     return run_command(command, folder, **environment)
