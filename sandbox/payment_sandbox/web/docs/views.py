@@ -101,6 +101,7 @@ ANSWERS_BY_PREFIX: Final = {
     ),
     "klarna": DirectAnswer(
         "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
+        "authorization-and-capture",
         "pay-later",
     ),
 }
