@@ -27,7 +27,7 @@ define environment  # an incomplete environment has no stamp, and is recreated
 @$(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
 endef
 
-.venv/serve.stamp: requirements.lock pyproject.toml  # only what serving needs: the lock has constraints for more
+.venv/serve.stamp: requirements.lock pyproject.toml
 	$(call environment,.venv,the server)
 	@$(call install,$(BIN),--no-compile hatchling -c requirements-dev.lock)
 	@$(call install,$(BIN),--no-compile --no-build-isolation $(SERVER) -c requirements.lock)
@@ -112,5 +112,6 @@ dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sand
 COMPILE := $(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
-	$(BIN)/python -m tests.requirements | $(COMPILE) -o requirements.lock -
+	$(BIN)/python -m tests.requirements serve | $(COMPILE) -o requirements.lock -
+	$(BIN)/python -m tests.requirements image | $(COMPILE) -o requirements-image.lock -
 	$(BIN)/python -m tests.requirements dev | $(COMPILE) --allow-unsafe -o requirements-dev.lock -

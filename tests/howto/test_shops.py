@@ -122,9 +122,9 @@ def test_a_plugin_with_the_address_built_in(shop: str, tmp_path: Path) -> None:
 
 def test_the_page_shows_the_tested_files() -> None:
     """Each file on the page equals the project's file, and each file that the page names exists."""
-    text = read_source("shops")
+    text = read_source("operation")
     for block in blocks(text):
-        if block.file:
+        if block.file and block.file.partition("/")[0] in SHOPS:
             assert (PROJECTS / block.file).read_text() == block.text, f"{block.file} on the page differs"
     named = [name for name in re.findall(r"`([\w/.-]+/[\w/.-]*)`", text) if name.partition("/")[0] in SHOPS]
     assert {name.partition("/")[0] for name in named} == set(SHOPS)

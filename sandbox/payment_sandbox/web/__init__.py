@@ -3,5 +3,5 @@
 Other packages may import ``addresses``, ``answers.order``, ``answers.qr``,
 ``answers.records``, ``answers.transactions``, ``app``, ``bodies``, ``call``,
 ``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``, ``pages.language``,
-``pictures``, ``site`` and ``statistics``.
+``site`` and ``statistics``.
 """
