@@ -69,9 +69,8 @@ class _UncutConnection(ClientConnection):
 
 
 def _respond(app: SandboxFlask, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    return app.answer(
-        app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection()), start_response
-    )
+    call = app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection())
+    return app.respond(call)(environ, start_response)
 
 
 class _Shop:

@@ -16,10 +16,7 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
-from tests.support.postgres import needs_postgres
 from tests.support.shop import Shop
-
-pytestmark = needs_postgres
 
 
 def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:

@@ -11,10 +11,7 @@ from payment_sandbox.serving.services import Housekeeper
 from payment_sandbox_company.cluster import Cluster
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
-from tests.support.postgres import needs_postgres
 from tests.support.shop import Shop
-
-pytestmark = needs_postgres
 
 
 def crash(company: Company, server: Server) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,9 +18,10 @@ from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
-from tests.support.postgres import Postgres, needs_postgres, running
+from tests.support.postgres import Postgres, running
+from tests.support.tools import require
 
-pytestmark = [needs_postgres, pytest.mark.prove]
+pytestmark = pytest.mark.prove
 KEY = ("sandbox-key", "")
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 
@@ -121,8 +121,7 @@ def test_a_draining_server_says_so(company: Company) -> None:
 
 def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path: Path) -> None:
     """The commands on the page start two servers behind HAProxy; one can be stopped during calls."""
-    if shutil.which("haproxy") is None:
-        pytest.skip("HAProxy is not installed; .ci/run installs it")
+    require("haproxy")
     examples = list(blocks(read_source("operation")))
     create, start = (block.text for block in examples if block.language == "shell")
     variables = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
@@ -145,8 +144,7 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
 
 def test_the_compose_file_starts_a_company(own_postgresql: Postgres, tmp_path: Path) -> None:
     """The Compose file's servers and load balancer work with their environment and database names."""
-    if shutil.which("haproxy") is None:
-        pytest.skip("HAProxy is not installed; .ci/run installs it")
+    require("haproxy")
     compose = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
     services, front, ports = compose["services"], free_port(), [free_port(), free_port()]
     names = services["database"]["environment"]

@@ -58,8 +58,9 @@ THRICE = Variation(
 
 
 @pytest.fixture
-def thrice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalogue with one more entry."""
+def thrice(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
+    """A catalogue with one more entry; the shared server reads the catalogue once, before the change."""
+    sandbox.get("/control/scenarios/")
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, THRICE))
 
 

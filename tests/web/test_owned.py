@@ -36,8 +36,8 @@ class Receiver:
 
 @pytest.fixture(params=["memory", "file"])
 def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A separate server, without projects of other tests."""
-    with make_server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
+    """A separate server, without projects of other tests, and with other IDs than the documentation's examples."""
+    with make_server(seed=2, state=tmp_path / "state.db" if request.param == "file" else None) as server:
         yield server
 
 

@@ -3,5 +3,5 @@
 Other packages may import ``addresses``, ``answers.order``, ``answers.qr``,
 ``answers.records``, ``answers.transactions``, ``app``, ``bodies``, ``call``,
 ``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``merchant.explanation``,
-``merchant.reading``, ``openapi``, ``pages.language``, ``pictures``, ``site`` and ``statistics``.
+``merchant.reading``, ``openapi``, ``pages.language``, ``site`` and ``statistics``.
 """
