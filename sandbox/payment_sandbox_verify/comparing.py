@@ -111,6 +111,7 @@ class _SceneComparison:
             return
         found = self._without_consequences(pair, list(pair.differences()))
         self._changed |= pair.names | pair.saved if found else set()
+        self._taint_etags(pair, found)
         self.compared.differences.extend(found)
         decisive = next((each for each in found if each.is_decisive), None)
         if decisive is not None:
@@ -118,6 +119,13 @@ class _SceneComparison:
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
         elif all(each.is_message for each in found):
             self._agree(pair)
+
+    def _taint_etags(self, pair: "_StepPair", found: list[AnswerDifference]) -> None:
+        """What later steps do with a different ETag is a consequence."""
+        etag = next(((each.rule, each.reason) for each in found if each.path == "etag"), None)
+        for name in pair.saved:
+            self._tainted.pop(f"{name}@ETag", None)
+            self._tainted |= {f"{name}@ETag": etag} if etag else {}
 
     def _without_consequences(
         self, pair: "_StepPair", found: list[AnswerDifference]

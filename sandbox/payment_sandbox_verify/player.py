@@ -61,7 +61,7 @@ ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
 class Observation(NamedTuple):
     """What came back in one step; ``problem`` is the reason why the step could not be played.
 
-    ``orders`` are the names of the saved answers that the step refers to. ``rules`` are those that the
+    ``orders`` names the saved answers and headers to which the step refers. ``rules`` are those that the
     sandbox names for a refusal.
     """
 
@@ -329,7 +329,7 @@ class _Performance:
             return self._webhook_url
         if name not in self._answer_names:
             return match[0]  # a text of a recorded call
-        self._used.add(name)
+        self._used |= {name, f"{name}{kind}{path}"} if kind == "@" else {name}
         answer = self._saved.get(name)
         if answer is None:
             raise CannotTell(f"an earlier step has no answer for {name!r}")
