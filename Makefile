@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest lint check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -27,7 +27,7 @@ define environment  # an incomplete environment has no stamp, and is recreated
 @$(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
 endef
 
-.venv/serve.stamp: requirements.lock pyproject.toml  # only what serving needs: the lock has constraints for more
+.venv/serve.stamp: requirements.lock pyproject.toml
 	$(call environment,.venv,the server)
 	@$(call install,$(BIN),--no-compile hatchling -c requirements-dev.lock)
 	@$(call install,$(BIN),--no-compile --no-build-isolation $(SERVER) -c requirements.lock)
@@ -50,7 +50,7 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
 # The fast tests wait for a quarter of their time, so three workers use two processors.
-test check: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+test: WORKERS = $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
 test: .venv/develop.stamp  ## Run the fast tests, which cover every feature; ARGS=tests/web
 	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
@@ -62,12 +62,13 @@ prove: .venv/develop.stamp  ## Run the slow tests: containers, attacks, seeded b
 lowest: .venv-lowest/develop.stamp  ## Run all tests with the lowest supported versions of the dependencies
 	$(LOWEST)/pytest $(PARALLEL) -m ""
 
-check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run the fast tests
+lint: .venv/develop.stamp  ## Check format, lint, types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest $(PARALLEL)
+
+check: lint test  ## Check format, lint, types and import contracts, and run the fast tests
 
 fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 	$(BIN)/ruff format .
@@ -111,5 +112,6 @@ dist: .venv-dist/stamp  ## Build wheels, sdists and the single file payment-sand
 COMPILE := $(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
-	$(BIN)/python -m tests.requirements | $(COMPILE) -o requirements.lock -
+	$(BIN)/python -m tests.requirements serve | $(COMPILE) -o requirements.lock -
+	$(BIN)/python -m tests.requirements image | $(COMPILE) -o requirements-image.lock -
 	$(BIN)/python -m tests.requirements dev | $(COMPILE) --allow-unsafe -o requirements-dev.lock -

@@ -29,6 +29,9 @@ check_order(on=True)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "pycache")
 
+for name in ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS"):
+    os.environ.pop(name, None)  # a make that a test starts is no part of the make that runs the tests
+
 TESTS = Path(__file__).parent
 SLOW_FOLDERS = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""

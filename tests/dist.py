@@ -119,7 +119,7 @@ def wheels(folder: Path) -> list[Path]:
 def download_wheels(folder: Path) -> Iterator[Path]:
     """Download the wheels of all dependencies."""
     host = folder / "host"
-    download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
+    download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements-image.lock"))
     for wheel in sorted(host.glob("*.whl")):
         if wheel.name.startswith(EXCLUDED):
             continue

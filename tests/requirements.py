@@ -1,6 +1,7 @@
-"""Prints the requirements of the distributions, for the lock files: ``python -m tests.requirements [dev]``.
+"""Prints the requirements in a lock file: ``python -m tests.requirements serve|image|dev``.
 
-Each distribution declares its own requirements; the lock has those of all distributions and their extras.
+Each distribution declares its own requirements. ``requirements.lock`` has what ``make run`` needs, which is the
+server's; the locks of the image and of development have those of all distributions.
 """
 
 import re
@@ -8,11 +9,11 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 ROOT = Path(__file__).parent.parent
-OMITTED_EXTRAS = ("mcp",)
-"""Extras that the image and the single file leave out: they are large, and few users need them."""
+EXTRAS: Final = {"serve": ("server", "tls"), "image": ("server", "tls"), "dev": ("server", "tls", "mcp")}
+"""The extras in each lock file; ``mcp`` is large, and few users need it."""
 
 PROJECTS = (ROOT, *sorted(file.parent for file in ROOT.glob("sandbox/*/pyproject.toml")))
 """The folders of all distributions."""
@@ -28,19 +29,18 @@ def name_of(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
 
 
-def requirements(*, dev: bool) -> Iterator[str]:
-    """Yield the external requirements of all distributions; with ``dev``, also those of development."""
-    projects = [declared(folder) for folder in PROJECTS]
+def requirements(lock: str) -> Iterator[str]:
+    """Yield the external requirements in a lock file: of the server, of all distributions, or of development."""
+    projects = [declared(folder) for folder in (PROJECTS[:1] if lock == "serve" else PROJECTS)]
     ours = {project["project"]["name"] for project in projects}
     for project in projects:
         extras = project["project"].get("optional-dependencies", {})
-        groups = [project["project"]["dependencies"]]
-        groups += [requirement for extra, requirement in extras.items() if dev or extra not in OMITTED_EXTRAS]
-        groups += project.get("dependency-groups", {}).values() if dev else []
+        groups = [project["project"]["dependencies"], *(extras.get(extra, []) for extra in EXTRAS[lock])]
+        groups += project.get("dependency-groups", {}).values() if lock == "dev" else []
         yield from (
             requirement for group in groups for requirement in group if name_of(requirement) not in ours
         )
 
 
 if __name__ == "__main__":
-    print("\n".join(sorted(set(requirements(dev="dev" in sys.argv[1:])))))
+    print("\n".join(sorted(set(requirements(sys.argv[1])))))

@@ -141,6 +141,10 @@ function parseJson(text) {
   }
 }
 
+/** Add `deliverTo` to advice to serve the shop. */
+const nameDelivery = (text) =>
+  text.replaceAll("Make the shop listen at", "In a test, call deliverTo(handler). Otherwise make the shop listen at");
+
 /** Return what happens to the integration's mistakes at the end of a test. */
 function reviewMode() {
   const mode = process.env.PAYMENT_SANDBOX_REVIEW || "warn";
@@ -258,7 +262,7 @@ class Project {
   }
 
   async report() {
-    return (await this.call("GET", "/control/report/")).text;
+    return nameDelivery((await this.call("GET", "/control/report/")).text);
   }
 
   async deliverTo(handler, path = "/webhook") {
@@ -339,7 +343,8 @@ class Project {
   }
 
   async #mistakes() {
-    return (await this.call("GET", "/control/review/").catch(() => ({ text: "" }))).text; // the test may have deleted it
+    const { text } = await this.call("GET", "/control/review/").catch(() => ({ text: "" })); // the test may have deleted it
+    return nameDelivery(text);
   }
 
   /** Delete the project; on a shared server, keep mistakes for "payment-sandbox review --all-projects". */

@@ -22,7 +22,7 @@ from payment_sandbox.cli.annotations import format_option
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the findings to this .html or .json file.",
+    help="Write the findings to this .json file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @format_option

@@ -24,8 +24,8 @@ from pytest_payment_sandbox.rehearsal.report import (
     lines_of,
     report_of,
     rows_of,
+    save,
     summary,
-    write,
 )
 from pytest_payment_sandbox.rehearsal.suites import TEST_PLACEHOLDER, UNNAMED_TEST, SuiteFailed, SuitePlayer
 
@@ -76,7 +76,7 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
     ]
     unit = "suite" if list(outcomes) == [UNNAMED_TEST] else "test"
     if options.report is not None:
-        write(options.report, tests, unit)
+        save(options.report, {"tests": tests})
     say(*_format(options, tests, unit))
     has_findings = any(test["findings"] for test in tests)
     sys.exit(EXIT_INTERRUPTED if is_stopped else int(has_findings))

@@ -1,9 +1,7 @@
 """Reports the payment coverage of a suite: the cases that its tests cover, analogous to code coverage."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,13 +19,11 @@ from payment_sandbox.operations.coverage import (
     enabled_methods,
 )
 from payment_sandbox.operations.review import review
-from pytest_payment_sandbox.rehearsal.report import JSON_SUFFIX, page_html, save
+from pytest_payment_sandbox.rehearsal.report import save
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.testing.project import PaymentSandbox
-
-TESTS_SHOWN: Final = 3
 
 
 def format_matrix(coverage: Matrix) -> list[str]:
@@ -50,12 +46,7 @@ def _format_missing(group: CoverageGroup) -> str:
     return uncovered + (f"  handled incorrectly: {', '.join(group.wrong)}" if group.wrong else "")
 
 
-def write_matrix(path: Path, coverage: Matrix) -> None:
-    """Write the matrix to an .html or a .json file."""
-    save(path, _to_json(coverage) if path.suffix == JSON_SUFFIX else matrix_html(coverage))
-
-
-def _to_json(coverage: Matrix) -> str:
+def _matrix_report(coverage: Matrix) -> dict[str, Any]:
     rows: list[dict[str, Any]] = [
         {
             "row": group.title,
@@ -64,31 +55,7 @@ def _to_json(coverage: Matrix) -> str:
         }
         for group in (*coverage.methods, *coverage.others)
     ]
-    return json.dumps({"percent": round(coverage.percent, 1), "rows": rows}, indent=1)
-
-
-def matrix_html(coverage: Matrix) -> str:
-    """Return the matrix as an HTML page without scripts; each cell lists the tests that cover it."""
-    heading = f"Payment coverage: {coverage.percent:.0f}%"
-    return page_html("Payment coverage", heading, map(_section_html, (*coverage.methods, *coverage.others)))
-
-
-def _section_html(group: CoverageGroup) -> str:
-    return f"<h2>{escape(group.title)}: {_format_share(group)}</h2><ul>{_cells_html(group)}</ul>"
-
-
-def _cells_html(group: CoverageGroup) -> str:
-    return "".join(f"<li>{_cell_html(name, cell)}</li>" for name, cell in group.cells.items())
-
-
-def _cell_html(name: str, cell: Occurrences) -> str:
-    tests = cell.right or cell.wrong
-    if not tests:
-        return f"<strong>{escape(name)}: never</strong>"
-    if not cell.right:
-        name = f"{name}, handled incorrectly"
-    others = f" and {len(tests) - TESTS_SHOWN} more" if len(tests) > TESTS_SHOWN else ""
-    return f"{escape(name)}: <span class='test'>{escape(', '.join(tests[:TESTS_SHOWN]))}{others}</span>"
+    return {"percent": round(coverage.percent, 1), "rows": rows}
 
 
 COVERAGE_PROPERTY: Final = "payment_coverage"
@@ -171,5 +138,5 @@ class SuiteCoverage:
         if self._is_too_low:
             terminalreporter.write_line(f"  this is below the required {self._fail_under:g}%", red=True)
         if self._file:
-            write_matrix(Path(self._file), self._matrix)
+            save(Path(self._file), _matrix_report(self._matrix))
             terminalreporter.write_line(f"  {self._file} lists the tests of each case")

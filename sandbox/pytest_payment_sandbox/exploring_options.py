@@ -35,7 +35,7 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--payment-rehearse-report",
         metavar="FILE",
-        help="write the findings of a rehearsal to this .html or .json file",
+        help="write the findings of a rehearsal to this .json file",
     )
 
 
@@ -48,7 +48,7 @@ def _add_coverage_options(parser: pytest.Parser, group: pytest.OptionGroup) -> N
     group.addoption(
         "--payment-coverage-report",
         metavar="FILE",
-        help="write the coverage, with the tests of each case, to this .html or .json file",
+        help="write the coverage, with the tests of each case, to this .json file",
     )
     group.addoption(
         "--payment-coverage-fail-under",

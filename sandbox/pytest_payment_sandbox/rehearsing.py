@@ -45,7 +45,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
-from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, summary, write
+from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (
     CustomerView,
@@ -56,7 +56,7 @@ from pytest_payment_sandbox.rehearsal.showing import (
     read_pages,
     visit_shop,
 )
-from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, DrawnTimeline, draw_timeline
+from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 BUDGET_OPTION: Final = "--payment-rehearse-budget"
@@ -89,7 +89,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
         terminalreporter.write_line(f"  in {'1 test' if count == 1 else f'{count} tests'}: {note}")
     file = config.getoption("payment_rehearse_report")
     if file:
-        write(Path(file), tests)
+        save(Path(file), {"tests": tests})
         terminalreporter.write_line(f"  the full report is in {file}")
 
 
@@ -129,7 +129,7 @@ class ItemRun:
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
         self._item = item
         self.verdict: RunVerdict | None = None
-        self.timeline = NO_TIMELINE
+        self.timeline = ""
         self._is_threaded = is_threaded
         self._is_thread_safe = is_thread_safe
         self._project: PaymentSandbox | None = None
@@ -191,9 +191,9 @@ class ItemRun:
         if not self.verdict.problems:
             return
         if self._hang_location:  # the timeline of a hanging run may be very long
-            self.timeline = DrawnTimeline(self._hang_location, "")
+            self.timeline = self._hang_location
         else:
-            self.timeline = draw_timeline([run], self._describe_changed_line(run))
+            self.timeline = describe_timeline([run], self._describe_changed_line(run))
 
     def _judge_or_abandon(
         self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None
@@ -274,7 +274,7 @@ class ItemRun:
         run = self._run
         if run is None or self.verdict is None:
             return Run(SETUP_FAILED_VERDICT if self.variation else NO_VERDICT)
-        return Run(self.verdict, run.steps, run.applied, *self.timeline, traits=self._traits)
+        return Run(self.verdict, run.steps, run.applied, self.timeline, traits=self._traits)
 
     def _vary_submission(self, path: str, form: SubmittedForm) -> Submission | None:
         return self._run.vary_submission(path, form) if self._run is not None else None

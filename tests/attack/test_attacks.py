@@ -8,13 +8,9 @@ import pytest
 from tests.attack import SHORT, Report
 from tests.attack.all import ATTACKS
 from tests.support.documentation import ROOT
-from tests.support.postgres import needs_postgres
-
-WITH_POSTGRES = ("servers", "takeovers")
-WITH_DATABASE = [pytest.param(name, marks=[needs_postgres] * (name in WITH_POSTGRES)) for name in ATTACKS]
 
 
-@pytest.mark.parametrize("name", WITH_DATABASE)
+@pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_repelled(name: str) -> None:
     """An attack in its short form reports no problems."""
     report = Report(name, SHORT, print)

@@ -17,7 +17,6 @@ from tests.attack.quotas import QuotaResult, report_result
 from tests.attack.server_process import ServerProcess
 from tests.attack.servers import finds_missing_lock
 from tests.support.canaries import NUMBER
-from tests.support.postgres import needs_postgres
 
 AT_REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
 
@@ -161,7 +160,6 @@ def answer_two_clients(listener: socket.socket, answer: bytes) -> None:
                 pass
 
 
-@needs_postgres
 def test_servers_without_a_lock_are_noticed() -> None:
     """Without a lock, a resumed server overwrites a project that another server has taken over."""
     assert finds_missing_lock(Report("servers", SHORT))

@@ -1,7 +1,6 @@
 """Fixtures with a real Chromium; without it, the tests are skipped with a hint how to install it."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +9,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from payment_sandbox.serving.server import Server
 from tests.support.browser import NewContext
+from tests.support.tools import find_tool, require
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -27,14 +26,10 @@ expect.set_options(timeout=TIMEOUT_MS)
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One browser for all tests of a worker."""
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip(
-            "Chromium is not installed, so the pages are not tested in a browser: apt-get install chromium"
-        )
+    require("chromium")
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=flags)
+        running = playwright.chromium.launch(executable_path=find_tool("chromium"), args=flags)
         yield running
         running.close()
 

@@ -127,7 +127,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut() -> None:
         ("explain_order", {"order_id": "nope"}, "there is no order 'nope'", "make_order(what='new')"),
         ("rehearse", {}, "there is no rehearsal yet", "rehearse(command='pytest tests')"),
         ("rehearse", {"command": "pytest", "folder": "/nowhere"}, "/nowhere", "rehearse(command="),
-        ("search", {"words": "zebra"}, "no section contains most of: 'zebra'", "search(words='webhook retry')"),
+        ("search", {"words": "zebra"}, "no title or heading contains most of: 'zebra'", "search(words='webhook retry')"),
         ("search", {"page": "zebra"}, "there is no page 'zebra'; the pages are: quick-start", "search("),
         ("search", {"page": "agents", "part": 99}, "there is no part 99", "search(page='agents', part=1)"),
         ("snapshot", {"file": "/nowhere/state.json"}, "/nowhere/state.json", "snapshot(file='state.json')"),

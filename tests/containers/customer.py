@@ -8,20 +8,19 @@ may run it in another network namespace.
 
 import os
 import re
-import shutil
 import sys
 
 from playwright.sync_api import expect, sync_playwright
 
-from tests.browser.conftest import FLAGS, NAMES, TIMEOUT_MS
+from tests.browser.conftest import FLAGS, TIMEOUT_MS
+from tests.support.tools import find_tool
 
 
 def main(shop: str) -> None:
     """Buy, pay, and return to the shop."""
-    path = next(filter(None, map(shutil.which, NAMES)))
     flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        browser = playwright.chromium.launch(executable_path=find_tool("chromium"), args=flags)
         page = browser.new_page(locale="en-GB")
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(shop)

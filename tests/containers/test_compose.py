@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.browser.conftest import NAMES
 from tests.support.commands import command
 from tests.support.documentation import ROOT, environment
+from tests.support.tools import require
 
 COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
 SERVICES: dict[str, Any] = COMPOSE["services"]
@@ -57,9 +56,7 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
     """Browser and shop reach the sandbox under different names, and its webhooks reach the shop."""
     if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs root to create a network namespace")
-    missing = [name for name in ("php", "ip", "curl") if shutil.which(name) is None]
-    if missing or not any(map(shutil.which, NAMES)):
-        pytest.skip(f"not installed: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+    require("php-cli", "iproute2", "curl", "chromium")
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{address} {name}\n" for name, address in ADDRESSES.items()))
     shop_folder = SERVICES["shop"]["volumes"][0].partition(":")[0]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,10 +16,10 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
+from tests.support.tools import require, unavailable
 
 BASE = "localhost/python-base"
 IMAGE = "payment-sandbox"
-PROGRAMS = ("buildah", "debootstrap")
 HOST_PATHS = ("/etc/pip.conf", "/etc/ssl/certs")  # so that pip in the build has the settings of the host
 pytestmark = pytest.mark.timeout(600)
 
@@ -55,16 +54,16 @@ class Builder(NamedTuple):
 @pytest.fixture
 def builder(tmp_path: Path) -> Builder:
     """A builder with the image."""
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing or os.geteuid() != 0:
-        pytest.skip(f"needs root and {' and '.join(PROGRAMS)}; .ci/run installs them")
+    require("buildah", "debootstrap")
+    if os.geteuid() != 0:
+        pytest.skip("needs root to build images")
     image_builder = Builder(tmp_path)
     base = image_builder.storage / "base"
     packages = "--include=python3,python3-venv,ca-certificates"
     bootstrap = ["debootstrap", "--variant=minbase", packages, "bookworm", str(base)]
     completed = subprocess.run(bootstrap, capture_output=True, text=True, timeout=400, check=False)
     if completed.returncode != 0:
-        pytest.skip(f"the base image cannot be built: {completed.stdout[-200:]}")
+        unavailable(f"the base image cannot be built: {completed.stdout[-200:]}")
     container = image_builder.run("from", "scratch")
     image_builder.run("copy", "--quiet", container, str(base), "/")
     image_builder.run("commit", "--quiet", container, BASE)

@@ -11,6 +11,7 @@ import requests
 
 from tests.dist import build, index_files
 from tests.support.documentation import environment
+from tests.support.tools import unavailable
 
 pytestmark = pytest.mark.timeout(600)  # it downloads the packages of every platform
 
@@ -27,7 +28,7 @@ def single(tmp_path: Path) -> Path:
     except subprocess.CalledProcessError as failed:
         if "download" not in failed.cmd:
             pytest.fail(failed.stderr.decode()[-2000:])
-        pytest.skip(f"the packages of the single file cannot be downloaded: {failed.stderr.decode()[-200:]}")
+        unavailable(f"the packages of the single file cannot be downloaded: {failed.stderr.decode()[-200:]}")
 
 
 def pythons() -> list[str]:

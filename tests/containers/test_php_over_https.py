@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from tests.browser.conftest import NAMES
 from tests.support.commands import command
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
+from tests.support.tools import require
 
 SHOP = ROOT / "tests" / "howto" / "projects" / "compose" / "shop"
-NEEDED = {"php": "php-cli", "certutil": "libnss3-tools"}
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -60,9 +58,7 @@ def trust(ca_file: str, home: Path) -> None:
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: bool) -> None:
     """A customer pays over https with a trusted certificate; without it, Chromium refuses the page."""
-    missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
-    if missing or not any(map(shutil.which, NAMES)):
-        pytest.skip(f"not installed: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+    require("php-cli", "libnss3-tools", "chromium")
     ready, port = tmp_path / "ready.json", free_port()
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     webhook_url = f"http://127.0.0.1:{port}/webhook.php"

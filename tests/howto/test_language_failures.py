@@ -7,10 +7,12 @@ from typing import Final
 
 import pytest
 
+from tests.howto.test_languages import SUITES
 from tests.support.commands import run
 from tests.support.documentation import run_command
-from tests.support.languages import copied, require
+from tests.support.languages import copied
 from tests.support.servers import make_server
+from tests.support.tools import require
 
 NODE: Final = """
 import { test } from "node:test";
@@ -77,14 +79,50 @@ PHP_BUGS: Final = """
     }
 """
 COMMANDS: Final = {
-    "node": (("node",), "shop.test.mjs", ["node", "--test"]),
+    "node": (("nodejs",), "shop.test.mjs", ["node", "--test"]),
     "php": (
-        ("php", "phpunit", "composer"),
+        ("php-cli", "php-curl", "phpunit", "composer"),
         "ShopTest.php",
         ["phpunit", "--bootstrap", "vendor/autoload.php", "ShopTest.php"],
     ),
 }
 BUGS: Final = {"node": NODE + NODE_BUGS, "php": PHP.replace("TESTS", PHP_BUGS)}
+READ_IN_JAVA: Final = 'String order = sandbox.call("GET", "/v1/orders/" + id + "/", "");'
+READ_IN_RUBY: Final = ' if @sandbox.call("GET", "/v1/orders/#{id}/")["status"] == "completed"'
+WITHOUT_READING: Final = {
+    # the file, its right code, and the wrong code; the last assertion in Java would find the mistake itself
+    "java": (
+        "ShopTest.java",
+        {
+            READ_IN_JAVA: READ_IN_JAVA.replace("order", "clock", 1).replace(
+                '/v1/orders/" + id + "/"', '/control/clock/"'
+            )
+            + r' String order = "{\"status\": \"completed\"}";',
+            "assertTrue(shipped.isEmpty());": "",
+        },
+    ),
+    "ruby": ("shop_spec.rb", {READ_IN_RUBY: ""}),
+}
+TWICE: Final = {
+    "java": (
+        "ShopTest.java",
+        {
+            "shipped.add(id);": r"""
+                for (int n = 0; shipped.add(id) || n < 2 && shipped.size() == 1; n++) {
+                    sandbox.call("POST", "/v1/orders/" + id + "/refunds/", "{\"amount\": 500}");
+                }"""
+        },
+    ),
+    "ruby": (
+        "shop_spec.rb",
+        {
+            READ_IN_RUBY: READ_IN_RUBY
+            + """
+      refund = ["POST", "/v1/orders/#{id}/refunds/", { amount: 500 }]
+      2.times { @sandbox.call(*refund) } if @shipped == Set[id]"""
+        },
+    ),
+}
 both_languages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
 
 
@@ -92,8 +130,8 @@ def run_suite(
     language: str, tmp_path: Path, suite: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a suite in a copy of the language's project."""
-    programs, name, command = COMMANDS[language]
-    require(*programs)
+    packages, name, command = COMMANDS[language]
+    require(*packages)
     folder = copied(language, tmp_path) if not (tmp_path / language).exists() else tmp_path / language
     (folder / name).write_text(suite)
     return run_command(command, folder, **environment)
@@ -109,6 +147,46 @@ def test_mistakes_are_warned_of_by_default(language: str, tmp_path: Path) -> Non
     assert "did not read the order" in output
     assert "€5.00" in output
     assert "GET the order before you fulfil it" in output
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("language", ["java", "ruby"])
+@pytest.mark.parametrize(
+    ("bugs", "sentence"), [(WITHOUT_READING, "did not read the order"), (TWICE, "€5.00")]
+)
+def test_the_recipes_warn_of_mistakes_or_fail(
+    bugs: dict[str, tuple[str, dict[str, str]]], sentence: str, language: str, tmp_path: Path
+) -> None:
+    """Java and Ruby have no package, but the same variable, and warn by default, too."""
+    programs, command, _ = SUITES[language]
+    require(*programs)
+    folder = copied(language, tmp_path)
+    name, edits = bugs[language]
+    shop = (folder / name).read_text()
+    for right, wrong in edits.items():
+        assert right in shop
+        shop = shop.replace(right, wrong)
+    (folder / name).write_text(shop)
+    warned = run_command(["bash", "-euc", command], folder)
+    assert warned.returncode == 0, warned.stdout[-3000:] + warned.stderr
+    assert sentence in warned.stderr
+    failed = run_command(["bash", "-euc", command], folder, PAYMENT_SANDBOX_REVIEW="error")
+    assert failed.returncode != 0
+    assert sentence in failed.stdout + failed.stderr
+    silent = run_command(["bash", "-euc", command], folder, PAYMENT_SANDBOX_REVIEW="off")
+    assert (silent.returncode, sentence in silent.stdout + silent.stderr) == (0, False)
+
+
+@both_languages
+def test_advice_to_deliver_webhooks_names_the_call_of_the_language(language: str, tmp_path: Path) -> None:
+    """A suite that never delivers webhooks is told of its own call, and not of Python's."""
+    suite = re.sub(r".*sandbox(\.|->)deliverTo\(.*\n", "", BUGS[language])
+    result = run_suite(language, tmp_path, suite)
+    output = result.stdout + result.stderr
+    assert re.search(r"In a test, call (\$sandbox->)?deliverTo\(\$?handler\)\. Otherwise make", output), (
+        output
+    )
+    assert "deliver_to" not in output
 
 
 @both_languages

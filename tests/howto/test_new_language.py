@@ -27,7 +27,7 @@ def test_a_new_language_is_shown_and_run(tmp_path: Path) -> None:
     checkout = ChangedCheckout(tmp_path)
     (checkout.root / PROJECT).mkdir()
     checkout.add(f"{PROJECT}/shop_test.sh", SUITE.replace("= 4", "= 5"))
-    checkout.insert(LANGUAGES, '    "ruby": (\n        ("ruby", "rspec"),', LINE)
+    checkout.insert(LANGUAGES, '    "ruby": (\n        ("ruby-rspec", "ruby-webrick"),', LINE)
     assert checkout.failing(*TESTS) == {DIFFERS, FAILS}
     checkout.package.append(PAGE, BLOCK.format(suite=SUITE))
     checkout.add(f"{PROJECT}/shop_test.sh", SUITE.replace("1 test", "One test"))

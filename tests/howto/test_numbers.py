@@ -91,8 +91,8 @@ def written(name: str) -> str:
     return BLOCK.sub("", read_page(name))
 
 
-PAGES_MAX = 28
-WORDS_MAX = 30_850
+PAGES_MAX = 25
+WORDS_MAX = 25_450
 """The words of the README and of the pages in the menu, without generated blocks; lower it when they fall."""
 
 

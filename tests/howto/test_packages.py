@@ -13,8 +13,9 @@ import pytest
 
 from payment_sandbox.version import __version__
 from tests.support.documentation import BIN, environment
-from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, fetched, require
+from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, fetched
 from tests.support.servers import make_server
+from tests.support.tools import require
 
 PROGRAMS: Final = {
     # creates a project, and prints its address or the error
@@ -32,7 +33,7 @@ PROGRAMS: Final = {
         "catch (Throwable $error) { echo $error->getMessage(), PHP_EOL; }",
     ),
 }
-REQUIRED_PROGRAMS: Final = {"node": ("node",), "php": ("php", "composer")}
+SYSTEM_PACKAGES: Final = {"node": ("nodejs",), "php": ("php-cli", "php-curl", "composer")}
 INSTALL: Final = (
     "Install it with: pipx install 'payment-sandbox[server]' (or set SANDBOX_COMMAND to the command"
 )
@@ -64,7 +65,7 @@ RunProgram = Callable[..., str]
 @pytest.fixture
 def run_program(language: str, tmp_path: Path) -> RunProgram:
     """Return a function that runs a language's program with only these programs on the path."""
-    require(*REQUIRED_PROGRAMS[language])
+    require(*SYSTEM_PACKAGES[language])
     folder, programs = copied(language, tmp_path), tmp_path / "programs"
     programs.mkdir()
     for name in ("sh", "stat", "sed", "echo"):
@@ -185,7 +186,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.prove
 def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_path: Path) -> None:
     """All workers share a server, with ES modules, CommonJS and fake timers."""
-    require("node", "npm")
+    require("nodejs", "npm")
     folder = copied("node", tmp_path)
     install_packages(folder, RUNNERS)
     config = '{ globalSetup: "payment-sandbox/global-setup" }'
@@ -245,7 +246,7 @@ STRICT: Final = {
 @pytest.mark.prove
 def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
     """The types work in ES modules and in CommonJS, and refuse unknown actions."""
-    require("node", "npm")
+    require("nodejs", "npm")
     folder = copied("node", tmp_path)
     install_packages(folder, TYPES)
     (folder / "typed.mts").write_text(TYPED)
@@ -295,7 +296,7 @@ test("handlers", sandboxed(async (sandbox, t) => {
 
 def test_both_kinds_of_handlers_get_webhooks_and_report_errors(tmp_path: Path) -> None:
     """Handlers also get the webhooks of orders with another shop's address, which is not called."""
-    require("node")
+    require("nodejs")
     folder = copied("node", tmp_path)
     (folder / "handlers.test.mjs").write_text(FETCHING)
     result = subprocess.run(
@@ -329,7 +330,7 @@ try {
 @pytest.mark.prove
 def test_a_handler_in_php_may_call_and_throw(tmp_path: Path) -> None:
     """A handler's exception is its response, and a refusal of the sandbox is an exception."""
-    require("php", "composer")
+    require("php-cli", "php-curl", "composer")
     folder = copied("php", tmp_path)
     (folder / "handler.php").write_text(IN_PHP)
     result = subprocess.run(

@@ -22,10 +22,11 @@ from tests.howto.test_projects import OFFLINE
 from tests.requirements import PROJECTS, declared
 from tests.support.documentation import BIN, README, ROOT, run_command
 from tests.support.servers import make_server
+from tests.support.tools import require, unavailable
 
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [block.strip() for block in BLOCKS]
-CREATE, PAY_AND_CAPTURE, SCENARIO, RESET = (block for block in BLOCKS if "curl" in block)
+CREATE, PAY_AND_CAPTURE, RESET = (block for block in BLOCKS if "curl" in block)
 NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "twenty"}
 
 
@@ -38,7 +39,7 @@ def server() -> Iterator[Server]:
 
 def paste(server: Server, *blocks: str) -> str:
     """Run blocks in one shell, in the checkout."""
-    assert shutil.which("curl"), "the README's commands need curl: install your system's package of that name"
+    require("curl")
     script = "\n".join(blocks).replace("http://127.0.0.1:8080", server.url)
     result = subprocess.run(
         ["bash", "-euc", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
@@ -54,12 +55,6 @@ def test_the_first_payment_works_as_pasted(server: Server) -> None:
     assert advanced["events"][-1]["kind"] == "delayed-capture"
     client = SandboxClient(server.url, FIRST_API_KEY)
     assert abs(client.clock.now - wall_now()) < timedelta(minutes=1), "the commands must end at real time"
-
-
-def test_the_scenario_works_as_pasted(server: Server) -> None:
-    """The scenario file is accepted unchanged."""
-    printed = json.loads(paste(server, SCENARIO))
-    assert (printed["name"], len(printed["rules"])) == ("second-try-works", 2)
 
 
 def test_its_example_passes_its_own_rehearsal(tmp_path: Path) -> None:
@@ -107,8 +102,8 @@ def in_shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
 def succeed(folder: Path, script: str) -> str:
     """Run a script that must succeed; return what it prints."""
     result = in_shell(folder, script)
-    if "CI" not in os.environ and any(words in result.stderr for words in OFFLINE):
-        pytest.skip("the packages of this environment cannot be fetched")
+    if any(words in result.stderr for words in OFFLINE):
+        unavailable(f"the packages of this environment cannot be fetched: {result.stderr[-2000:]}")
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
     return result.stdout
 
@@ -134,7 +129,6 @@ def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> No
     served = SERVED.format(command=ready, ready="run.json")
     pasted = "\n".join(block for block in BLOCKS if "curl" in block or "trigger" in block)
     printed = succeed(clone, served + pasted.replace("http://127.0.0.1:8080", "$SANDBOX_URL"))
-    assert "second-try-works" in printed
     assert "service  completed" in printed, "order last shows the history of the triggered order"
     succeed(clone, SERVED.format(command=f"{own_server} --stop-with-stdin", ready="ready.json"))
     (install,) = (command for command in COMMANDS if "pip install ." in command)
@@ -168,7 +162,7 @@ def test_inline_commands_and_targets_exist() -> None:
 
 def test_its_links_lead_somewhere() -> None:
     """Links within the project are relative, because it has no address yet; their files exist."""
-    links = re.findall(r"\]\(([^)]+)\)", README)
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", README)
     assert [link for link in links if not (ROOT / link).is_file()] == []
     assert len(links) > 10
     addresses = re.findall(r"https?://[\w.:-]+", README)

@@ -8,7 +8,7 @@ from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, find_c
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
-from pytest_payment_sandbox.rehearsal.report import lines_of, report_html, report_of
+from pytest_payment_sandbox.rehearsal.report import lines_of, report_of
 from tests.support.in_process import place
 
 EARLY = "the shop marks a purchase as paid when it reads 'processing'"
@@ -108,9 +108,8 @@ def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSand
     ],
 )
 def test_other_variations_with_a_finding_are_counted(shown_by: list[str], words: str) -> None:
-    """The text and the page count the other variations with a finding."""
+    """The text counts the other variations with a finding."""
     problem = BookProblem("shipped-twice", "it ships twice")
     finding = RehearsalFinding(problem, (), "one click", cause="a cause", shown_by=shown_by)
     report = report_of("test_a_sale", RehearsalOutcome([finding], 3), lambda each: "")
     assert f"  {words}" in lines_of(report)
-    assert f"<p>{words}</p>" in report_html([report])

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.support.documentation import environment
-from tests.support.languages import INSTALL, require
+from tests.support.languages import INSTALL
+from tests.support.tools import require
 
 SUITES = Path(__file__).parent / "suites"
 
@@ -30,7 +31,7 @@ class Language(NamedTuple):
     """A suite with two tests, the commands for the suite and for a single test, and its mistakes."""
 
     name: str
-    programs: tuple[str, ...]
+    packages: tuple[str, ...]
     command: tuple[str, ...]
     single_command: str
     mistakes: tuple[PlantedMistake, PlantedMistake]
@@ -38,7 +39,7 @@ class Language(NamedTuple):
 
 NODE = Language(
     "node",
-    ("node",),
+    ("nodejs",),
     ("node", "--test"),
     "node --test --test-name-pattern={test}",
     (
@@ -56,7 +57,7 @@ NODE = Language(
 PHPUNIT = "phpunit --bootstrap vendor/autoload.php ShopTest.php"
 PHP = Language(
     "php",
-    ("php", "phpunit", "composer"),
+    ("php-cli", "php-curl", "phpunit", "composer"),
     tuple(PHPUNIT.split()),
     f"{PHPUNIT} --filter {{test}}",
     (
@@ -91,7 +92,7 @@ def start_rehearsal(
     language: Language, folder: Path, *options: str, mistakes: str = ""
 ) -> "subprocess.Popen[str]":
     """Start to rehearse a copy of a language's suite with planted mistakes."""
-    require(*language.programs)
+    require(*language.packages)
     if not folder.exists():
         shutil.copytree(SUITES / language.name, folder)
         INSTALL[language.name](folder)
@@ -147,7 +148,7 @@ def test_planted_mistakes_are_named_with_their_tests(language: Language, tmp_pat
 
 def test_a_finding_of_two_changes_is_confirmed_alone(tmp_path: Path) -> None:
     """The review reports the loss of both webhooks in a shop without a job and books."""
-    require(*NODE.programs)
+    require(*NODE.packages)
     folder = shutil.copytree(SUITES / NODE.name, tmp_path / "suite")
     INSTALL[NODE.name](folder)
     suite = folder / "shop.test.mjs"

@@ -109,7 +109,7 @@ def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
     ("options", "suite", "words"),
     [
         (["--budget", "soon"], "", "--budget takes a duration above zero such as 60s or 10m, not 'soon'"),
-        (["--report", "report.txt"], "", "--report takes an .html or a .json file"),
+        (["--report", "report.html"], "", "--report takes a .json file"),
         (["--only", "webhook:2:thrice"], "", "one of after-payment, late, lost, refused"),
         (["--only", "webhook:twice"], "", "has no number: use webhook:1:twice for the first webhook"),
         (["--only", "webhook:99:twice"], SUITE % False, "no step for webhook:99:twice: --only webhook:99"),

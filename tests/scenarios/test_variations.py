@@ -58,8 +58,9 @@ THRICE = Variation(
 
 
 @pytest.fixture
-def thrice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalogue with one more entry."""
+def thrice(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
+    """A catalogue with one more entry; the shared server reads the catalogue once, before the change."""
+    sandbox.get("/control/scenarios/")
     monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, THRICE))
 
 
@@ -132,7 +133,7 @@ def test_it_is_a_scenario_and_coverage_counts_it() -> None:
         assert sandbox.scenario("webhook-thrice")["webhooks"] == [{"then": {"duplicate": 3}}]
         sandbox.deliver_to(lambda environ, start: [start("204 No Content", []), []][1])
         body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-        order = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body, timeout=5).json()
+        order = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=body).json()
         sandbox.clock.advance("PT10S")
         assert sandbox.client.order(order["id"])["status"] == "completed"
         assert webhook_coverage(sandbox)["thrice"] == [order["id"]]

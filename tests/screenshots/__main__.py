@@ -1,6 +1,5 @@
 """Take the screenshots of the dashboard and of three payment pages."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,10 +14,10 @@ from tests.support.browser import address, by_id
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.support.servers import make_server
 from tests.support.shop import Received, Shop
+from tests.support.tools import find_tool
 
 FOLDER = Path(__file__).parent
 COLOURS = 128
-CHROMIUM = "chromium"
 
 
 def main() -> None:
@@ -42,7 +41,7 @@ def main() -> None:
 
 @contextmanager
 def _browser(playwright: Any) -> Iterator[Browser]:
-    path = shutil.which(CHROMIUM)
+    path = find_tool("chromium")
     assert path is not None, "the screenshots need Chromium"
     browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
     yield browser

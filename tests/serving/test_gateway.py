@@ -4,14 +4,14 @@ import logging
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 import requests
+from flask import Response
 from werkzeug import Request
-from werkzeug.wsgi import ClosingIterator
 
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.gateway import Limits
@@ -20,7 +20,6 @@ from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.call import Call, ClientConnection, Placement
 from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
 
-Start = Callable[..., Any]
 WAITING = 2
 
 
@@ -50,31 +49,25 @@ class App:
         self.was_sent.append(bool(readable))
         self.response_ended.release()
 
-    def answer(self, call: Call, start_response: Start) -> Iterable[bytes]:
+    def respond(self, call: Call) -> Response:
         """Answer by path."""
         path = call.request.path
         if path.endswith("/end"):
-            start_response("200 OK", [("Content-Length", "3")])
-            return ClosingIterator([b"end"], self._end)
-        if path in ("/thread", "/wait", "/stream"):
-            assert call.may_wait
-            if path == "/wait":
-                if not call.connection.begin_waiting():
-                    start_response("503 Service Unavailable", [("Content-Length", "0")])
-                    return []
-                self.waiting.release()
-                self.released.wait(10)
+            response = Response("end")
+            response.call_on_close(self._end)
+            return response
+        if path == "/wait":
+            if not call.connection.begin_waiting():
+                return Response(status=503)
+            self.waiting.release()
+            self.released.wait(10)
         if path == "/crash":
             raise ValueError("an unexpected error")
         if path == "/header":
-            start_response("200 OK", [("Content-Length", "0"), ("X", "a\nb")])
-            return []
+            return Response(headers={"X": "a\0b"})
         if path == "/stream":
-            start_response("200 OK", [])
-            return [b"one ", b"two ", b"three"]
-        body = threading.current_thread().name.encode()
-        start_response("200 OK", [("Content-Length", str(len(body)))])
-        return [body]
+            return Response(iter([b"one ", b"two ", b"three"]))
+        return Response(threading.current_thread().name)
 
 
 @pytest.fixture

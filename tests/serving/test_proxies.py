@@ -1,6 +1,5 @@
 """The proxies on the security page limit slow requests and connections, and let everything else through."""
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from tests.attack import all as attacks
 from tests.support.blocks import blocks
 from tests.support.ports import free_port
 from tests.support.servers import make_server
+from tests.support.tools import require
 
 CONNECTIONS_MAX = 5  # instead of a hundred
 OWN_FILES = "access_log off;" + "".join(
@@ -42,8 +42,7 @@ def port(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
     """The port of a proxy in front of a server, configured as on the page."""
     file = request.param
     command = COMMANDS[file]
-    if shutil.which(command[0]) is None:
-        pytest.skip(f"{command[0]} is not installed; .ci/run installs it")
+    require({"nginx": "nginx-light"}.get(command[0], command[0]))
     (text,) = (block.text for block in blocks(read_source("security")) if block.file == file)
     front = free_port()
     with make_server(clock="frozen") as server:

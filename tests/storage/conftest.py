@@ -14,7 +14,7 @@ from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.full_disk import full
-from tests.support.postgres import Postgres, needs_postgres
+from tests.support.postgres import Postgres
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Backend:
     """A context in which the backend refuses every commit."""
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=needs_postgres)])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Each storage backend in turn."""
     if request.param == "memory":

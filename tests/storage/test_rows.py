@@ -21,7 +21,7 @@ from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox_company.replicas import encode_job, read_job
 from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, rename_first_order
-from tests.support.postgres import Postgres, needs_postgres
+from tests.support.postgres import Postgres
 
 SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
 
@@ -71,7 +71,6 @@ def fill(storages: Storages) -> None:
     rename_first_order(project, "changed")
 
 
-@needs_postgres
 def test_both_databases_hold_the_same_rows(postgresql: Postgres, tmp_path: Path) -> None:
     """SQLite and PostgreSQL store the same rows in the same order."""
     from payment_sandbox_company.postgresql import Database  # imported late: the driver is optional

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from glob import glob
 from itertools import count
 from pathlib import Path
 from pwd import getpwnam
@@ -13,9 +12,9 @@ from tempfile import mkdtemp
 from typing import Any
 
 import psycopg
-import pytest
 
 from tests.support.ports import free_port
+from tests.support.tools import find_tool, unavailable
 
 USER = "postgres"
 QUICK = ("fsync=off", "full_page_writes=off", "max_connections=200", "shared_buffers=32MB")
@@ -29,21 +28,17 @@ def binaries() -> Path | None:
     """Return the folder of initdb and pg_ctl, from the environment if set; None if PostgreSQL is missing."""
     if CHOSEN in os.environ:
         return Path(os.environ[CHOSEN])
-    folders = [Path(folder) for folder in sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
-    on_path = shutil.which("initdb")
-    folders += [Path(on_path).parent] if on_path else []
-    return next((folder for folder in folders if (folder / "initdb").exists()), None)
-
-
-needs_postgres = pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed")
+    initdb = find_tool("postgresql")
+    return Path(initdb).parent if initdb else None
 
 
 class Postgres:
-    """A PostgreSQL server; started by root, it runs as the user postgres."""
+    """A PostgreSQL server; started by root, it runs as the user postgres. Without PostgreSQL, the test is skipped."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
         folder_of_programs = binaries()
-        assert folder_of_programs is not None, "PostgreSQL is not installed"
+        if folder_of_programs is None:
+            unavailable("not installed: postgresql")
         self._bin = folder_of_programs
         self.folder = folder
         self.data = folder / "data"

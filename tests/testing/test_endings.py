@@ -39,7 +39,8 @@ def test_that_takes_long(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
     ports = payment_sandbox.base_url.rpartition(":")[2] + " " + webhook_receiver.url.split(":")[2].split("/")[0]
     send_ports_when_waiting(ports)
-    WAIT
+    while True:  # until the interruption
+        WAIT
 """
 WAITS = {
     "waiting": "payment_sandbox.client.wait(webhook='00000000-0000-4000-8000-000000000000', timeout_seconds=50)",
@@ -62,7 +63,7 @@ def is_listening(port: int) -> bool:
 def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
     """An interrupted run ends at once like any run of pytest, and releases its ports."""
     listening = socket.create_server(("127.0.0.1", 0))
-    listening.settimeout(60)
+    listening.settimeout(90)
     port = str(listening.getsockname()[1])
     (tmp_path / "test_long.py").write_text(INTERRUPTED.replace("WAIT", WAITS[wait]).replace("PORT", port))
     command = [
@@ -94,7 +95,7 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
         assert all(map(is_listening, ports))
         assert len(ports) == 2
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=30)  # the interrupted wait takes 50 seconds
+        output, _ = process.communicate(timeout=90)
     assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert not any(map(is_listening, ports))
@@ -113,7 +114,7 @@ def test_a_server_leaves_no_thread_and_no_port() -> None:
     assert is_listening(port)
     server.stop()
     for thread in set(threading.enumerate()) - before:
-        thread.join(5)
+        thread.join(60)
     assert set(threading.enumerate()) - before == set()
     assert not is_listening(port)
     events.close()
@@ -138,7 +139,7 @@ def test_a_deleted_project_is_freed_without_the_collector() -> None:
     try:
         project.close()
         server.project({}).close()  # frees references to the newest project
-        assert is_collected.wait(10), "a carrier may still hold a reference"
+        assert is_collected.wait(60), "a carrier may still hold a reference"
         assert reference() is None
     finally:
         gc.enable()
@@ -162,7 +163,7 @@ def test_closing_a_project_ends_its_waits_and_streams() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     project.close()
-    thread.join(10)
+    thread.join(60)
     assert [error.status for error in refusals] in (
         [404],
         [401],
@@ -303,5 +304,5 @@ def test_projects_with_running_clocks_are_freed() -> None:
 
 def test_a_body_that_is_no_webhook(webhook_receiver: WebhookReceiver) -> None:
     """A body that is not a webhook is refused and not recorded."""
-    assert requests.post(webhook_receiver.url, data=b"not JSON", timeout=5).status_code == 400
+    assert requests.post(webhook_receiver.url, data=b"not JSON").status_code == 400
     assert webhook_receiver.received == []

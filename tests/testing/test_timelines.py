@@ -86,8 +86,8 @@ def test_a_missing_webhook_url_is_reported(payment_sandbox: PaymentSandbox) -> N
     payment_sandbox.act(place(payment_sandbox))
     assert payment_sandbox.timeline().endswith(
         "2 status changes sent no webhook: neither the project nor the order has a webhook_url\n"
-        "    Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app), "
-        "in Node and PHP deliverTo(handler)."
+        "    In a test, call payment_sandbox.deliver_to(app). Otherwise make the shop listen at an address, "
+        "and set webhook_url to it, in the order or in the project's settings."
     )
 
 

@@ -18,6 +18,8 @@ DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it
 LOST: Final = "lost"
 """The outcome of a webhook that counts as delivered, although a fault withheld it from the shop."""
 NOT_SENT_IN_TESTS: Final = "not sent: webhooks of tests stay on this machine"
+LISTEN: Final = "Make the shop listen at"
+"""The beginning of advice to which the helpers for tests add a call of their own language."""
 NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 

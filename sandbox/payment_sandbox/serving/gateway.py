@@ -1,23 +1,27 @@
-"""From the socket to the view: reads a request, runs its call in its turn, and sends the response."""
+"""From the socket to the view: reads a request, runs its call in its turn, and sends the response.
 
-import logging
+aiohttp parses a request and calls ``Gateway.answer``, which reads the body, lets ``web/placing.py`` decide
+where the call runs, runs it there, and sends the response: whole, in pieces, or as an event stream.
+"""
+
 from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
+from flask import Response
 
-from payment_sandbox.serving.replies import PendingReply
-from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.turns import FairPool, Turn, Turns, WaitCounter
+from payment_sandbox.serving.replies import Reply, error
+from payment_sandbox.serving.threads import Threads, run_on_thread
+from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
-from payment_sandbox.serving.wsgi import Application, BufferedResponse, Run, environment, error
+from payment_sandbox.serving.wsgi import environment
 from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, ConnectionCut, Placement
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
 from payment_sandbox.web.statistics import Statistics
 
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
@@ -27,10 +31,22 @@ STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
-SILENT_SECONDS: Final = 60.0  # the longest wait for the next piece of a body
+SILENT_SECONDS: Final = 10.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+class Application(Protocol):
+    """An application that decides where each call should run."""
+
+    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
+        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
+        ...
+
+    def respond(self, call: Call) -> Response:
+        """Answer a call."""
+        ...
 
 
 class Limits(NamedTuple):
@@ -62,11 +78,10 @@ class Gateway:
         self._is_draining = is_draining or (lambda: False)
         self._snapshots_bytes = 0  # the memory reserved for snapshots being received
         self._threads = Threads("request")
-        waiting = WaitCounter(limits.waiting)
-        running_max = RUNNING_CALLS_MAX if is_draining is None else RUNNING_CALLS_MAX_SHARED
-        self._working = FairPool(loop, self._threads, running_max, waiting)
-        self._reading = FairPool(loop, self._threads, READING_MAX, waiting)
-        self._turns = Turns(loop)
+        self._on_loop = Turns(loop, 1)
+        self._on_threads = Turns(loop, RUNNING_CALLS_MAX if is_draining is None else RUNNING_CALLS_MAX_SHARED)
+        self._reading = Turns(loop, READING_MAX)
+        self._waiting = WaitCounter(limits.waiting)
         self._watching = WaitCounter(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
 
@@ -77,28 +92,110 @@ class Gateway:
     async def answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         started_seconds = self._loop.time()
-        reply = PendingReply(http, closes_connection=self._is_draining())
+        reply = Reply(http, closes_connection=self._is_draining())
         try:
             if http.version not in (HttpVersion10, HttpVersion11):
                 return reply.reset()
-            if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
-                return await reply.send_response(error(431, HEAD_TOO_LONG))
+            if (refusal := _refuse(http)) is not None:
+                return await reply.send(refusal)
             if not http.body_exists:
                 return await self._answer(http, reply, BytesIO(), 0)
-            if refusal := _refuse_body(http):
-                return await reply.send_response(refusal)
             bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
             with self._reserve_memory(http.content_length, bytes_max) as has_room:
                 if not has_room:
-                    return await reply.send_response(error(503, SNAPSHOTS_BUSY, retry=True))
+                    return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
                 body = BytesIO()
                 return await self._answer(http, reply, body, await _read(http, body, bytes_max))
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
-        except ConnectionError:
+        except ConnectionError:  # the client has disconnected, or the application cuts the connection
             return reply.cut()
+        except Exception:  # answered by the connection
+            reply.status = 500
+            raise
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
+
+    async def _answer(
+        self, http: web.BaseRequest, reply: Reply, body: BytesIO, length: int
+    ) -> web.StreamResponse:
+        """Answer a request with this body; ``length`` is that of the whole body."""
+        client = ClientConnection(http.raw_headers, has_event_loop=True)
+        call = self._application.place(environment(http, body, length), length, client)
+        response = await self._run(call)
+        if call.stream is None and response.is_streamed and "Content-Length" not in response.headers:
+            return await self._send_pieces(call, response, reply)
+        try:
+            if call.stream is not None:
+                return await self._watch(call, response, reply)
+            async with timeout(self._limits.send_seconds):
+                return await reply.send(response)
+        finally:
+            response.close()  # releases the held webhooks
+
+    async def _run(self, call: Call) -> Response:
+        """Run a call where it was placed, in its project's turn."""
+        if call.placement is Placement.EVENT_LOOP:
+            await self._on_loop.take(call.share)
+            try:
+                return self._application.respond(call)
+            finally:
+                self._on_loop.pass_on_soon()
+
+        def respond(turn: ThreadTurn) -> Response:
+            call.connection.begin_waiting = turn.begin_waiting
+            return self._application.respond(call)
+
+        turns = self._reading if call.placement is Placement.READING_THREAD else self._on_threads
+        running = await self._start(turns, call.share, respond)
+        try:
+            return await shield(running)
+        except CancelledError:  # the client has disconnected, and the thread goes on
+            running.add_done_callback(lambda done: done.result().close())
+            raise
+
+    async def _start(
+        self, turns: Turns, share: str, work: Callable[[ThreadTurn], Result]
+    ) -> "Future[Result]":
+        """Start work on a thread in its turn."""
+        await turns.take(share)
+        turn = ThreadTurn(self._loop, turns, self._waiting, share)
+        running: Future[Result] = run_on_thread(self._loop, self._threads, lambda: work(turn))
+        running.add_done_callback(turn.end)
+        return running
+
+    async def _watch(self, call: Call, response: Response, reply: Reply) -> web.StreamResponse:
+        """Send an event stream."""
+        assert call.stream is not None, "the response is an event stream"
+        with self._watching.count_call(call.share) as may_watch:
+            if not may_watch:
+                return await reply.send(error(503, TOO_MANY_WAIT, retry=True))
+            await reply.begin(response)
+            await self._watchers.serve(call.stream, reply)
+            return await reply.end()
+
+    async def _send_pieces(self, call: Call, response: Response, reply: Reply) -> web.StreamResponse:
+        """Send a response of unknown length, whose pieces are produced on threads."""
+        pieces = iter(response.get_app_iter(call.request.environ))
+        producing: Future[bytes | None] | None = None
+        is_begun = False
+        try:
+            async with timeout(STREAM_SECONDS_MAX):
+                while True:
+                    producing = await self._start(self._on_threads, call.share, lambda _: next(pieces, None))
+                    piece = await shield(producing)
+                    if not is_begun:
+                        await reply.begin(response)
+                        is_begun = True
+                    if piece is None:
+                        return await reply.end()
+                    async with timeout(self._limits.send_seconds):
+                        await reply.send_piece(piece)
+        finally:
+            if producing is None:
+                response.close()
+            else:  # a thread may still be producing a piece
+                producing.add_done_callback(lambda _: response.close())
 
     @contextmanager
     def _reserve_memory(self, length: int | None, bytes_max: int) -> Iterator[bool]:
@@ -110,88 +207,13 @@ class Gateway:
         finally:
             self._snapshots_bytes -= reserved
 
-    async def _answer(
-        self, http: web.BaseRequest, reply: PendingReply, body: BytesIO, length: int
-    ) -> web.StreamResponse:
-        """Answer a request with this body; ``length`` is that of the whole body."""
-        client = ClientConnection(http.raw_headers, has_event_loop=True)
-        try:
-            call = self._application.place(environment(http, body, length), length, client)
-        except Exception:
-            log.exception("a request could not be routed")
-            return await reply.send_response(error(500, "the sandbox failed; see its log"))
-        return await self._respond(await self._run(call, client), reply)
 
-    async def _respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send the application's response without a thread, then end the call."""
-        if run.answer is None and run.call.stream is None:
-            return await self._send_pieces(run, reply)
-        try:
-            if run.answer is None or run.call.stream is not None:
-                return await self._watch(run, reply)
-            async with timeout(self._limits.send_seconds):
-                return await reply.send_response(run.answer)
-        finally:
-            run.close()
-
-    async def _run(self, call: Call, client: ClientConnection) -> Run:
-        """Run a call in its project's turn."""
-        if call.placement is Placement.EVENT_LOOP:
-            if not self._turns.take():
-                await self._turns.wait(call.share)
-            return Run(self._application, call)
-
-        def run(turn: Turn) -> Run:
-            client.begin_waiting = turn.begin_waiting
-            return Run(self._application, call)
-
-        pool = self._reading if call.placement is Placement.READING_THREAD else self._working
-        running = pool.run(call.share, run)
-        try:
-            return await shield(running)
-        except CancelledError:
-            running.add_done_callback(lambda done: done.result().close())
-            raise
-
-    async def _watch(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send an event stream."""
-        stream = run.call.stream
-        with self._watching.count_call(run.call.share) as may_watch:
-            if not may_watch or run.head is None or stream is None:
-                return await reply.send_response(error(503, TOO_MANY_WAIT, retry=True))
-            await reply.begin(run.head)
-            await self._watchers.serve(stream, reply)
-            return await reply.end()
-
-    async def _send_pieces(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        """Send a response of unknown length, whose pieces are produced on threads."""
-        assert run.head is not None, "a response without a head is an error, and short"
-        pieces = iter(run.pieces)
-        producing: Future[bytes | None] | None = None
-
-        def produce() -> "Future[bytes | None]":
-            nonlocal producing
-            producing = self._working.run(run.call.share, lambda turn: next(pieces, None))
-            return shield(producing)
-
-        try:
-            async with timeout(STREAM_SECONDS_MAX):
-                piece = await produce()
-                await reply.begin(run.head)
-                while piece is not None:
-                    async with timeout(self._limits.send_seconds):
-                        await reply.send(piece)
-                    piece = await produce()
-                return await reply.end()
-        except ConnectionCut:
-            return reply.cut()
-        finally:
-            if producing is not None:  # a thread may still be producing a piece
-                producing.add_done_callback(lambda _: run.close())
-
-
-def _refuse_body(http: web.BaseRequest) -> BufferedResponse | None:
-    """Return the error for a body that no application reads; None for others."""
+def _refuse(http: web.BaseRequest) -> Response | None:
+    """Return the error for a request that no application reads; None for others."""
+    if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
+        return error(431, HEAD_TOO_LONG)
+    if not http.body_exists:
+        return None
     if http.method == METH_CONNECT:
         return error(400, "this server is not a proxy")
     if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":

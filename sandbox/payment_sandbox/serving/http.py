@@ -13,22 +13,23 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, HEAD_TOO_LONG, Gateway, Limits
+from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, HEAD_TOO_LONG, Application, Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
+from payment_sandbox.serving.replies import error
 from payment_sandbox.serving.threads import start
-from payment_sandbox.serving.wsgi import error
 from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from payment_sandbox.serving.wsgi import Application
+    from flask import Response
+
 
 OPEN_FILES_LIMIT: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # reserved for webhooks in flight, a state file and other uses
-FULL_CHECK_SECONDS: Final = 0.1  # the time between a full server's checks for a free connection
+FULL_SECONDS: Final = 0.1  # the pause of a server that can open no more files
 IDLE_SECONDS: Final = 75.0  # the longest wait for a complete request line and headers
 READ_BYTES: Final = 1 << 14  # asyncio reads 256 KiB; parsing that much in one-byte chunks takes 25 ms
 LINGER_SECONDS: Final = 2.0  # to close with unread data would destroy the response to it
@@ -38,6 +39,7 @@ TLS_HANDSHAKE_BYTE: Final = b"\x16"  # the first byte of a TLS handshake; no HTT
 HANDSHAKE_SECONDS: Final = 5.0  # browsers preconnect, and may never send this byte
 HANDSHAKES_MAX: Final = 256  # each unfinished handshake takes a third of a mebibyte
 UNTRUSTED_HINT: Final = "the client may not trust the certificate; see /docs/operation/#https"
+JSON: Final = "application/json"
 HTTPS_HINT: Final = "a client tried https, but this server speaks only http; serve --tls adds https"
 
 log = logging.getLogger(__name__)
@@ -73,19 +75,20 @@ class HttpServer:
         self.url = url_of(host, self.port)
         self._loop: asyncio.AbstractEventLoop = RealTimeLoop()
         self._stopping = asyncio.Event()
-        self._connecting: set[asyncio.Task[None]] = set()  # accepted, but not yet connections
+        self._free = asyncio.Semaphore(self._limits.connections)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_MAX)
+        self._accepting: asyncio.Task[None] | None = None
+        self._connecting: set[asyncio.Task[None]] = set()  # accepted, but not yet connections
         self._gateway: Gateway | None = None
         self._connections: _JsonServer | None = None
         self._thread: Thread | None = None
-        self._is_finishing = False
 
-    def start(self, application: "Application") -> None:
+    def start(self, application: Application) -> None:
         """Serve on a background thread."""
         cluster = self._cluster
         is_draining = None if cluster is None else lambda: cluster.is_draining
         self._gateway = Gateway(application, self._loop, self._limits, self._statistics, is_draining)
-        self._connections = _JsonServer(self._gateway, self._loop)
+        self._connections = _JsonServer(self._gateway, self._loop, self._free)
         self._thread = Thread(target=self._run, name="server", daemon=True)
         start(self._thread)
 
@@ -109,63 +112,54 @@ class HttpServer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        self._open()
+        assert self._connections is not None, "the server was not started"
+        self._accepting = self._loop.create_task(self._accept(self._connections))
         await self._stopping.wait()
-        self._is_finishing = True
-        self._loop.remove_reader(self._socket)
-        for connection in self._all_connections:
+        for connection in self._connections.connections:
             if connection.transport is not None:
                 connection.transport.abort()
 
     async def _finish(self, within_seconds: float) -> None:
-        self._is_finishing = True
-        self._accept()  # accepts the connections in the backlog
-        self._loop.remove_reader(self._socket)
+        """Accept no more connections, and finish the requests in progress."""
+        await asyncio.sleep(ARRIVAL_SECONDS)
+        if self._accepting is not None:
+            self._accepting.cancel()
         await asyncio.sleep(ARRIVAL_SECONDS)
         if self._connections is not None:
             self._connections.pre_shutdown()
             await self._connections.shutdown(within_seconds)
 
-    @property
-    def _all_connections(self) -> list[web.RequestHandler]:
-        return [] if self._connections is None else self._connections.connections
-
-    def _open(self) -> None:
-        if not self._is_finishing:
-            self._loop.add_reader(self._socket, self._accept)
-
-    def _accept(self) -> None:
-        """Accept connections from the backlog, up to the limit; called while the backlog is not empty."""
-        for _ in range(self._limits.connections - len(self._all_connections) - len(self._connecting)):
+    async def _accept(self, connections: "_JsonServer") -> None:
+        """Accept connections; while all that are allowed are in use, new ones wait in the backlog."""
+        while True:
+            await self._free.acquire()
             try:
-                accepted, _ = self._socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError:  # too many open files
-                break
-            accepted.setblocking(False)
-            task = self._loop.create_task(self._connect(accepted))
+                accepted, _ = await self._loop.sock_accept(self._socket)
+            except OSError:  # too many open files, or the client has disconnected
+                self._free.release()
+                await asyncio.sleep(FULL_SECONDS)
+                continue
+            task = self._loop.create_task(self._connect(accepted, connections))
             self._connecting.add(task)
             task.add_done_callback(self._connecting.discard)
-        self._loop.remove_reader(self._socket)  # full: new connections wait in the backlog
-        self._loop.call_later(FULL_CHECK_SECONDS, self._open)
 
-    async def _connect(self, accepted: socket.socket) -> None:
+    async def _connect(self, accepted: socket.socket, connections: "_JsonServer") -> None:
         """Begin a connection with the scheme of its first byte."""
-        assert self._connections is not None, "the server was not started"
         try:
             if self._tls is None or not await self._begins_with_tls(accepted):
-                await self._loop.connect_accepted_socket(self._connections, accepted)
+                await self._loop.connect_accepted_socket(connections, accepted)
                 return
             async with self._handshakes:
                 await self._loop.connect_accepted_socket(
-                    self._connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                    connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
                 )
+                return
         except SSLError as error:
-            accepted.close()
             log_once(f"a client aborted the TLS handshake ({error.reason}): {UNTRUSTED_HINT}")
         except OSError:  # the client has disconnected, or been silent for too long
-            accepted.close()
+            pass
+        accepted.close()
+        self._free.release()
 
     async def _begins_with_tls(self, accepted: socket.socket) -> bool:
         """Return whether the client of a new connection starts with TLS; the first byte is peeked, not read.
@@ -187,9 +181,11 @@ class HttpServer:
 class _JsonServer(web.Server):
     """aiohttp's server, with errors in the format of the application's errors."""
 
-    def __init__(self, gateway: Gateway, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, gateway: Gateway, loop: asyncio.AbstractEventLoop, free: asyncio.Semaphore) -> None:
+        """``free`` counts the connections that may still be opened."""
         super().__init__(gateway.answer, handler_cancellation=True, loop=loop)
         self._event_loop = loop
+        self._free = free
         self._buffer = memoryview(bytearray(READ_BYTES))  # shared, as received data is parsed immediately
 
     def __call__(self) -> web.RequestHandler:
@@ -206,6 +202,11 @@ class _JsonServer(web.Server):
         )
         connection.buffer = self._buffer
         return connection
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Let another connection take the place of a closed one."""
+        super().connection_lost(handler, exc)
+        self._free.release()
 
 
 class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
@@ -230,7 +231,11 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer input that is not HTTP, or a failure of the server, and close the connection."""
+        """Answer input that is not HTTP, or a failure of the server, and close the connection.
+
+        Raises:
+            ConnectionError: the response has begun, so closing the connection is the only answer.
+        """
         if isinstance(exc, ConnectionError):
             raise exc
         problem = error(500, "the sandbox failed; see its log")
@@ -240,25 +245,28 @@ class _Connection(web.RequestHandler, asyncio.BufferedProtocol):
             problem = error(400, "this is not a valid HTTP request")
         else:
             log.error("a request could not be answered", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the response has begun")
         if isinstance(exc, BadHttpMethod) and "HTTPS" in exc.message:
             log_once(HTTPS_HINT)
-        assert problem.head is not None, "an error without a head"
         self.close()  # ignores the rest of the input
-        response = _LastResponse(body=problem.body, status=problem.head.status, headers=problem.head.headers)
-        response.force_close()
-        return response
+        return _LastResponse(problem, request.transport)
 
 
 class _LastResponse(web.Response):
     """The response to invalid input, sent while the client may still be sending."""
 
+    def __init__(self, problem: "Response", transport: asyncio.Transport | None) -> None:
+        super().__init__(body=problem.get_data(), status=problem.status_code, content_type=JSON)
+        self._transport = transport
+        self.force_close()
+
     async def write_eof(self, data: bytes = b"") -> None:
         """Send the response, and give the client time to read it; a disconnection cancels this."""
-        transport = None if self._req is None else self._req.transport
         await super().write_eof(data)
-        if transport is not None and transport.can_write_eof():
+        if self._transport is not None and self._transport.can_write_eof():
             with suppress(OSError):  # the client has disconnected
-                transport.write_eof()
+                self._transport.write_eof()
         await asyncio.sleep(LINGER_SECONDS)
 
 

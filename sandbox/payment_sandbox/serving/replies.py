@@ -1,23 +1,26 @@
-"""The response to one request: whole, in pieces, or cut off."""
+"""The reply to one request: whole, in pieces, or cut off."""
 
+import json
 import socket
 import struct
 from contextlib import suppress
-from http import HTTPStatus
 from typing import Final
 
 from aiohttp import hdrs, web
+from flask import Response
 from multidict import CIMultiDict
 
-from payment_sandbox.serving.wsgi import BufferedResponse, Headers, ResponseHead
+from payment_sandbox.web.call import ConnectionCut
+from payment_sandbox.web.errors import TYPE_BY_STATUS, error_body
 
 SERVER: Final = "payment-sandbox"
 LINGER_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 CUT_STATUS: Final = 0
+UNAVAILABLE: Final = 503
 
 
-class PendingReply:
-    """The answer to a request, started by one of ``send_response``, ``begin``, ``cut`` and ``reset``."""
+class Reply:
+    """The reply to a request, started by one of ``send``, ``begin``, ``cut`` and ``reset``."""
 
     __slots__ = ("_closes_connection", "_http", "_stream", "status")
 
@@ -29,32 +32,32 @@ class PendingReply:
         self._stream: web.StreamResponse | None = None
         self.status = CUT_STATUS  # until the response is sent
 
-    async def send_response(self, answer: BufferedResponse) -> web.StreamResponse:
-        """Send the complete response, or the part before a cut.
-
-        Raises:
-            ValueError: the response has no head.
-        """
-        if answer.is_cut and not answer.body:
+    async def send(self, response: Response) -> web.StreamResponse:
+        """Send a whole response, or its part before a cut."""
+        body: list[bytes] = []
+        is_cut = False
+        try:
+            body.extend(response.iter_encoded())
+        except ConnectionCut:
+            is_cut = True
+        if is_cut and not any(body):
             return self.reset()
-        if answer.head is None:
-            raise ValueError("the application did not call start_response")
-        self.status = answer.head.status
-        headers = _build_headers(answer.head.headers)
-        response = web.Response(body=answer.body, status=self.status, headers=headers)
-        await self._send(self._end_response(response))
-        if answer.is_cut and self._http.transport is not None:
+        whole = web.Response(
+            body=b"".join(body), status=response.status_code, headers=_encode_headers(response)
+        )
+        self._start(whole)
+        await self._send(whole)
+        if is_cut and self._http.transport is not None:
             self._http.transport.close()
-        return response
+        return whole
 
-    async def begin(self, head: ResponseHead) -> None:
+    async def begin(self, response: Response) -> None:
         """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
-        self.status = head.status
-        stream = web.StreamResponse(status=head.status, headers=_build_headers(head.headers))
-        self._stream = self._end_response(stream)
-        await stream.prepare(self._http)
+        self._stream = web.StreamResponse(status=response.status_code, headers=_encode_headers(response))
+        self._start(self._stream)
+        await self._stream.prepare(self._http)
 
-    async def send(self, piece: bytes) -> None:
+    async def send_piece(self, piece: bytes) -> None:
         """Send a piece, and return once the client has read most of the data sent."""
         if self._stream is not None and self._http.method != "HEAD" and piece:
             await self._stream.write(piece)
@@ -84,24 +87,32 @@ class PendingReply:
             transport.abort()
         return self._stream or web.Response()  # aiohttp cannot send it
 
+    def _start(self, response: web.StreamResponse) -> None:
+        self.status = response.status
+        if self._closes_connection or response.status == UNAVAILABLE:
+            response.force_close()  # a refused crowd frees its connections
+
     async def _send(self, response: web.StreamResponse) -> None:
-        """Send a whole response before aiohttp does, so that deferred work can start."""
+        """Send a response before aiohttp does, so that deferred work can start."""
         with suppress(ConnectionError):  # the client has disconnected
             await response.prepare(self._http)
             await response.write_eof()
 
-    def _end_response(self, response: web.StreamResponse) -> web.StreamResponse:
-        if self._closes_connection or response.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            response.force_close()  # a refused crowd frees its connections
-        return response
+
+def _encode_headers(response: Response) -> "CIMultiDict[str]":
+    """Encode headers, which have one character for each byte, for aiohttp, which sends UTF-8."""
+    headers = CIMultiDict(
+        [
+            (name, value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace"))
+            for name, value in response.get_wsgi_headers({})
+        ]
+    )
+    headers[hdrs.SERVER] = SERVER
+    return headers
 
 
-def _build_headers(headers: Headers) -> "CIMultiDict[str]":
-    if all([value.isascii() for _, value in headers]):
-        result = CIMultiDict(headers)
-    else:  # a WSGI header has one character for each byte; aiohttp sends UTF-8
-        result = CIMultiDict(
-            [(name, value.encode("latin-1").decode("utf-8", "replace")) for name, value in headers]
-        )
-    result[hdrs.SERVER] = SERVER
-    return result
+def error(status: int, value: str, *, retry: bool = False) -> Response:
+    """Build an error of the server itself; ``retry`` tells the client to retry soon."""
+    body = error_body(status, TYPE_BY_STATUS[status], value)
+    headers = {"Retry-After": "1"} if retry else None
+    return Response(f"{json.dumps(body)}\n", status, headers, mimetype="application/json")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from payment_sandbox.projects.locks import THREADS, ranked_lock
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 IDLE_THREADS_MAX: Final = 16
 
 Job = Callable[[], None]
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -103,37 +104,27 @@ class Threads:
 
 
 def run_on_thread(
-    loop: "AbstractEventLoop",
-    run: Callable[[Job], object],
-    work: Callable[[], Any],
-    on_end: Callable[[], None] = lambda: None,
-) -> "Future[Any]":
-    """Run work on a thread with ``run``; return a future of the event loop for its result.
+    loop: "AbstractEventLoop", threads: Threads, work: Callable[[], Result]
+) -> "Future[Result]":
+    """Run work on a thread; return a future of the event loop for its result."""
+    future: Future[Result] = loop.create_future()
 
-    The event loop calls ``on_end`` at the end of the work, even if the future was cancelled.
-    """
-    future: Future[Any] = loop.create_future()
+    def settle(result: Result | None, failed: BaseException | None) -> None:
+        if future.done():  # cancelled, because the loop ends
+            return
+        if failed is not None:
+            future.set_exception(failed)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]
 
     def job() -> None:
+        result, failed = None, None
         try:
-            result, failed = work(), None
+            result = work()
         except BaseException as error:
-            result, failed = None, error
+            failed = error
         with suppress(RuntimeError):  # the loop has stopped
-            loop.call_soon_threadsafe(_settle, future, result, failed, on_end)
+            loop.call_soon_threadsafe(settle, result, failed)
 
-    run(job)
+    threads.run(job)
     return future
-
-
-def _settle(
-    future: "Future[Any]", result: Any, failed: BaseException | None, on_end: Callable[[], None]
-) -> None:
-    """Set the result or exception of a future, unless it was cancelled."""
-    on_end()
-    if future.done():
-        return
-    if failed is not None:
-        future.set_exception(failed)
-    else:
-        future.set_result(result)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from payment_sandbox.projects.events import Events
-from payment_sandbox.serving.replies import PendingReply
+from payment_sandbox.serving.replies import Reply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
 WAKE_BATCH: Final = 16  # watchers per iteration of the event loop
@@ -20,7 +20,7 @@ class Watchers:
         self._send_seconds = send_seconds
         self._groups: dict[tuple[Events, float], _WatcherGroup] = {}
 
-    async def serve(self, stream: EventStream, reply: PendingReply) -> None:
+    async def serve(self, stream: EventStream, reply: Reply) -> None:
         """Send events until the project ends; this is cancelled when the client disconnects.
 
         Raises:
@@ -30,7 +30,7 @@ class Watchers:
             text: str | None = stream.first_batch()
             while text is not None:
                 async with timeout(self._send_seconds):
-                    await reply.send(text.encode())
+                    await reply.send_piece(text.encode())
                 with suppress(TimeoutError):
                     async with timeout(HEARTBEAT_SECONDS):
                         await wakeup.wait()

@@ -1,103 +1,14 @@
-"""Calls a WSGI application, and buffers its response."""
+"""The WSGI environment of a request (PEP 3333)."""
 
-import json
-import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from http import HTTPStatus
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
-
-from payment_sandbox.web.call import Call, ClientConnection, ConnectionCut
-from payment_sandbox.web.errors import TYPE_BY_STATUS, error_body
 
 if TYPE_CHECKING:
     from aiohttp import web
-
-Headers = list[tuple[str, str]]
-
-log = logging.getLogger(__name__)
-
-
-class Application(Protocol):
-    """A WSGI application that decides where each call should run."""
-
-    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
-        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
-        ...
-
-    def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
-        """Answer a call, as in PEP 3333."""
-        ...
-
-
-class ResponseHead(NamedTuple):
-    """The status line and headers of a response."""
-
-    status: int
-    headers: Headers
-
-    @property
-    def has_length(self) -> bool:
-        """Whether the response states the length of its body; if not, it is streamed."""
-        return self.status in (204, 304) or "content-length" in [name.lower() for name, _ in self.headers]
-
-
-class BufferedResponse(NamedTuple):
-    """A complete response, or a response cut by the application."""
-
-    head: ResponseHead | None
-    body: bytes
-    is_cut: bool
-
-
-class Run:
-    """The execution of a call by the application; an exception becomes a 500."""
-
-    def __init__(self, application: Application, call: Call) -> None:
-        self.call = call
-        self.head: ResponseHead | None = None
-        self.pieces: Iterable[bytes] = ()
-        try:
-            self.pieces = application.answer(call, self._start_response)
-        except Exception:
-            self._fail()
-        self.answer = self._buffer_response()
-
-    def _buffer_response(self) -> BufferedResponse | None:
-        """Return the complete response, or the part before a cut; None if it is streamed."""
-        if self.head is not None and not self.head.has_length:
-            return None
-        body: list[bytes] = []
-        try:
-            body.extend(self.pieces)
-        except ConnectionCut:
-            return BufferedResponse(self.head, b"".join(body), is_cut=True)
-        except Exception:
-            body = [self._fail()]
-        return BufferedResponse(self.head, b"".join(body), is_cut=False)
-
-    def close(self) -> None:
-        """Close the sent response, as required by PEP 3333."""
-        close = getattr(self.pieces, "close", None)
-        if close is not None:
-            try:
-                close()
-            except Exception:
-                log.exception("closing a response failed")
-
-    def _start_response(self, status: str, headers: Headers, error: Any = None) -> Callable[[bytes], object]:
-        self.head = ResponseHead(int(status[:3]), headers)
-        return _no_write
-
-    def _fail(self) -> bytes:
-        log.exception("a request could not be answered")
-        failed = error(500, "the sandbox failed; see its log")
-        self.head, self.pieces = failed.head, (failed.body,)
-        return failed.body
-
 
 CONSTANT_ENVIRONMENT: Final[Mapping[str, Any]] = {
     "SCRIPT_NAME": "",
@@ -152,15 +63,3 @@ def variable_of(header: str) -> str | None:
     if "_" in header or name == "TRANSFER_ENCODING":  # the body is already decoded
         return None
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
-
-
-def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
-    """Build an error of the server itself; ``retry`` tells the client to retry soon."""
-    body = json.dumps(error_body(status, TYPE_BY_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
-    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    headers += [("Retry-After", "1")] if retry else []
-    return BufferedResponse(ResponseHead(HTTPStatus(status), headers), body, is_cut=False)
-
-
-def _no_write(data: bytes) -> None:
-    raise NotImplementedError("the application must return its response")

@@ -18,6 +18,7 @@ from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.testing.access import SandboxAccess
@@ -337,13 +338,19 @@ class PaymentSandbox(ShopInProcess):
         ``review().assert_clean()`` fails and lists all mistakes.
         """
         with LOADING:
-            from payment_sandbox.client.history import review
+            from payment_sandbox.client.history import Review, review
 
-        return review(self.client)
+        findings = review(self.client)
+        return Review(each._replace(advice=self._name_delivery(each.advice)) for each in findings)
+
+    def _name_delivery(self, advice: str) -> str:
+        """Add ``deliver_to`` to advice to serve the shop; it needs the sandbox in this process."""
+        named = f"In a test, call payment_sandbox.deliver_to(app). Otherwise {LISTEN[0].lower()}{LISTEN[1:]}"
+        return advice if self.server.in_process is None else advice.replace(LISTEN, named)
 
     def timeline(self) -> str:
         """Return the timeline as text, for a report."""
-        entries = [self.client.report()]
+        entries = [self._name_delivery(self.client.report())]
         if self._intercepted:
             entries += self.server.interceptions.rejections.since(self._rejected_before)
         host = urlsplit(self.base_url).hostname or ""

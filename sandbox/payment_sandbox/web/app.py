@@ -117,7 +117,7 @@ class SandboxFlask(Flask):
         """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
         length = environ.get("CONTENT_LENGTH") or ""
         call = self.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
-        return self.answer(call, start_response)
+        return self.respond(call)(environ, start_response)
 
     def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
         """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
@@ -129,12 +129,12 @@ class SandboxFlask(Flask):
         is_unchanged = self.site.adapter is adapter
         return call if is_unchanged else place(self.site, self._routes, environ, length, connection)
 
-    def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
+    def respond(self, call: Call) -> Response:
         """Answer a call."""
         with as_caller(call):
             response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
         call.request.close()  # this also closes a form's uploaded files
-        return response(call.request.environ, start_response)
+        return response
 
 
 def answer_unrouted_call(call: Call) -> Response:

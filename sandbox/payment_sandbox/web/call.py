@@ -180,7 +180,6 @@ class Call(Caller):
         Raises:
             RequestRefused: 503, too many calls are waiting.
         """
-        assert self.may_wait, "the facts of this route must declare the wait"
         if not self.connection.begin_waiting():
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 

@@ -172,7 +172,14 @@ final class Project
     /** Return the timeline and the findings as text. */
     public function report(): string
     {
-        return $this->call('GET', '/control/report/')['text'];
+        return self::nameDelivery($this->call('GET', '/control/report/')['text']);
+    }
+
+    /** Add deliverTo to advice to serve the shop. */
+    private static function nameDelivery(string $text): string
+    {
+        $named = 'In a test, call $sandbox->deliverTo($handler). Otherwise make the shop listen at';
+        return str_replace('Make the shop listen at', $named, $text);
     }
 
     /**
@@ -292,7 +299,7 @@ final class Project
     private function mistakes(): string
     {
         try {
-            return $this->direct('GET', '/control/review/')['text'];
+            return self::nameDelivery($this->direct('GET', '/control/review/')['text']);
         } catch (\RuntimeException) {
             return '';
         }

@@ -32,7 +32,7 @@ from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
-from pytest_payment_sandbox.rehearsal.timelines import NO_TIMELINE, draw_timeline
+from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 SETTLE_SECONDS: Final = 10.0
 ONE_HOUR: Final = timedelta(hours=1)
@@ -73,7 +73,7 @@ class AnnouncedTest:
         self.run = RehearsedRun(project, variation)
         self._sources = sources
         self._verdict: RunVerdict | None = None
-        self._timeline = NO_TIMELINE
+        self._timeline = ""
         if memory.baseline is not None:
             self.run.calls.set_limit(memory.baseline.most_calls)
         project.epoch.ids = Ids(crc32(name.encode()))
@@ -90,7 +90,7 @@ class AnnouncedTest:
     def result(self) -> Run:
         """The result of the run."""
         verdict = self._verdict or RunVerdict([], (), ())
-        return Run(verdict, self.run.steps, self.run.applied, *self._timeline)
+        return Run(verdict, self.run.steps, self.run.applied, self._timeline)
 
     def judge(self, ending: EndOfTest, conversation: Conversation, environment: Mapping[str, str]) -> None:
         """Judge the test right after its end, while its shop still handles webhooks."""
@@ -119,7 +119,7 @@ class AnnouncedTest:
             baseline_calls = self.memory.baseline.calls if self.memory.baseline is not None else ()
             changed_line = _changed_line(run, ending.calls, baseline_calls)
             notes = [*changed_line, *ending.stack.splitlines(), *_error_lines(project)]
-            self._timeline = draw_timeline([run], notes)
+            self._timeline = describe_timeline([run], notes)
         self._verdict = verdict._replace(calls=[each.located for each in ending.calls])
 
     def _find_books(

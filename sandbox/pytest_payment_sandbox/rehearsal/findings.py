@@ -26,7 +26,6 @@ class RehearsalFinding(NamedTuple):
     variation: ChangedSteps
     change: str  # the variation in one sentence
     timeline: str = ""
-    picture: str = ""
     cause: str = ""  # the common cause; empty if the change itself is the cause
     shown_by: Sequence[str] = ()  # the names of all variations with the finding
 
@@ -72,9 +71,7 @@ class Findings:
             if not variation:
                 self._usual_kinds.add(problem.kind)
             key = problem.kind, _place_of(variation, replay.steps)
-            finding = RehearsalFinding(
-                shown[problem.kind], variation, change, replay.timeline, replay.picture
-            )
+            finding = RehearsalFinding(shown[problem.kind], variation, change, replay.timeline)
             self.confirmed.setdefault(key, finding)
 
     def with_causes(self, runs: Mapping[ChangedSteps, Run]) -> list[RehearsalFinding]:

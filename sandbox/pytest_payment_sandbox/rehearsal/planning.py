@@ -32,7 +32,6 @@ class Run(NamedTuple):
     steps: Sequence[Step] = ()
     applied: Collection[ChangedStep] = ()
     timeline: str = ""
-    picture: str = ""
     traits: Trait = NO_TRAITS  # the requirements of variations that the test meets
 
     @property

@@ -1,9 +1,8 @@
-"""Writes the report on a rehearsal: one HTML file for people, or JSON for programs."""
+"""Formats the report on a rehearsal: text for people, and a JSON file for programs."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,19 +12,10 @@ from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.places import shop_lines
 
 JSON_SUFFIX: Final = ".json"
-REPORT_SUFFIXES: Final = (".html", ".htm", JSON_SUFFIX)
 MISTAKES_ADDRESS: Final = (
     "https://github.com/payment-sandbox/payment-sandbox/blob/main"
     "/sandbox/payment_sandbox/web/docs/pages/mistakes.md"
 )
-PAGE_STYLE: Final = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
-pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
-td { border-bottom: 1px solid #c9d4d1; padding: 0.3rem 0.6rem; }
-code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
-"""
-
 TestReport = dict[str, Any]
 """The report on a test: ``test``, ``variations``, ``left``, ``findings`` and more, as JSON."""
 Reports = Sequence[TestReport]
@@ -35,10 +25,10 @@ def check_report(name: str) -> None:
     """Validate the file name of a report.
 
     Raises:
-        ValueError: the file is neither HTML nor JSON, or its folder does not exist.
+        ValueError: the file is not a JSON file, or its folder does not exist.
     """
-    if Path(name).suffix not in REPORT_SUFFIXES:
-        raise ValueError(f"takes an .html or a .json file, not {name!r}")
+    if Path(name).suffix != JSON_SUFFIX:
+        raise ValueError(f"takes a .json file, not {name!r}")
     if not Path(name).absolute().parent.is_dir():
         raise ValueError(f"takes a file in an existing folder, not {name!r}")
 
@@ -72,7 +62,6 @@ def _report_finding(finding: RehearsalFinding, rerun_command: str) -> dict[str, 
         "variation": finding.name,
         "again": rerun_command,
         "timeline": finding.timeline,
-        "picture": finding.picture,
     }
 
 
@@ -119,47 +108,12 @@ def rows_of(tests: Reports) -> list[str]:
     ]
 
 
-def write(path: Path, tests: Reports, unit: str = "test") -> None:
-    """Write the report on a rehearsal; ``unit`` is the rehearsed unit: test or suite."""
-    text = (
-        json.dumps({"tests": list(tests)}, indent=1)
-        if path.suffix == JSON_SUFFIX
-        else report_html(tests, unit)
-    )
-    save(path, text)
-
-
-def save(path: Path, text: str) -> None:
-    """Write a file atomically; create its folders."""
+def save(path: Path, report: Mapping[str, Any]) -> None:
+    """Write a report as JSON, atomically; create its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
-    unfinished.write_text(text, encoding="utf-8")
+    unfinished.write_text(json.dumps(report, indent=1), encoding="utf-8")
     unfinished.replace(path)
-
-
-def report_html(tests: Reports, unit: str = "test") -> str:
-    """Return the report as an HTML page without scripts: a table of all findings, then each finding."""
-    findings = [(test, finding) for test in tests for finding in test["findings"]]
-    rows = (
-        "".join(f"<td>{escape(text)}</td>" for text in row)
-        for row in (
-            (each["effect"], each["smallest"] or each["change"], each["line"], each["again"])
-            for _, each in findings
-        )
-    )
-    table = f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-    details = (_finding_html(test, finding) for test, finding in findings)
-    parts = [f"<p>{summary(tests, unit=unit)}</p>", table, *details]
-    return page_html("Payment rehearsal", "Payment rehearsal", parts)
-
-
-def page_html(title: str, heading: str, parts: Iterable[str]) -> str:
-    """Return a self-contained HTML page."""
-    head = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{PAGE_STYLE}</style></head><body>'
-    )
-    return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 
 
 def summary(tests: Reports, budget_option: str = "the budget", unit: str = "test") -> str:
@@ -172,14 +126,3 @@ def summary(tests: Reports, budget_option: str = "the budget", unit: str = "test
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"
     return f"{count} rehearsed in {count_of_variations}{no_time}: {number}"
-
-
-def _finding_html(test: TestReport, finding: Mapping[str, str]) -> str:
-    rerun_command = f"<p><code>{escape(finding['again'])}</code></p>"
-    smallest = f"<p>{escape(_smallest_change(finding))}</p>" if finding["smallest"] else ""
-    line = f" at {escape(finding['line'])}" if finding["line"] else ""
-    return (
-        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}{line}</p>"
-        f"{smallest}<p>{escape(finding['lesson'])}</p>{rerun_command}"
-        f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
-    )

@@ -27,7 +27,7 @@ from pytest_payment_sandbox.rehearsal.judging import judge_without_books
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, leaks_in_output
 from pytest_payment_sandbox.rehearsal.planning import Run
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from pytest_payment_sandbox.rehearsal.timelines import draw_timeline
+from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 OUTPUT_LENGTH_MAX: Final = 4000  # characters of output in a report
 SEED: Final = 7
@@ -115,7 +115,7 @@ class _SuiteRun:
         if not verdict.problems:
             return Run(verdict, steps, applied)
         varied = [run for run in self.runs if run.has_steps]
-        return Run(verdict, steps, applied, *draw_timeline(varied, (failure or "").splitlines()))
+        return Run(verdict, steps, applied, describe_timeline(varied, (failure or "").splitlines()))
 
     def add_leaks(self, output: str) -> None:
         """Find each test's secrets in the suite's output."""

@@ -1,34 +1,22 @@
-"""The timeline of a run, as text and as a picture: repeated reads are folded, and the change is marked."""
+"""The timeline of a run as text: repeated reads are folded, and the change is marked."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from payment_sandbox.operations.folding import fold
 from payment_sandbox.operations.history import TimelineEntry, history
-from payment_sandbox.web.pictures import draw_sequence, svg
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 
 MARK: Final = ">>>"
 ID_LENGTH: Final = 8  # characters of an order's id
 
 
-class DrawnTimeline(NamedTuple):
-    """A timeline as text, and as an SVG image."""
-
-    text: str
-    picture: str
-
-
-NO_TIMELINE: Final = DrawnTimeline("", "")
-
-
-def draw_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> DrawnTimeline:
-    """Draw the timeline of a test's projects; ``notes`` follow the text."""
+def describe_timeline(runs: Sequence[RehearsedRun], notes: Iterable[str] = ()) -> str:
+    """Describe the timeline of a test's projects; ``notes`` follow the text."""
     entries = [entry for run in runs for entry in fold(history(run.project.epoch))]
     marks = [mark for run in runs for mark in run.marks]
-    text = "\n".join([*_mark_changes(entries, marks), *notes])
-    return DrawnTimeline(text, svg(draw_sequence(entries), is_file=True))
+    return "\n".join([*_mark_changes(entries, marks), *notes])
 
 
 def _mark_changes(entries: Iterable[TimelineEntry], marks: Sequence[tuple[datetime, str]]) -> Iterator[str]:

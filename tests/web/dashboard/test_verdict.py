@@ -100,7 +100,7 @@ def create_paid(sandbox: Sandbox, **more: Any) -> Order:
             wrong_address,
             "Your shop answered both webhooks with a refusal (404). Your shop refused it: check the path",
         ),
-        (nobody_listens, "Otherwise make the shop listen at this address, or correct the address."),
+        (nobody_listens, "Make the shop listen at this address, or correct the address."),
         (
             trusts_the_webhook,
             "Your shop answered a webhook, but did not read the order. A webhook carries no status",

@@ -15,6 +15,7 @@ from payment_sandbox.operations.review.evidence import (
     parse_object,
 )
 from payment_sandbox.operations.review.lessons import UNMATCHED_RULES_PAGE
+from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
@@ -36,8 +37,7 @@ def find_missing_webhook_url(history: ReviewedHistory) -> Iterator[Finding]:
         yield Finding(
             "HOOK-03",
             f"{changes} sent no webhook: neither the project nor the order has a webhook_url",
-            "Set webhook_url in the order or in the project's settings; in tests, call deliver_to(app), "
-            "in Node and PHP deliverTo(handler).",
+            f"{LISTEN} an address, and set webhook_url to it, in the order or in the project's settings.",
             None,
             (),
         )

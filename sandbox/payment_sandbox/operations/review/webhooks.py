@@ -22,6 +22,7 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
 from payment_sandbox.orders.webhooks import (
+    LISTEN,
     NOT_DELIVERED_TO,
     NOT_SENT_IN_TESTS,
     Delivery,
@@ -44,10 +45,7 @@ EARLY_WEBHOOK_ADVICE: Final = (
 FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 EARLIEST_TIME: Final = datetime.min.replace(tzinfo=UTC)
 EARLY_MARGIN: Final = timedelta(seconds=1)
-LISTEN_ADVICE: Final = (
-    "In a test, deliver webhooks to the shop's handler without a server: deliver_to(app), in Node and PHP "
-    "deliverTo(handler). Otherwise make the shop listen at this address, or correct the address."
-)
+LISTEN_ADVICE: Final = f"{LISTEN} this address, or correct the address."
 CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
 RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
 LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"

@@ -1,7 +1,7 @@
 """Calls to the sandbox without sockets, answered on the caller's thread."""
 
 from base64 import b64decode, b64encode
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from http.client import responses
 from json import loads
 from threading import current_thread
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ, open_response
+from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
@@ -179,18 +179,17 @@ class InProcess:
             return cut
 
     def _answer(self, environ: dict[str, Any], line: ClientConnection) -> SandboxResponse:
-        heads: list[WsgiHead] = []
         answers: list[bytes] = []
         call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
-        with open_response(
-            lambda _, begin: self._server.app.answer(call, begin), environ, heads.append
-        ) as pieces:
+        with closing(self._server.app.respond(call)) as response:
+            pieces, status, headers = response.get_wsgi_response(environ)
+            head = WsgiHead(status, headers)
             try:
                 answers.extend(pieces)
             except CutOff as cut:
-                cut.partial = _build_response(heads[-1], answers) if any(answers) else None
+                cut.partial = _build_response(head, answers) if any(answers) else None
                 raise
-        return _build_response(heads[-1], answers)
+        return _build_response(head, answers)
 
 
 def _stop_endless_run(project: "Project | None", method: str, path: str) -> None:

@@ -18,11 +18,10 @@ PAGE_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "hosted-page",
         "authorization-and-capture",
         "one-click-and-recurring",
-        "pay-later",
         "bank-transfer",
         "refunds",
     ),
-    "Frameworks and languages": ("django", "fastapi", "flask", "node", "php", "languages", "shops"),
+    "Frameworks and languages": ("django", "fastapi", "node", "php", "languages"),
     "Tools": ("dashboard", "mistakes", "rehearsal", "scenarios", "verify", "agents"),
     "Reference": ("troubleshooting", "operation", "security", "reference"),
 }

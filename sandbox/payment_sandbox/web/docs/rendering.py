@@ -69,24 +69,9 @@ def _markdown() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
 
 
-def sections(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the anchor, heading and plain text of each section; the first section has no anchor."""
-    tokens = _markdown().parse(text)
-    anchor = heading = ""
-    words: list[str] = []
-    for before, token in pairwise([Token("", "", 0), *tokens]):
-        if before.type == "heading_open" and before.tag in TOC_TAGS:
-            yield anchor, heading, " ".join(words)
-            anchor, heading, words = str(before.attrGet("id")), _plain_text(token), []
-        elif token.type in ("inline", "fence", "code_block"):
-            words.append(_plain_text(token))
-    yield anchor, heading, " ".join(words)
-
-
-def _plain_text(token: Token) -> str:
-    if token.type != "inline":
-        return token.content
-    return "".join(" " if child.type.endswith("break") else child.content for child in token.children or ())
+def headings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the anchor and the words of each heading of a page, except for its title."""
+    return ((heading.anchor, heading.text) for heading in _headings(_markdown().parse(text)))
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:

@@ -31,7 +31,6 @@ from payment_sandbox.web.routes import route
 
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
-CONTEXT_LENGTH: Final = 80  # characters on each side of a match
 STOP_WORDS: Final = ("a", "an", "and", "for", "how", "in", "is", "of", "on", "or", "the", "to", "with")
 WORD_ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
 STEM_LENGTH_MIN: Final = 4
@@ -42,7 +41,7 @@ HEADING_SCORE: Final = 2
 class SearchQuery(Form):
     """The search form."""
 
-    q = Text(about="Words; a section must contain half of them.")
+    q = Text(about="Words; a title with its heading must contain half of them.")
 
 
 class Section(NamedTuple):
@@ -52,29 +51,19 @@ class Section(NamedTuple):
     page_title: str
     anchor: str
     heading: str
-    text: str
 
 
-class SearchResult(NamedTuple):
-    """A matching section, with the text around the first match."""
-
-    section: Section
-    matches: int  # matching words
-    score: int
-    excerpt: str
-
-
-def search(words: str) -> list[SearchResult]:
-    """Find the sections that contain most of the words, best first."""
+def search(words: str) -> list[Section]:
+    """Find the sections whose titles and headings contain most of the words, best first."""
     return matching_sections(search_index(), words)
 
 
-def matching_sections(sections: Iterable[Section], words: str) -> list[SearchResult]:
-    """Return the sections that contain at least half of the words, best first."""
+def matching_sections(sections: Iterable[Section], words: str) -> list[Section]:
+    """Return the sections whose title and heading contain at least half of the words, best first."""
     stems = [_stem(word) for word in words.casefold().split() if word not in STOP_WORDS]
-    results = [_score(section, stems) for section in sections]
-    matching = [each for each in results if each.matches * 2 >= len(stems) and each.matches]
-    return sorted(matching, key=lambda item: (-item.matches, -item.score))[:RESULTS_MAX]
+    scored = [(_score(section, stems), section) for section in sections]
+    matching = [(score, section) for score, section in scored if score[0] and score[0] * 2 >= len(stems)]
+    return [section for _, section in sorted(matching, key=lambda item: item[0], reverse=True)][:RESULTS_MAX]
 
 
 class DirectAnswer(NamedTuple):
@@ -112,6 +101,7 @@ ANSWERS_BY_PREFIX: Final = {
     ),
     "klarna": DirectAnswer(
         "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
+        "authorization-and-capture",
         "pay-later",
     ),
 }
@@ -131,12 +121,12 @@ def direct_answers(words: str) -> list[DirectAnswer]:
 def search_index() -> Sequence[Section]:
     """Return all sections of all pages, built on the first search."""
     with LOADING:
-        from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
+        from payment_sandbox.web.docs.rendering import headings  # imported late: faster startup
 
     return [
-        Section(name, title(name), anchor, heading, text)
+        Section(name, title(name), anchor, heading)
         for name in PAGE_NAMES
-        for anchor, heading, text in sections(read_source(name))
+        for anchor, heading in [("", ""), *headings(read_source(name))]
     ]
 
 
@@ -148,14 +138,11 @@ def _stem(word: str) -> str:
     return word
 
 
-def _score(section: Section, stems: list[str]) -> SearchResult:
-    title_, heading, text = (each.casefold() for each in (section.page_title, section.heading, section.text))
-    scores = [
-        TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) + (word in text) for word in stems
-    ]
-    at = max(0, text.find(next((word for word in stems if word in text), "")) - CONTEXT_LENGTH)
-    cut = " ".join(section.text[at : at + 2 * CONTEXT_LENGTH].split())
-    return SearchResult(section, sum(map(bool, scores)), sum(scores), f"{'…' if at else ''}{cut}…")
+def _score(section: Section, stems: list[str]) -> tuple[int, int]:
+    """Count the words in the title or the heading, and weigh them."""
+    title_, heading = section.page_title.casefold(), section.heading.casefold()
+    weights = [TITLE_SCORE * (word in title_) + HEADING_SCORE * (word in heading) for word in stems]
+    return sum(map(bool, weights)), sum(weights)
 
 
 ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript"}

@@ -42,6 +42,19 @@ record Sandbox(String url, String key) {
         return answer.body();
     }
 
+    /** Print the timeline of a failed test, or mistakes; with PAYMENT_SANDBOX_REVIEW=error, mistakes fail the test. */
+    void report(boolean isFailed) throws Exception {
+        String mode = System.getenv().getOrDefault("PAYMENT_SANDBOX_REVIEW", "warn");
+        String answer = call("GET", isFailed ? "/control/report/" : "/control/review/", "");
+        String text = field(answer, "text").replace("\\n", "\n").replace("\\u20ac", "€");
+        if (!isFailed && mode.equals("error") && !text.isEmpty()) {
+            throw new AssertionError(text);
+        }
+        if (isFailed || !mode.equals("off")) {
+            System.err.println(text);
+        }
+    }
+
     static String field(String json, String name) {
         Matcher matcher = Pattern.compile("\"" + name + "\": \"([^\"]*)\"").matcher(json);
         return matcher.find() ? matcher.group(1) : null;
