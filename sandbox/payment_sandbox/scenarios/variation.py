@@ -217,7 +217,7 @@ class VariationOffer(NamedTuple):
         if self.rules:
             return "remove the rule; a rule for one order ends with the order"
         moves_clock = isinstance(self.effect, ReplacementScene) and self.effect.moves_clock
-        return "undo the last clock move" if moves_clock else "create a new order"
+        return "restore a snapshot from before" if moves_clock else "create a new order"
 
     @property
     def scenario(self) -> Document:
