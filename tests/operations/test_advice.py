@@ -385,7 +385,7 @@ EXPLAINED: dict[str, str] = {
 def linked_text(sandbox: Sandbox, page: str) -> str:
     """Return the text at a link: a section, a row or a whole page."""
     path, _, anchor = page.partition("#")
-    response = requests.get(f"{sandbox.url}{path}", timeout=10)
+    response = requests.get(f"{sandbox.url}{path}")
     assert response.status_code == 200, page
     text = response.text
     if anchor:

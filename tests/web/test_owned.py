@@ -100,7 +100,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
     project = project_of(sandbox)
     events, outbox = project.events, project.epoch.outbox
     streams = [
-        requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5)
+        requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True)
         for path in ("/control/events/", f"/dashboard/{project.project_id}/events/")
     ]
     for stream in streams:
