@@ -72,15 +72,8 @@ class Compared(NamedTuple):
 
     differences: list[AnswerDifference]
     agreed: set[str]
-    hidden: dict[str, str]
-    """The reason for each rule that could not be compared."""
-    hidden_by: dict[str, str]
-    """The rule whose difference hides another rule."""
-
-    def hidden_rules(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each rule that could not be compared, with the reason, and the rule that hides it."""
-        for rule, reason in self.hidden.items():
-            yield rule, reason, self.hidden_by.get(rule, "")
+    hidden: dict[str, tuple[str, str]]
+    """For each rule that could not be compared: the reason, and the rule whose difference hides it, or ""."""
 
 
 def compare_scene(theirs: Played, ours: Played) -> Compared:
@@ -103,7 +96,7 @@ class _SceneComparison:
     """The comparison of one scene: what differs, and which orders of the scene are no longer comparable."""
 
     def __init__(self, theirs: Played) -> None:
-        self.compared = Compared([], set(), {}, {})
+        self.compared = Compared([], set(), {})
         self._tainted: dict[
             str, tuple[str, str]
         ] = {}  # by order: the rule that differs, or "", and the reason
@@ -118,6 +111,7 @@ class _SceneComparison:
             return
         found = self._without_consequences(pair, list(pair.differences()))
         self._changed |= pair.names | pair.saved if found else set()
+        self._taint_etags(pair, found)
         self.compared.differences.extend(found)
         decisive = next((each for each in found if each.is_decisive), None)
         if decisive is not None:
@@ -125,6 +119,13 @@ class _SceneComparison:
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
         elif all(each.is_message for each in found):
             self._agree(pair)
+
+    def _taint_etags(self, pair: "_StepPair", found: list[AnswerDifference]) -> None:
+        """What later steps do with a different ETag is a consequence."""
+        etag = next(((each.rule, each.reason) for each in found if each.path == "etag"), None)
+        for name in pair.saved:
+            self._tainted.pop(f"{name}@ETag", None)
+            self._tainted |= {f"{name}@ETag": etag} if etag else {}
 
     def _without_consequences(
         self, pair: "_StepPair", found: list[AnswerDifference]
@@ -143,12 +144,9 @@ class _SceneComparison:
         return ("", problem) if problem else None
 
     def _hide(self, pair: "_StepPair", rule: str, reason: str) -> None:
+        shown = f"hidden because {rule} differs: {reason}" if rule else reason
         for each in (*pair.step_rules, *pair.ours.rules):
-            self.compared.hidden.setdefault(
-                each, f"hidden because {rule} differs: {reason}" if rule else reason
-            )
-            if rule:
-                self.compared.hidden_by.setdefault(each, rule)
+            self.compared.hidden.setdefault(each, (shown, rule))
 
     def _agree(self, pair: "_StepPair") -> None:
         shown = set(pair.shown_rules())
@@ -189,8 +187,8 @@ class _StepPair(NamedTuple):
             return
         yield from self.step.about.values()
         yield from (ETAG_RULE,) if "etag" in self.ours.shown else ()
-        if self.ours.status in REFUSED_STATUSES:
-            yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.status, OTHER_STATUS_RULE))
+        if self.ours.answer.status in REFUSED_STATUSES:
+            yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.answer.status, OTHER_STATUS_RULE))
             return
         yield from (*SUCCESS_RULES, rule_of_call(self.step.method, self.step.path))
         for leaf, rule in self._leaves(self.step):
@@ -203,12 +201,19 @@ class _StepPair(NamedTuple):
             yield from self._compare_webhooks()
         elif not isinstance(step, ApiCall):
             yield from self._compare_shown()
-        elif theirs.is_success != ours.is_success or theirs.status // 100 != ours.status // 100:
-            rule = ours.rules[0] if ours.rules and not ours.is_success else self.step_rules[0]
+        elif (
+            theirs.answer.is_success != ours.answer.is_success
+            or theirs.answer.status // 100 != ours.answer.status // 100
+        ):
+            rule = ours.rules[0] if ours.rules and not ours.answer.is_success else self.step_rules[0]
             yield self._difference(
-                rule, f"{theirs.summary}, not {ours.summary}", "", theirs.status, ours.status
+                rule,
+                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                "",
+                theirs.answer.status,
+                ours.answer.status,
             )
-        elif not ours.is_success:
+        elif not ours.answer.is_success:
             yield from self._compare_refusals()
         else:
             yield from self._compare_answers(step)
@@ -221,7 +226,7 @@ class _StepPair(NamedTuple):
         if isinstance(step, ApiCall):
             call = rule_of_call(step.method, step.path)
             record = call if call in OTHER_RECORDS else record
-            name = step.name or f"{step.method} {self.theirs.path}"
+            name = step.name or f"{step.method} {self.theirs.answer.path}"
         place = self.play.scene.name, self.number
         return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
 
@@ -233,12 +238,19 @@ class _StepPair(NamedTuple):
 
     def _compare_refusals(self) -> Iterator[AnswerDifference]:
         theirs, ours = self.theirs, self.ours
-        decisive = theirs.status if theirs.status in DECISIVE_STATUSES else ours.status
+        decisive = theirs.answer.status if theirs.answer.status in DECISIVE_STATUSES else ours.answer.status
         rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
-        types, violations = (theirs.error("type"), ours.error("type")), self._shown("violations")
-        if theirs.status != ours.status:
+        types, violations = (
+            (theirs.answer.at("error.type"), ours.answer.at("error.type")),
+            self._shown("violations"),
+        )
+        if theirs.answer.status != ours.answer.status:
             yield self._difference(
-                rule, f"{theirs.summary}, not {ours.summary}", "status code", theirs.status, ours.status
+                rule,
+                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                "status code",
+                theirs.answer.status,
+                ours.answer.status,
             )
         elif types[0] != types[1]:
             reason = f"the error's type is {describe(types[0])}, not {describe(types[1])}"
@@ -246,7 +258,7 @@ class _StepPair(NamedTuple):
         elif violations[0] != violations[1]:
             reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
             yield self._difference(VIOLATIONS_RULE, reason, "error.violations", *violations)
-        messages = [anonymize(str(each.error("value"))) for each in (theirs, ours)]
+        messages = [anonymize(str(each.answer.at("error.value"))) for each in (theirs, ours)]
         if messages[0] != messages[1]:
             named = ours.rules[0] if ours.rules else rule
             yield self._difference(named, "", "error.value", *messages)._replace(is_message=True)
@@ -256,7 +268,7 @@ class _StepPair(NamedTuple):
         return self.theirs.shown.get(name, MISSING), self.ours.shown.get(name, MISSING)
 
     def _compare_headers(self) -> Iterator[AnswerDifference]:
-        has_etag = self.ours.shown.get("body") is not None or self.ours.status == NOT_MODIFIED
+        has_etag = self.ours.shown.get("body") is not None or self.ours.answer.status == NOT_MODIFIED
         for name, rule in HEADER_RULES:
             one, other = self._shown(name)
             if one != other and (name != "etag" or has_etag):
@@ -265,7 +277,7 @@ class _StepPair(NamedTuple):
                 )
         one, other = self._shown("ignored")
         if one is not MISSING and one != other:  # a server need not have this header
-            rule = "SET-53" if self.ours.method == "PUT" else IGNORED_RULE
+            rule = "SET-53" if self.ours.answer.method == "PUT" else IGNORED_RULE
             reason = f"the names of the ignored fields are {describe(one)}, not {describe(other)}"
             yield self._difference(rule, reason, "ignored", one, other)
 
@@ -296,9 +308,9 @@ class _StepPair(NamedTuple):
                 yield leaf, rule
 
     def _compare_status(self, step: ApiCall) -> Iterator[AnswerDifference]:
-        statuses = self.theirs.status, self.ours.status
+        statuses = self.theirs.answer.status, self.ours.answer.status
         if statuses[0] != statuses[1]:
-            rule = rule_of_call(step.method, step.path) if self.ours.status == CREATED else "SET-07"
+            rule = rule_of_call(step.method, step.path) if self.ours.answer.status == CREATED else "SET-07"
             yield self._difference(
                 rule, f"the status code is {statuses[0]}, not {statuses[1]}", "status code", *statuses
             )

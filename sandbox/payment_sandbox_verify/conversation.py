@@ -45,7 +45,6 @@ from payment_sandbox_verify.steps import (
     ApiCall,
     ConversationScene,
     Customer,
-    Fetch,
     Pause,
     Step,
     Webhooks,
@@ -369,7 +368,7 @@ def _code_scenes() -> Iterator[ConversationScene]:
     rules = "END-18 QR-01 QR-05 QR-12 QR-15 QR-19 LIM-03 LIM-04"
     steps: list[Step] = [
         post(CODES_PATH, code, rules, "a QR request of an amount", saves="code", about=about),
-        Fetch(address="<<code.qr_url>>", rules="QR-26", name="the QR image"),
+        Customer(order="code", action="visit", rules="QR-26", name="the QR image"),
     ]
     for amount in (1, 7, 10, 1295, 123456):
         steps.append(post(CODES_PATH, {**code, "amount": amount}, "QR-01", f"a QR request of {amount} cents"))

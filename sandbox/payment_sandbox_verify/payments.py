@@ -329,6 +329,7 @@ class StoredCardUse(NamedTuple):
     without_cvc: str
 
 
+NO_PAGE: Final = {"transactions.payment_url": "TX-13"}
 STORED_CARD_USES: Final = (
     StoredCardUse(
         field="one_click_type",
@@ -365,8 +366,8 @@ def _stored_card(card_use: StoredCardUse) -> Iterator[Step]:
         name = f"{use} of {amount} cents with {cvc or 'no CVC'}"
         details = {card_use.field: use, "vault_token": TOKEN, **cvc}
         body = sale(card(**details), amount=amount, webhook_url=WEBHOOK)
-        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}")
-        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read")
+        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}", about=NO_PAGE)
+        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read", about=NO_PAGE)
     other_value = next(each.use for each in STORED_CARD_USES if each is not card_use)
     sent = {card_use.other_use: other_value, "vault_token": TOKEN, "cvc": "123"}
     yield post(ORDERS_PATH, sale(card(**sent)), card_use.other_use_rule, f"a {use} card for the other use")

@@ -163,6 +163,11 @@ def rule_of_call(method: str, path: str) -> str:
     return OTHER_CALL_RULE
 
 
+def initial_rules(method: object) -> list[str]:
+    """Return the rules of a new order with a method; the first is that of its status."""
+    return INITIAL_RULES.get(method if isinstance(method, str) else "", INITIAL_RULES["other"]).split()
+
+
 def rule_of_path(call_path: str, path: str) -> str:
     """Return the rule of a field in a request: that of its own row, or of the nearest row above."""
     return _nearest(QR.rules() if call_path == CODES_PATH else FIELD_RULES, path) or OTHER_STATUS_RULE

@@ -1,7 +1,6 @@
 """The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers.
 
 ``python -m tests.attack.fuzzing heads "bodies:chunks of 1"`` selects productions, or some of their cases.
-``ATTACK_SEED`` replays the random part of a run.
 """
 
 import os
@@ -22,7 +21,6 @@ from urllib.parse import urlsplit
 from tests.attack import SHORT, Report, Size
 from tests.attack.answers import error_problem
 from tests.attack.client import Case, Client, Ending, Transcript
-from tests.attack.compositions import compositions
 from tests.attack.grammar import PRODUCTIONS, REFUSALS, Production, Target
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, ServerProcess, run_server, shows
@@ -38,8 +36,8 @@ MEMORY_MIB_MAX_SHORT: Final = 80  # after all productions
 PEAK_MIB_MAX: Final = 96  # above the memory at rest, during a case
 MEMORY_SECONDS: Final = 5.0
 PROBLEMS_MAX: Final = 12  # of one production; further ones add no information
-WITH_STATE_FILE: Final = ("cuts", "pipelines", "compositions")  # productions that a state file could affect
-WITHIN_TLS: Final = ("bodies", "compositions")
+WITH_STATE_FILE: Final = ("cuts", "pipelines")  # productions that a state file could affect
+WITHIN_TLS: Final = ("bodies",)
 
 
 # Checks
@@ -57,7 +55,7 @@ def problems_of(case: Case, transcript: Transcript) -> Iterator[str]:
         is_refusal = answer.status in REFUSALS and number == len(transcript.answers) - 1
         if answer.status not in each.statuses and not (is_refusal and not case.is_certain):
             yield f"answer {number} is {answer.status}, but should be one of {sorted(each.statuses)}: {answer.body[:200]!r}"
-        problem = error_problem(answer, each)
+        problem = error_problem(answer)
         if problem is not None:
             yield problem
         minimum, maximum = each.interims
@@ -234,18 +232,15 @@ def attack(report: Report) -> None:
 
 def fuzz(report: Report, *names: str) -> None:
     """Send the cases of all productions, or of the named ones."""
-    seed = report.seed()
-    plain = {**PRODUCTIONS, "compositions": lambda target: compositions(target, seed)}
     with TemporaryDirectory() as folder:
         environment = ("env", f"XDG_STATE_HOME={folder}")
         state = ("--state", str(Path(folder) / "state.db"))
         plans = (
-            Plan("", plain),
-            Plan("with a state file, ", {name: plain[name] for name in WITH_STATE_FILE}, state),
-            Plan("beside TLS, ", {"methods": plain["methods"]}, ("--tls",), environment),
+            Plan("", PRODUCTIONS),
+            Plan("with a state file, ", {name: PRODUCTIONS[name] for name in WITH_STATE_FILE}, state),
             Plan(
                 "over TLS, ",
-                {name: plain[name] for name in WITHIN_TLS},
+                {name: PRODUCTIONS[name] for name in WITHIN_TLS},
                 ("--tls",),
                 environment,
                 unverified_context(),
@@ -255,8 +250,6 @@ def fuzz(report: Report, *names: str) -> None:
             selected = dict(_select_productions(plan.productions, names))
             if selected:
                 run_plan(report, plan._replace(productions=selected))
-    if report.problems:
-        report.expect("replay it", False, f"ATTACK_SEED={seed}")
 
 
 def unverified_context() -> ssl.SSLContext:

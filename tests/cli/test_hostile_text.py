@@ -50,7 +50,6 @@ def client(client: SandboxClient) -> SandboxClient:
 NOT_RUN: Final = {
     "listen": "it runs until it is stopped; it escapes webhooks like events",
     "watch": "it runs until it is stopped",
-    "replay": "it has a test below",
 }
 ARGUMENTS: Final[dict[str, list[str]]] = {
     "act": ["last", "customer", "pay"],

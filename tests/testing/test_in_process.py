@@ -35,8 +35,8 @@ def test_no_cookie_goes_from_one_project_to_the_next() -> None:
         order = client.call("POST", "/v1/orders/", ORDER)
         page = requests.get(f"http://{order['transactions'][0]['payment_url']}?language=de")
         assert page.cookies
-        shared: Any = sandbox.client_for("")._session
-        shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de")
+        shared: Any = sandbox.client_for("").session
+        shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de", timeout=5)
         assert not list(shared.cookies)
         sandbox.stop()
 
