@@ -11,6 +11,7 @@ from payment_sandbox_verify.differences import (
     Leaf,
     describe,
     is_alike,
+    is_respelled,
     is_truncated,
     leaves,
     type_of,
@@ -21,6 +22,7 @@ from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
     CHALLENGE_RULE,
     ETAG_RULE,
+    GENERAL_RULES,
     IGNORED_RULE,
     MEDIA_TYPE_RULE,
     OTHER_PERIOD_RULE,
@@ -36,6 +38,7 @@ from payment_sandbox_verify.rules import (
     rule_of_call,
     rule_of_field,
 )
+from payment_sandbox_verify.samples import INVOICE
 from payment_sandbox_verify.steps import ApiCall, Customer, Step, Webhooks
 
 CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
@@ -63,6 +66,12 @@ DEFAULT_PERIODS: Final = {
     name: each.capabilities.default_expiration for name, each in METHODS_BY_NAME.items()
 }
 NOT_MODIFIED: Final = 304
+VOIDED_RULE: Final = "SET-43"  # of the status after a void
+INVOICE_STATUS_RULE: Final = "SET-40"  # of the status of an invoice after a capture
+DURATION_RULE: Final = "SET-20"
+SHAPE_RULE: Final = "SET-03"  # of errors
+BLOCK_RULES: Final = {"order_line_details": "END-04", "amount_details": "END-05"}
+ALL_BLOCKS_RULE: Final = "END-06"
 DECISIVE_STATUSES: Final = (401, 412)  # these name their rule, whatever the other server answers
 CREATED: Final = 201
 
@@ -109,9 +118,10 @@ class _SceneComparison:
             self._hide(pair, *cause)
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
             return
-        found = self._without_consequences(pair, list(pair.differences()))
+        differences = list(pair.differences())
+        found = self._without_consequences(pair, differences)
         self._changed |= pair.names | pair.saved if found else set()
-        self._taint_etags(pair, found)
+        self._taint_etags(pair, differences)
         self.compared.differences.extend(found)
         decisive = next((each for each in found if each.is_decisive), None)
         if decisive is not None:
@@ -120,9 +130,9 @@ class _SceneComparison:
         elif all(each.is_message for each in found):
             self._agree(pair)
 
-    def _taint_etags(self, pair: "_StepPair", found: list[AnswerDifference]) -> None:
+    def _taint_etags(self, pair: "_StepPair", differences: list[AnswerDifference]) -> None:
         """What later steps do with a different ETag is a consequence."""
-        etag = next(((each.rule, each.reason) for each in found if each.path == "etag"), None)
+        etag = next(((each.rule, each.reason) for each in differences if each.path == "etag"), None)
         for name in pair.saved:
             self._tainted.pop(f"{name}@ETag", None)
             self._tainted |= {f"{name}@ETag": etag} if etag else {}
@@ -206,6 +216,7 @@ class _StepPair(NamedTuple):
             or theirs.answer.status // 100 != ours.answer.status // 100
         ):
             rule = ours.rules[0] if ours.rules and not ours.answer.is_success else self.step_rules[0]
+            rule = self._precise(rule)
             yield self._difference(
                 rule,
                 f"{theirs.answer.summary}, not {ours.answer.summary}",
@@ -217,6 +228,10 @@ class _StepPair(NamedTuple):
             yield from self._compare_refusals()
         else:
             yield from self._compare_answers(step)
+
+    def _precise(self, rule: str) -> str:
+        """Return the rule of the step that the general rule of If-Match contains, if there is one."""
+        return next((each for each in self.step_rules if GENERAL_RULES.get(each) == rule), rule)
 
     def _difference(
         self, rule: str, reason: str, path: str, theirs: Any = None, ours: Any = None
@@ -239,11 +254,15 @@ class _StepPair(NamedTuple):
     def _compare_refusals(self) -> Iterator[AnswerDifference]:
         theirs, ours = self.theirs, self.ours
         decisive = theirs.answer.status if theirs.answer.status in DECISIVE_STATUSES else ours.answer.status
-        rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
+        rule = self._precise(STATUS_RULES.get(decisive, OTHER_STATUS_RULE))
         types, violations = (
             (theirs.answer.at("error.type"), ours.answer.at("error.type")),
             self._shown("violations"),
         )
+        if isinstance(ours.answer.at("error"), dict) and not isinstance(theirs.answer.at("error"), dict):
+            shown = theirs.shown.get("media type", "no body")
+            yield self._difference(SHAPE_RULE, f"the answer has no error report, but {shown}", "error")
+            return
         if theirs.answer.status != ours.answer.status:
             yield self._difference(
                 rule,
@@ -300,7 +319,12 @@ class _StepPair(NamedTuple):
         yield from self._compare_headers()
 
     def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
-        return REFUND_RULE if is_refund else step.about.get("status", self.step_rules[0])
+        rule = REFUND_RULE if is_refund else step.about.get("status", "")
+        if not rule and "/voids/" in step.path:
+            return VOIDED_RULE
+        if not rule and "/captures/" in step.path and INVOICE in str(self.ours.answer.data):
+            return INVOICE_STATUS_RULE
+        return rule or self.step_rules[0]
 
     def _changed_leaves(self, step: ApiCall, is_refund: bool) -> Iterator[tuple[Leaf, str]]:
         for leaf, rule in self._leaves(step):
@@ -371,13 +395,27 @@ def _is_in_refund(leaf: Leaf) -> bool:
 def _rule_of_leaf(step: ApiCall, leaf: Leaf, rule: str) -> str:
     if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
         return "TEV-01"
+    root = leaf.plain.partition(".")[0]
+    named = step.about.get(leaf.plain, step.about.get(root, rule))
+    return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or named
+
+
+def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:
+    """Return the rule of a time or a period in another form, or of a default period."""
     are_times = isinstance(leaf.theirs, ShownTime) and isinstance(leaf.ours, ShownTime)
     if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
         return rule if rule.startswith("QR-") else SPELLING_RULE
-    if leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values():
-        return _rule_of_period(step)
-    root = leaf.plain.partition(".")[0]
-    return step.about.get(leaf.plain, step.about.get(root, rule))
+    if is_respelled(leaf) and str(leaf.ours) in repr(step.body):
+        return DURATION_RULE
+    is_default = leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values()
+    return _rule_of_period(step) if is_default else ""
+
+
+def _rule_of_block(step: ApiCall, leaf: Leaf) -> str:
+    """Return the rule of a block that one of the answers lacks."""
+    if leaf.path not in BLOCK_RULES or MISSING not in (leaf.theirs, leaf.ours):
+        return ""
+    return ALL_BLOCKS_RULE if all(each in step.path for each in BLOCK_RULES) else BLOCK_RULES[leaf.path]
 
 
 def _rule_of_period(step: ApiCall) -> str:

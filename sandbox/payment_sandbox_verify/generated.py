@@ -329,18 +329,21 @@ def state_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each method and state that an order reaches without a payment, and the expiries."""
     for method in ("", *METHODS_BY_NAME):
         yield from _scenes_of_method(method)
-    for is_costly in (False, True):
-        expiring = [
-            _expiring_steps(method, f"order{number}")
-            for number, method in enumerate(("", *METHODS_BY_NAME))
-            if _is_costly(method) is is_costly
-        ]
-        begin = [step for steps, _ in expiring for step in steps]
-        end = [step for _, steps in expiring for step in steps]
-        pause = Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-        yield ConversationScene(
-            f"expired {'invoices' if is_costly else 'orders'}", (*begin, pause, *end), is_costly
-        )
+    yield ConversationScene("expired orders", expired_steps(is_costly=False))
+
+
+def expired_steps(
+    *, is_costly: bool, begin: Sequence[Step] = (), end: Sequence[Step] = ()
+) -> tuple[Step, ...]:
+    """Return orders that expire in one pause, with further steps before and after it."""
+    expiring = [
+        _expiring_steps(method, f"order{number}")
+        for number, method in enumerate(("", *METHODS_BY_NAME))
+        if _is_costly(method) is is_costly
+    ]
+    new = [step for steps, _ in expiring for step in steps]
+    expired = [step for _, steps in expiring for step in steps]
+    return (*new, *begin, Pause(seconds=AFTER_SHORT_PERIOD_SECONDS), *expired, *end)
 
 
 def _is_costly(method: str) -> bool:

@@ -20,7 +20,7 @@ from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.dashboard.reproductions import reproduction
+from payment_sandbox.web.answers.reproductions import reproduction
 from payment_sandbox.web.routes import Facts, described_routes
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
