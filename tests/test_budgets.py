@@ -207,13 +207,24 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 58_948
+PACKAGE_LINES_MAX = 58_665
 
 
 def test_the_package_does_not_grow() -> None:
     """The packages stay within the limit of lines; a separate commit raises it and gives the reason."""
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values())
     assert lines <= PACKAGE_LINES_MAX
+
+
+TESTS_LINES_MAX = 66_209
+
+
+def test_the_tests_do_not_grow() -> None:
+    """The tests stay within the limit of lines; a new test replaces those that prove the same one level below."""
+    assert (
+        sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS.rglob("*.py"))
+        <= TESTS_LINES_MAX
+    )
 
 
 LATE_IMPORTS_MAX = 174

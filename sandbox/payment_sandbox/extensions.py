@@ -21,6 +21,7 @@ COMMAND_DISTRIBUTIONS: Final = {
     "rehearse": "pytest-payment-sandbox",
     "verify": "payment-sandbox-verify",
     "import-journal": "payment-sandbox-verify",
+    "replay": "payment-sandbox-verify",
 }
 """The distributions that provide further commands, by command."""
 

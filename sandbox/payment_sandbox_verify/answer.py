@@ -73,6 +73,9 @@ class ServiceAnswer(NamedTuple):
         return value if isinstance(value, list) else []
 
 
+NO_ANSWER: Final = ServiceAnswer("", "", None, 0, {}, None)
+
+
 def value_at(data: Any, path: str) -> Any:
     """Return the value at a path in a JSON document, or ``MISSING``."""
     value = data

@@ -1,4 +1,4 @@
-"""The commands that compare another server, or its recorded traffic, with the sandbox."""
+"""The commands that compare another server, recorded traffic, or evidence with the sandbox."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ import click
 
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url, say
-from payment_sandbox.cli.remote.calling import trust_authority
+from payment_sandbox.cli.remote.calling import CommandRun, remote, trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from payment_sandbox_verify.verifying import Progress
 
 DIFFERENCES_FILE: Final = "differences.yaml"
+SKIPPED_SHOWN_MAX: Final = 10
 CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
 CALLS_PER_SECOND: Final = 5.0
 file_path = click.Path(path_type=Path, dir_okay=False)
@@ -218,16 +219,44 @@ def import_journal(
     A browser or a proxy records the file between your shop and the real service. The exit code is 1 if an
     answer differs.
     """
-    from payment_sandbox_verify.recorded import HarRefused, compare_recording, read_har
+    from payment_sandbox_verify.recorded import compare_recording, read_har
+    from payment_sandbox_verify.recording import RecordingRefused
 
     try:
         recorded = read_har(file, methods)
     except OSError as error:
         fail(f"cannot read {file}: {error.strerror}")
-    except HarRefused as refused:
+    except RecordingRefused as refused:
         fail(f"{file}: {refused}")
     compared = compare_recording(recorded, file.name, methods)
     _report_and_exit(compared, differences, JSON if as_json else form, has_created_orders=False)
+
+
+@remote("replay", example="replay evidence.json")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def replay(call: CommandRun, file: Path) -> None:
+    """Replay the evidence of an order in a new project; exit code 1 if the result differs.
+
+    To get an evidence file, choose "Download evidence" on an order's page in the dashboard.
+    """
+    from payment_sandbox_verify.answer import NotVerified
+    from payment_sandbox_verify.evidence import replay as replay_evidence
+    from payment_sandbox_verify.recording import RecordingRefused, read_document
+
+    try:
+        outcome = replay_evidence(call.sandbox, read_document(file))
+    except RecordingRefused as refused:
+        fail(f"{file} cannot be replayed: {refused}")
+    except NotVerified as error:
+        fail(make_printable(str(error)))
+    count = len(outcome.differences)
+    address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
+    result = f"{count} difference{'' if count == 1 else 's'}" if count else "no difference"
+    lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
+    lines += [f"different: {difference}" for difference in outcome.differences]
+    lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
+    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(make_printable, lines)))
+    sys.exit(1 if count else 0)
 
 
 def _report_and_exit(

@@ -11,6 +11,7 @@ from payment_sandbox_verify.differences import (
     Leaf,
     describe,
     is_alike,
+    is_respelled,
     is_truncated,
     leaves,
     type_of,
@@ -21,6 +22,7 @@ from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
     CHALLENGE_RULE,
     ETAG_RULE,
+    GENERAL_RULES,
     IGNORED_RULE,
     MEDIA_TYPE_RULE,
     OTHER_PERIOD_RULE,
@@ -36,6 +38,7 @@ from payment_sandbox_verify.rules import (
     rule_of_call,
     rule_of_field,
 )
+from payment_sandbox_verify.samples import INVOICE
 from payment_sandbox_verify.steps import ApiCall, Customer, Step, Webhooks
 
 CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
@@ -63,6 +66,12 @@ DEFAULT_PERIODS: Final = {
     name: each.capabilities.default_expiration for name, each in METHODS_BY_NAME.items()
 }
 NOT_MODIFIED: Final = 304
+VOIDED_RULE: Final = "SET-43"  # of the status after a void
+INVOICE_STATUS_RULE: Final = "SET-40"  # of the status of an invoice after a capture
+DURATION_RULE: Final = "SET-20"
+SHAPE_RULE: Final = "SET-03"  # of errors
+BLOCK_RULES: Final = {"order_line_details": "END-04", "amount_details": "END-05"}
+ALL_BLOCKS_RULE: Final = "END-06"
 DECISIVE_STATUSES: Final = (401, 412)  # these name their rule, whatever the other server answers
 CREATED: Final = 201
 
@@ -72,15 +81,8 @@ class Compared(NamedTuple):
 
     differences: list[AnswerDifference]
     agreed: set[str]
-    hidden: dict[str, str]
-    """The reason for each rule that could not be compared."""
-    hidden_by: dict[str, str]
-    """The rule whose difference hides another rule."""
-
-    def hidden_rules(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each rule that could not be compared, with the reason, and the rule that hides it."""
-        for rule, reason in self.hidden.items():
-            yield rule, reason, self.hidden_by.get(rule, "")
+    hidden: dict[str, tuple[str, str]]
+    """For each rule that could not be compared: the reason, and the rule whose difference hides it, or ""."""
 
 
 def compare_scene(theirs: Played, ours: Played) -> Compared:
@@ -103,7 +105,7 @@ class _SceneComparison:
     """The comparison of one scene: what differs, and which orders of the scene are no longer comparable."""
 
     def __init__(self, theirs: Played) -> None:
-        self.compared = Compared([], set(), {}, {})
+        self.compared = Compared([], set(), {})
         self._tainted: dict[
             str, tuple[str, str]
         ] = {}  # by order: the rule that differs, or "", and the reason
@@ -116,8 +118,10 @@ class _SceneComparison:
             self._hide(pair, *cause)
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
             return
-        found = self._without_consequences(pair, list(pair.differences()))
+        differences = list(pair.differences())
+        found = self._without_consequences(pair, differences)
         self._changed |= pair.names | pair.saved if found else set()
+        self._taint_etags(pair, differences)
         self.compared.differences.extend(found)
         decisive = next((each for each in found if each.is_decisive), None)
         if decisive is not None:
@@ -125,6 +129,13 @@ class _SceneComparison:
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
         elif all(each.is_message for each in found):
             self._agree(pair)
+
+    def _taint_etags(self, pair: "_StepPair", differences: list[AnswerDifference]) -> None:
+        """What later steps do with a different ETag is a consequence."""
+        etag = next(((each.rule, each.reason) for each in differences if each.path == "etag"), None)
+        for name in pair.saved:
+            self._tainted.pop(f"{name}@ETag", None)
+            self._tainted |= {f"{name}@ETag": etag} if etag else {}
 
     def _without_consequences(
         self, pair: "_StepPair", found: list[AnswerDifference]
@@ -143,12 +154,9 @@ class _SceneComparison:
         return ("", problem) if problem else None
 
     def _hide(self, pair: "_StepPair", rule: str, reason: str) -> None:
+        shown = f"hidden because {rule} differs: {reason}" if rule else reason
         for each in (*pair.step_rules, *pair.ours.rules):
-            self.compared.hidden.setdefault(
-                each, f"hidden because {rule} differs: {reason}" if rule else reason
-            )
-            if rule:
-                self.compared.hidden_by.setdefault(each, rule)
+            self.compared.hidden.setdefault(each, (shown, rule))
 
     def _agree(self, pair: "_StepPair") -> None:
         shown = set(pair.shown_rules())
@@ -189,8 +197,8 @@ class _StepPair(NamedTuple):
             return
         yield from self.step.about.values()
         yield from (ETAG_RULE,) if "etag" in self.ours.shown else ()
-        if self.ours.status in REFUSED_STATUSES:
-            yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.status, OTHER_STATUS_RULE))
+        if self.ours.answer.status in REFUSED_STATUSES:
+            yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.answer.status, OTHER_STATUS_RULE))
             return
         yield from (*SUCCESS_RULES, rule_of_call(self.step.method, self.step.path))
         for leaf, rule in self._leaves(self.step):
@@ -203,15 +211,27 @@ class _StepPair(NamedTuple):
             yield from self._compare_webhooks()
         elif not isinstance(step, ApiCall):
             yield from self._compare_shown()
-        elif theirs.is_success != ours.is_success or theirs.status // 100 != ours.status // 100:
-            rule = ours.rules[0] if ours.rules and not ours.is_success else self.step_rules[0]
+        elif (
+            theirs.answer.is_success != ours.answer.is_success
+            or theirs.answer.status // 100 != ours.answer.status // 100
+        ):
+            rule = ours.rules[0] if ours.rules and not ours.answer.is_success else self.step_rules[0]
+            rule = self._precise(rule)
             yield self._difference(
-                rule, f"{theirs.summary}, not {ours.summary}", "", theirs.status, ours.status
+                rule,
+                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                "",
+                theirs.answer.status,
+                ours.answer.status,
             )
-        elif not ours.is_success:
+        elif not ours.answer.is_success:
             yield from self._compare_refusals()
         else:
             yield from self._compare_answers(step)
+
+    def _precise(self, rule: str) -> str:
+        """Return the rule of the step that the general rule of If-Match contains, if there is one."""
+        return next((each for each in self.step_rules if GENERAL_RULES.get(each) == rule), rule)
 
     def _difference(
         self, rule: str, reason: str, path: str, theirs: Any = None, ours: Any = None
@@ -221,7 +241,7 @@ class _StepPair(NamedTuple):
         if isinstance(step, ApiCall):
             call = rule_of_call(step.method, step.path)
             record = call if call in OTHER_RECORDS else record
-            name = step.name or f"{step.method} {self.theirs.path}"
+            name = step.name or f"{step.method} {self.theirs.answer.path}"
         place = self.play.scene.name, self.number
         return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
 
@@ -233,12 +253,23 @@ class _StepPair(NamedTuple):
 
     def _compare_refusals(self) -> Iterator[AnswerDifference]:
         theirs, ours = self.theirs, self.ours
-        decisive = theirs.status if theirs.status in DECISIVE_STATUSES else ours.status
-        rule = STATUS_RULES.get(decisive, OTHER_STATUS_RULE)
-        types, violations = (theirs.error("type"), ours.error("type")), self._shown("violations")
-        if theirs.status != ours.status:
+        decisive = theirs.answer.status if theirs.answer.status in DECISIVE_STATUSES else ours.answer.status
+        rule = self._precise(STATUS_RULES.get(decisive, OTHER_STATUS_RULE))
+        types, violations = (
+            (theirs.answer.at("error.type"), ours.answer.at("error.type")),
+            self._shown("violations"),
+        )
+        if isinstance(ours.answer.at("error"), dict) and not isinstance(theirs.answer.at("error"), dict):
+            shown = theirs.shown.get("media type", "no body")
+            yield self._difference(SHAPE_RULE, f"the answer has no error report, but {shown}", "error")
+            return
+        if theirs.answer.status != ours.answer.status:
             yield self._difference(
-                rule, f"{theirs.summary}, not {ours.summary}", "status code", theirs.status, ours.status
+                rule,
+                f"{theirs.answer.summary}, not {ours.answer.summary}",
+                "status code",
+                theirs.answer.status,
+                ours.answer.status,
             )
         elif types[0] != types[1]:
             reason = f"the error's type is {describe(types[0])}, not {describe(types[1])}"
@@ -246,7 +277,7 @@ class _StepPair(NamedTuple):
         elif violations[0] != violations[1]:
             reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
             yield self._difference(VIOLATIONS_RULE, reason, "error.violations", *violations)
-        messages = [anonymize(str(each.error("value"))) for each in (theirs, ours)]
+        messages = [anonymize(str(each.answer.at("error.value"))) for each in (theirs, ours)]
         if messages[0] != messages[1]:
             named = ours.rules[0] if ours.rules else rule
             yield self._difference(named, "", "error.value", *messages)._replace(is_message=True)
@@ -256,7 +287,7 @@ class _StepPair(NamedTuple):
         return self.theirs.shown.get(name, MISSING), self.ours.shown.get(name, MISSING)
 
     def _compare_headers(self) -> Iterator[AnswerDifference]:
-        has_etag = self.ours.shown.get("body") is not None or self.ours.status == NOT_MODIFIED
+        has_etag = self.ours.shown.get("body") is not None or self.ours.answer.status == NOT_MODIFIED
         for name, rule in HEADER_RULES:
             one, other = self._shown(name)
             if one != other and (name != "etag" or has_etag):
@@ -265,7 +296,7 @@ class _StepPair(NamedTuple):
                 )
         one, other = self._shown("ignored")
         if one is not MISSING and one != other:  # a server need not have this header
-            rule = "SET-53" if self.ours.method == "PUT" else IGNORED_RULE
+            rule = "SET-53" if self.ours.answer.method == "PUT" else IGNORED_RULE
             reason = f"the names of the ignored fields are {describe(one)}, not {describe(other)}"
             yield self._difference(rule, reason, "ignored", one, other)
 
@@ -288,7 +319,12 @@ class _StepPair(NamedTuple):
         yield from self._compare_headers()
 
     def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
-        return REFUND_RULE if is_refund else step.about.get("status", self.step_rules[0])
+        rule = REFUND_RULE if is_refund else step.about.get("status", "")
+        if not rule and "/voids/" in step.path:
+            return VOIDED_RULE
+        if not rule and "/captures/" in step.path and INVOICE in str(self.ours.answer.data):
+            return INVOICE_STATUS_RULE
+        return rule or self.step_rules[0]
 
     def _changed_leaves(self, step: ApiCall, is_refund: bool) -> Iterator[tuple[Leaf, str]]:
         for leaf, rule in self._leaves(step):
@@ -296,9 +332,9 @@ class _StepPair(NamedTuple):
                 yield leaf, rule
 
     def _compare_status(self, step: ApiCall) -> Iterator[AnswerDifference]:
-        statuses = self.theirs.status, self.ours.status
+        statuses = self.theirs.answer.status, self.ours.answer.status
         if statuses[0] != statuses[1]:
-            rule = rule_of_call(step.method, step.path) if self.ours.status == CREATED else "SET-07"
+            rule = rule_of_call(step.method, step.path) if self.ours.answer.status == CREATED else "SET-07"
             yield self._difference(
                 rule, f"the status code is {statuses[0]}, not {statuses[1]}", "status code", *statuses
             )
@@ -359,13 +395,27 @@ def _is_in_refund(leaf: Leaf) -> bool:
 def _rule_of_leaf(step: ApiCall, leaf: Leaf, rule: str) -> str:
     if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
         return "TEV-01"
+    root = leaf.plain.partition(".")[0]
+    named = step.about.get(leaf.plain, step.about.get(root, rule))
+    return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or named
+
+
+def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:
+    """Return the rule of a time or a period in another form, or of a default period."""
     are_times = isinstance(leaf.theirs, ShownTime) and isinstance(leaf.ours, ShownTime)
     if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
         return rule if rule.startswith("QR-") else SPELLING_RULE
-    if leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values():
-        return _rule_of_period(step)
-    root = leaf.plain.partition(".")[0]
-    return step.about.get(leaf.plain, step.about.get(root, rule))
+    if is_respelled(leaf) and str(leaf.ours) in repr(step.body):
+        return DURATION_RULE
+    is_default = leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values()
+    return _rule_of_period(step) if is_default else ""
+
+
+def _rule_of_block(step: ApiCall, leaf: Leaf) -> str:
+    """Return the rule of a block that one of the answers lacks."""
+    if leaf.path not in BLOCK_RULES or MISSING not in (leaf.theirs, leaf.ours):
+        return ""
+    return ALL_BLOCKS_RULE if all(each in step.path for each in BLOCK_RULES) else BLOCK_RULES[leaf.path]
 
 
 def _rule_of_period(step: ApiCall) -> str:

@@ -1,12 +1,14 @@
 """Differences between two answers: values in pairs, when they count as equal, and which are the same."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
 from payment_sandbox_verify.normalising import Gap, ShownTime
-from payment_sandbox_verify.rules import INDEX
+from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
+DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
 VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 STATE_PATHS: Final = ("status", "transactions.status")
 NEVER_EMPTY: Final = ("flags", "transactions", "events")
@@ -91,6 +93,12 @@ class Leaf(NamedTuple):
         return self.plain.rpartition(".")[2]
 
 
+def is_respelled(leaf: Leaf) -> bool:
+    """Whether both values are durations, which are spelled differently."""
+    texts = str(leaf.theirs), str(leaf.ours)
+    return texts[0] != texts[1] and all(map(DURATION.fullmatch, texts))
+
+
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[Leaf]:
     """Yield the values in two answers, in pairs; lists of different lengths also yield their lengths."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
@@ -147,4 +155,7 @@ def by_rule(differences: Iterable[AnswerDifference]) -> dict[str, list[AnswerDif
     for each in unique(differences):
         if not each.is_message:
             grouped.setdefault(each.rule, []).append(each)
+    for rule, general in GENERAL_RULES.items():
+        if rule in grouped and general in grouped:
+            grouped[general] += grouped.pop(rule)
     return grouped

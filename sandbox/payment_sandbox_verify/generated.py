@@ -13,12 +13,12 @@ from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.web.answers.order import OrderForm, OrderLineForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.answers.transactions import DetailsForm, TransactionForm
-from payment_sandbox_verify.answer import MISSING, PATH_SEGMENT, value_at
+from payment_sandbox_verify.answer import PATH_SEGMENT, value_at
 from payment_sandbox_verify.rules import (
-    INITIAL_RULES,
     OTHER_PERIOD_RULE,
     PERIOD_RULES,
     VISIT_RULES,
+    initial_rules,
     rule_of_path,
 )
 from payment_sandbox_verify.samples import (
@@ -164,9 +164,8 @@ def _creation_with(group: FieldGroup, path: str, value: object, saves: str) -> I
     name = f"a new {group.name} with {path} {'missing' if value is ... else f'of {value!r:.60}'}"
     rule = rule_of_path(group.path, path)
     body = with_value(group.body, path, value)
-    method = value_at(body, "transactions[0].payment_method")
-    initial = INITIAL_RULES.get("" if method is MISSING else str(method), INITIAL_RULES["other"]).split()[0]
-    yield post(group.path, body, rule, name, saves=saves, about={"status": initial})
+    initial = initial_rules(value_at(body, "transactions[0].payment_method"))
+    yield post(group.path, body, rule, name, saves=saves, about={"status": initial[0]})
     if group.path == ORDERS_PATH:
         yield read(saves, rule, name=f"{name}, read")
 
@@ -296,15 +295,15 @@ def calls_on_order(state: str, order: str = "order", is_paid: bool = False) -> I
 def create(*transactions: dict[str, Any], rules: str = "", saves: str = "order", **fields: Any) -> ApiCall:
     """Return a call that creates an order of 10 euros."""
     method = transactions[0]["payment_method"] if transactions else ""
-    initial = INITIAL_RULES.get(method, INITIAL_RULES["other"])
+    initial = initial_rules(method)
     return ApiCall(
         method="POST",
         path=ORDERS_PATH,
         body=sale(*transactions, **fields),
-        rules=rules or f"{initial} {_period_rule(*transactions)}",
+        rules=rules or f"{' '.join(initial)} {_period_rule(*transactions)}",
         name=f"a new order with {method or 'no transaction'}",
         saves=saves,
-        about={"status": initial.split()[0]},
+        about={"status": initial[0]},
     )
 
 
@@ -330,18 +329,21 @@ def state_scenes() -> Iterator[ConversationScene]:
     """Yield a scene for each method and state that an order reaches without a payment, and the expiries."""
     for method in ("", *METHODS_BY_NAME):
         yield from _scenes_of_method(method)
-    for is_costly in (False, True):
-        expiring = [
-            _expiring_steps(method, f"order{number}")
-            for number, method in enumerate(("", *METHODS_BY_NAME))
-            if _is_costly(method) is is_costly
-        ]
-        begin = [step for steps, _ in expiring for step in steps]
-        end = [step for _, steps in expiring for step in steps]
-        pause = Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-        yield ConversationScene(
-            f"expired {'invoices' if is_costly else 'orders'}", (*begin, pause, *end), is_costly
-        )
+    yield ConversationScene("expired orders", expired_steps(is_costly=False))
+
+
+def expired_steps(
+    *, is_costly: bool, begin: Sequence[Step] = (), end: Sequence[Step] = ()
+) -> tuple[Step, ...]:
+    """Return orders that expire in one pause, with further steps before and after it."""
+    expiring = [
+        _expiring_steps(method, f"order{number}")
+        for number, method in enumerate(("", *METHODS_BY_NAME))
+        if _is_costly(method) is is_costly
+    ]
+    new = [step for steps, _ in expiring for step in steps]
+    expired = [step for _, steps in expiring for step in steps]
+    return (*new, *begin, Pause(seconds=AFTER_SHORT_PERIOD_SECONDS), *expired, *end)
 
 
 def _is_costly(method: str) -> bool:

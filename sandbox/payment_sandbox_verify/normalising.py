@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -61,6 +61,10 @@ class Named(str):
 class Names:
     """The identifiers of one scene on one server, named by the step in which each appeared first."""
 
+    identifier_keys: Sequence[str] = IDENTIFIER_KEYS
+    own_texts: Sequence[str] = OWN_TEXTS
+    own_values: Sequence[str] = OWN_VALUES
+
     def __init__(self, start: datetime | None, own_texts: Mapping[str, str] | None = None) -> None:
         """``own_texts`` maps further texts of the server, such as the address for webhooks, to names.
 
@@ -90,25 +94,24 @@ class Names:
 
     def normalise(self, value: Any, key: str = "") -> Any:
         """Return a JSON value without what is this server's own."""
+        if key in self.own_values:
+            return value if value is None else Named(f"<{type(value).__name__}>")
         if isinstance(value, dict):
-            own = (
-                {"id": _form_of_id(value.get("id"))} if "occurred" in value else {}
-            )  # no call uses the id of an event
+            is_event = "occurred" in value  # no call uses the id of an event
+            own = {"id": _form_of_id(value.get("id"))} if is_event else {}
             return {name: self.normalise(inner, name) for name, inner in {**value, **own}.items()}
         if isinstance(value, list):
             return [self.normalise(item, key) for item in value]
-        if isinstance(value, str) and key not in OWN_VALUES:
-            return self._normalise_text(value, key)
-        return Named(f"<{type(value).__name__}>") if key in OWN_VALUES and value is not None else value
+        return self._normalise_text(value, key) if isinstance(value, str) else value
 
     def _normalise_text(self, text: str, key: str) -> Any:
         if isinstance(text, Named) or text in self._names:
             return self._names.get(text, text)
         if key in OWN_ADDRESSES:
             return Named("an address with a scheme" if "://" in text else "an address without a scheme")
-        if key in OWN_TEXTS:
+        if key in self.own_texts:
             return Named(f"<{form_of(text)}>")
-        if key in IDENTIFIER_KEYS or UUID.fullmatch(text):
+        if key in self.identifier_keys or UUID.fullmatch(text):
             return self.name(text, key or "id")
         return self._moment(text) if TIME.fullmatch(text[:TIME_LENGTH_MAX]) else text
 

@@ -3,28 +3,33 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox_verify.answer import MISSING, SUCCESS_STATUSES, CannotTell, NotAnswered, ServiceAnswer
+from payment_sandbox.web.merchant.explanation import EXPLAIN_HEADER
+from payment_sandbox.web.merchant.reading import IGNORED_HEADER
+from payment_sandbox_verify.answer import MISSING, NO_ANSWER, CannotTell, NotAnswered, ServiceAnswer
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
 from payment_sandbox_verify.service import Service
 from payment_sandbox_verify.steps import (
+    AnswerWebhooks,
     ApiCall,
+    Control,
     ConversationScene,
     Customer,
-    Fetch,
     Pause,
+    Reach,
     Step,
     Webhooks,
 )
 
-EXPLAIN_HEADER: Final = "Sandbox-Explain"
-IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
+if TYPE_CHECKING:
+    from payment_sandbox.client.client import SandboxClient
+
 REFERENCE: Final = re.compile(r"<<(\w+)(?:([.@])([^>]*))?>>")
 RULE_ID: Final = re.compile(r"(?:^|; )([A-Z]{2,5}-\d\d)\b")
 SKIPPED_IN_LIVE_MODE: Final = "the steps would create invoices or move money, so live mode skips them"
@@ -40,13 +45,23 @@ STEP_SECONDS_MAX: Final = 1.0
 TOO_SLOW: Final = (
     "the service took more than a second for a call, so a short period may have passed too early"
 )
+PAGE_ADDRESSES: Final = ("transactions[-1].payment_url", "order_url", "qr_url")  # the first one counts
 NO_PAGE: Final = "the order has no payment page URL"
+BANKS: Final = "banks"  # the answer with the list of banks, which belongs to no order
+ACTIONS_BY_STATUS: Final = {  # the actions that lead to a status
+    "new": ("screening approve",),
+    "processing": ("customer visit",),
+    "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
+    "accepted": ("customer pay", "screening approve"),
+    "cancelled": ("customer cancel", "screening decline"),
+    "error": ("customer fail", "processor fail", "screening error"),
+}
 
 
 class Observation(NamedTuple):
     """What came back in one step; ``problem`` is the reason why the step could not be played.
 
-    ``orders`` are the names of the saved answers that the step refers to. ``rules`` are those that the
+    ``orders`` names the saved answers and headers to which the step refers. ``rules`` are those that the
     sandbox names for a refusal.
     """
 
@@ -54,36 +69,7 @@ class Observation(NamedTuple):
     problem: str = ""
     shown: dict[str, Any] = {}
     rules: tuple[str, ...] = ()
-    answer: ServiceAnswer | None = None
-
-    @property
-    def status(self) -> int:
-        """The status code of the answer; 0 if the step is not a call."""
-        return 0 if self.answer is None else self.answer.status
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the status is 2xx."""
-        return self.status in SUCCESS_STATUSES
-
-    @property
-    def method(self) -> str:
-        """The method of the call."""
-        return "" if self.answer is None else self.answer.method
-
-    @property
-    def path(self) -> str:
-        """The path of the call."""
-        return "" if self.answer is None else self.answer.path
-
-    @property
-    def summary(self) -> str:
-        """The status and error type as text."""
-        return "" if self.answer is None else self.answer.summary
-
-    def error(self, name: str) -> Any:
-        """Return a value of the error report."""
-        return MISSING if self.answer is None else self.answer.at(f"error.{name}")
+    answer: ServiceAnswer = NO_ANSWER
 
 
 class Played(NamedTuple):
@@ -96,25 +82,13 @@ class Played(NamedTuple):
 
 
 class Player:
-    """Plays scenes on one service.
+    """Plays scenes on one service."""
 
-    ``count_webhooks`` tells how many webhooks an order should have caused, if that is known; otherwise, the
-    play of the sandbox tells. ``now`` is the service's time, for scenes that show no other.
-    """
-
-    def __init__(
-        self,
-        service: Service,
-        inbox: Inbox | None = None,
-        now: Callable[[], datetime] | None = None,
-        count_webhooks: Callable[[str], int] | None = None,
-    ) -> None:
+    def __init__(self, service: Service, inbox: Inbox | None = None) -> None:
         self.service = service
         self.inbox = inbox
         self.is_patient = False
-        self._now = now
         self._noted: tuple[datetime, float] | None = None
-        self._count_webhooks = count_webhooks
         self._slow_count = 0
         self._scene_count = 0
 
@@ -163,9 +137,9 @@ class Player:
         self._noted = created, monotonic_seconds()
 
     def now(self) -> datetime:
-        """Return the service's time: as it is known, or estimated from the last new order."""
-        if self._now is not None or self._noted is None:
-            return (self._now or wall_now)()
+        """Return the service's time, estimated from the last new order."""
+        if self._noted is None:
+            return wall_now()
         created, noted_seconds = self._noted
         return created + timedelta(seconds=monotonic_seconds() - noted_seconds)
 
@@ -178,10 +152,24 @@ class Player:
         return received
 
     def expected_webhooks(self, order_ids: Sequence[str], beside: Observation | None) -> int:
-        """Return the number of webhooks to wait for."""
-        if self._count_webhooks is not None:
-            return sum(map(self._count_webhooks, order_ids))
+        """Return the number of webhooks to wait for: as many as the sandbox beside the service sent."""
         return len(beside.shown.get("webhooks", ())) if beside is not None else 0
+
+
+class SandboxPlayer(Player):
+    """Plays scenes on a sandbox with a frozen clock, which knows its time and its webhooks."""
+
+    def __init__(self, service: Service, control: "SandboxClient", inbox: Inbox | None = None) -> None:
+        super().__init__(service, inbox)
+        self.control = control
+
+    def now(self) -> datetime:
+        """Return the sandbox's time."""
+        return self.control.clock.now
+
+    def expected_webhooks(self, order_ids: Sequence[str], beside: Observation | None) -> int:
+        """Return the number of webhooks that the orders have caused."""
+        return sum(len(self.control.webhooks(order_id=each)) for each in order_ids)
 
 
 class _Performance:
@@ -198,13 +186,16 @@ class _Performance:
         if player.inbox is not None:
             url = player.inbox.url
             self._webhook_url = f"{url}{'&' if '?' in url else '?'}scene={number}"
-        self._names: Names | None = None
+        self._names = Names(player.now(), {self._webhook_url: WEBHOOK_NAME})
+        self._answer_names = {step.saves for step in scene.steps if isinstance(step, ApiCall | Control)}
         self._unanswered = ""
         self._slowest_seconds = 0.0
 
     @property
     def is_too_slow(self) -> bool:
         """Whether a step took so long that a short period may have passed in between."""
+        if isinstance(self._player, SandboxPlayer):
+            return False  # its clock only advances in pauses
         has_period = any(
             isinstance(step, Pause) and step.seconds > PERIOD_SECONDS for step in self._scene.steps
         )
@@ -222,60 +213,60 @@ class _Performance:
         self._used = set()
         if self._unanswered:
             return Observation(problem=self._unanswered)
-        if self._names is not None:
-            self._names.begin_step(f"step {number + 1}")
+        self._names.begin_step(f"step {number + 1}")
         started, retried = monotonic_seconds(), self._service.retry_seconds
         try:
-            observation = self._play(number, step, beside)
+            observation = self._play(step, beside)
         except CannotTell as error:
             observation = Observation(problem=str(error))
             self._unanswered = str(error) if isinstance(error, NotAnswered) else ""
         if isinstance(step, ApiCall | Customer):
             seconds = monotonic_seconds() - started + self._service.retry_seconds - retried
             self._slowest_seconds = max(self._slowest_seconds, seconds)
-        return observation._replace(orders=frozenset(self._used - {WEBHOOK_NAME, "banks"}))
+        return observation._replace(orders=frozenset(self._used - {BANKS}))
 
-    def _play(self, number: int, step: Step, beside: Observation | None) -> Observation:
-        if isinstance(step, ApiCall):
-            return self._call(number, step)
-        if isinstance(step, Customer):
-            return Observation(shown=self._act(step))
-        if isinstance(step, Fetch):
-            page = self._service.payer.visit(self._service.absolute_url(str(self._resolve(step.address))))
-            return Observation(shown={"status code": page.status})
-        if isinstance(step, Webhooks):
-            return Observation(shown=self._webhooks(step, beside))
-        if isinstance(step, Pause):
-            self._service.pause(step.seconds)
-        elif self._player.inbox is None:
-            raise CannotTell(NEEDS_INBOX)
-        else:
-            self._player.inbox.answer_with(step.statuses, step.delay_seconds)
+    def _play(self, step: Step, beside: Observation | None) -> Observation:
+        match step:
+            case ApiCall():
+                return self._call(step)
+            case Control() | Reach():
+                return self._control(step)
+            case Customer():
+                return Observation(shown=self._act(step))
+            case Webhooks():
+                return Observation(shown=self._webhooks(step, beside))
+            case Pause():
+                self._service.pause(step.seconds)
+            case AnswerWebhooks():
+                self._answer_webhooks(step)
         return Observation()
 
     # Calls
 
-    def _call(self, number: int, step: ApiCall) -> Observation:
+    def _call(self, step: ApiCall) -> Observation:
         path, body = str(self._resolve(step.path)), self._resolve(step.body)
         if self._service.is_live and INVOICE in repr(body) and step.method == "POST":
             raise CannotTell(SKIPPED_IN_LIVE_MODE)
         headers = {name: str(self._resolve(value)) for name, value in step.headers.items()}
+        content = step.content
+        if content is not None:
+            content = str(self._resolve(content.decode("latin-1"))).encode("latin-1")
         answer = self._service.call(
             step.method,
             path,
             body,
             headers=headers,
             key=step.key,
-            content=step.content,
+            content=content,
             password=step.password,
         )
         if answer.is_repeated and not answer.is_success and step.method != "GET":
             raise CannotTell(f"{step.method} {path} was repeated after a lost answer")
-        names = self._remember(number, step, answer)
-        return observe(answer, names)
+        self._remember(step, answer)
+        return observe(answer, self._names)
 
-    def _remember(self, number: int, step: ApiCall, answer: ServiceAnswer) -> Names:
-        """Save an answer for later steps, and return the names of the scene's identifiers."""
+    def _remember(self, step: ApiCall, answer: ServiceAnswer) -> None:
+        """Save an answer for later steps, and learn the service's time from the first order of a scene."""
         if step.saves and answer.is_success:
             self._saved[step.saves] = answer
         if answer.is_success and isinstance(answer.at("id"), str):
@@ -283,12 +274,37 @@ class _Performance:
         created = _created(answer)
         if created is not None:
             self._player.note_time(created)
-            if self._names is not None and not self._order_ids.keys() - {answer.at("id")}:
-                self._names.start = created  # the first order of a scene that began with a list of banks
-        if self._names is None:
-            self._names = Names(created or self._player.now(), {self._webhook_url: WEBHOOK_NAME})
-            self._names.begin_step(f"step {number + 1}")
-        return self._names
+            if not self._order_ids.keys() - {answer.at("id")}:
+                self._names.start = created
+
+    # Recorded conversations
+
+    def _control(self, step: Control | Reach) -> Observation:
+        """Call the control API."""
+        if not isinstance(self._player, SandboxPlayer):
+            raise CannotTell("only sandboxes have a control API")
+        if isinstance(step, Reach):
+            self._reach(step, self._player.control)
+            return Observation()
+        path, body = str(self._resolve(step.path)), self._resolve(step.body)
+        status, data = self._player.control.exchange(step.method, path, body)
+        answer = ServiceAnswer(step.method, path, body, status, {}, data)
+        if not answer.is_success:
+            return Observation(shown={"problem": answer.at("error.value")})
+        if step.saves:
+            self._saved[step.saves] = answer
+        return Observation(shown={step.shows: answer.at(step.shows)} if step.shows else {})
+
+    def _reach(self, step: Reach, control: "SandboxClient") -> None:
+        path = f"/control/orders/{self._resolve(step.order)}/"
+        state = control.call("GET", path)
+        if state["order"]["status"] == step.status:
+            return
+        for each in ACTIONS_BY_STATUS.get(step.status, ()):
+            actor, _, action = each.partition(" ")
+            if action in state["actions"][actor]:
+                control.exchange("POST", f"{path}act/", {"actor": actor, "action": action})
+                return
 
     def _resolve(self, value: Any) -> Any:
         """Replace references to earlier answers.
@@ -309,9 +325,11 @@ class _Performance:
 
     def _referred(self, match: re.Match[str]) -> Any:
         name, kind, path = match.groups()
-        self._used.add(name)
         if name == WEBHOOK_NAME:
             return self._webhook_url
+        if name not in self._answer_names:
+            return match[0]  # a text of a recorded call
+        self._used |= {name, f"{name}{kind}{path}"} if kind == "@" else {name}
         answer = self._saved.get(name)
         if answer is None:
             raise CannotTell(f"an earlier step has no answer for {name!r}")
@@ -342,22 +360,27 @@ class _Performance:
         return {"returned to": self._return(returned)}
 
     def _page_url(self, order: ServiceAnswer) -> str:
-        address = order.at("transactions[-1].payment_url")
-        address = order.at("order_url") if address in (MISSING, None) else address
-        if not isinstance(address, str):
+        addresses = map(order.at, PAGE_ADDRESSES)
+        address = next((each for each in addresses if isinstance(each, str)), None)
+        if address is None:
             raise CannotTell(NO_PAGE)
         return self._service.absolute_url(address)
 
     def _return(self, url: str | None) -> Any:
         """Return the address to which the customer returned, with names for identifiers."""
-        if url is None or self._names is None:
+        if url is None:
             return Named("a page of the service")
         parts = urlsplit(url)
         query = {name: self._names.normalise(value) for name, value in parse_qsl(parts.query)}
         return {"address": f"{parts.scheme}://{parts.netloc}{parts.path}", "query": query}
 
+    def _answer_webhooks(self, step: AnswerWebhooks) -> None:
+        if self._player.inbox is None:
+            raise CannotTell(NEEDS_INBOX)
+        self._player.inbox.answer_with(*step.statuses, delay=step.delay_seconds)
+
     def _webhooks(self, step: Webhooks, beside: Observation | None) -> dict[str, Any]:
-        if self._player.inbox is None or self._names is None:
+        if self._player.inbox is None:
             raise CannotTell(NEEDS_INBOX)
         self._used.update(self._saved)
         if step.seconds:
@@ -386,7 +409,6 @@ class _Performance:
             waited += TICK_SECONDS
 
     def _webhook(self, received: Received) -> dict[str, Any]:
-        assert self._names is not None, "the caller checked it"
         return {
             "method": received.method,
             "media type": received.media_type,
@@ -401,7 +423,8 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     if answer.content:
         shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
     if answer.headers.get("ETag") is not None:
-        shown["etag"] = names.name(answer.headers["ETag"], "ETag")
+        etag = answer.headers["ETag"]
+        shown["etag"] = names.name(etag, "ETag" if STRONG_ETAG.fullmatch(etag) else "weak ETag")
     if answer.status == UNAUTHORIZED:
         shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
     if answer.headers.get(IGNORED_HEADER):
@@ -414,6 +437,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     return Observation(shown=shown, rules=tuple(RULE_ID.findall(explained)), answer=answer)
 
 
+STRONG_ETAG: Final = re.compile(r'"[^"]*"')
 UNAUTHORIZED: Final = 401
 REFUSED_STATUS: Final = 400
 

@@ -117,7 +117,6 @@ class Service:
         self.is_interrupted = False  # a signal arrived, so the next call raises KeyboardInterrupt
         self.is_creating = False  # whether a call is in flight that may create an order
         self.code_count = 0  # QR requests, which cannot be cancelled
-        self.call_count = 0
         self.retry_count = 0
         self.retry_seconds = 0.0  # the total of the pauses before retries
         self._answer_seconds = answer_seconds
@@ -147,7 +146,6 @@ class Service:
         auth: Any = _no_auth if key == "" else (key or self.key, password)
         url = f"{self.url}{rename_path(path, self.names)}"
         self._begin_call(method, path)
-        self.call_count += 1
         reply, content, is_repeated = self._call_with_retries(
             lambda: fetch_answer(
                 self._session, method, url, data, request_headers, auth, self._answer_seconds

@@ -49,9 +49,8 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
         methods = service.call("GET", CURRENCIES_PATH).at("payment_methods")
         if isinstance(methods, dict):
             enabled = [name for name in METHOD_NAMES if name in methods]
-            settings |= (
-                {"payment_methods": enabled} if 0 < len(enabled) < len(_listed_by_default(live)) else {}
-            )
+            is_restricted = 0 < len(enabled) < len(METHOD_NAMES)
+            settings |= {"payment_methods": enabled} if is_restricted else {}
         for feature, (name, value) in FEATURE_DETAILS.items():
             answer = service.call("POST", ORDERS_PATH, sale(card(**{name: value})))
             if answer.status in REFUSED_STATUSES and name in str(answer.data):
@@ -59,11 +58,6 @@ def account_settings(service: Service, *, live: bool) -> dict[str, Any]:
     except CannotTell:
         pass
     return settings
-
-
-def _listed_by_default(live: bool) -> list[str]:
-    with reference_sandbox({"mode": "live" if live else "test"}) as reference:
-        return list(reference.service.call("GET", CURRENCIES_PATH).at("payment_methods"))
 
 
 Play = Callable[[Sequence[Played], Mapping[str, Any]], list[Played]]
@@ -74,7 +68,7 @@ def play_on_sandbox(plays: Sequence[Played], settings: Mapping[str, Any]) -> lis
     """Play the same scenes on a sandbox with these settings."""
     with reference_sandbox(settings) as reference:
         reference.service.is_live = settings.get("mode") == "live"
-        return [reference.player.play(each.scene) for each in plays]
+        return [reference.play(each.scene) for each in plays]
 
 
 def find_settings(
@@ -192,7 +186,7 @@ RefusalPairs = Sequence[tuple[Observation, Observation]]
 def _error_settings(theirs: Sequence[Played], ours: Sequence[Played]) -> Iterator[dict[str, Any]]:
     """Yield overrides of errors: the values common to each error type, then each rule's deviations."""
     pairs = list(_refusal_pairs(theirs, ours))
-    for kind, group in _group(pairs, lambda each: str(each.error("type"))).items():
+    for kind, group in _group(pairs, lambda each: str(each.answer.at("error.type"))).items():
         common = _common_values(group)
         if common:
             yield {ERRORS: {kind: common}}
@@ -213,9 +207,9 @@ def _refusal_pairs(
     """Yield both servers' refusals of the same call, in pairs."""
     for one, other in zip(theirs, ours, strict=True):
         for pair in zip(one.observations, other.observations, strict=True):
-            statuses = {each.status for each in pair}
+            statuses = {each.answer.status for each in pair}
             is_refused = all(status in REFUSED_STATUSES for status in statuses - {UNAUTHORIZED})
-            is_in_api = pair[0].path.startswith("/v1/")  # no setting changes answers outside the API
+            is_in_api = pair[0].answer.path.startswith("/v1/")  # no setting changes answers outside the API
             if is_refused and is_in_api and UNAUTHORIZED not in statuses:
                 yield pair
 
@@ -243,5 +237,6 @@ def _common_values(pairs: RefusalPairs) -> dict[str, Any]:
 
 
 def _value_of(observation: Observation, name: str) -> Any:
-    value = observation.status if name == "status" else observation.error(name)
+    answer = observation.answer
+    value = answer.status if name == "status" else answer.at(f"error.{name}")
     return None if value is MISSING else value

@@ -2,6 +2,7 @@
 
 A step refers to earlier answers: ``<<order.id>>`` is the value at a path of the answer saved as ``order``,
 ``<<order@ETag>>`` is its header, and ``<<webhook>>`` is the address at which webhooks reach this machine.
+``Control`` and ``Reach`` are steps of recorded conversations, which only a sandbox plays.
 """
 
 from collections.abc import Mapping
@@ -16,11 +17,21 @@ WEBHOOK_RULES: Final = "HOOK-02 HOOK-01 HOOK-04 HOOK-05 HOOK-06 HOOK-07 HOOK-08 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiCall:
+class Step:
+    """A step, with the ids of the rules that it shows, and a name for reports.
+
+    The first rule names a difference that neither the sandbox's refusal nor the table of fields explains, and
+    a difference in the status of an order.
+    """
+
+    rules: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiCall(Step):
     """A call of the merchant API.
 
-    ``rules`` are the ids of the rules that the call shows. The first names a difference that neither the
-    sandbox's refusal nor the table of fields explains, and a difference in the status of an order.
     ``about`` maps further paths to the rules that name their differences. ``key`` replaces the API key, and
     "" sends none. ``content`` is a body that is not JSON.
     """
@@ -28,8 +39,6 @@ class ApiCall:
     method: str
     path: str
     body: Any = None
-    rules: str = ""
-    name: str = ""
     saves: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
@@ -39,8 +48,8 @@ class ApiCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Customer:
-    """What the customer does on the payment page of an order: ``visit``, ``pay``, ``cancel`` or ``choose``.
+class Customer(Step):
+    """What the customer does on the page of an order or a code: ``visit``, ``pay``, ``cancel`` or ``choose``.
 
     ``choice`` is the method that is chosen on a hosted page, or the card with which is paid.
     """
@@ -48,48 +57,51 @@ class Customer:
     order: str
     action: str
     choice: str = ""
-    rules: str = ""
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
-    """Open an address in an answer, as a browser does."""
-
-    address: str
-    rules: str
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(Step):
     """Wait until the service's clock has advanced."""
 
     seconds: float
-    rules: str = ""
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhooks:
+class Webhooks(Step):
     """Wait for the webhooks of the scene's orders; ``seconds`` is how long retries are observed."""
 
     rules: str = "HOOK-02"
     seconds: float = 0
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerWebhooks:
+class AnswerWebhooks(Step):
     """Answer the next webhooks with these statuses; the last status answers all later webhooks."""
 
     statuses: tuple[int, ...]
     delay_seconds: float = 0.0
-    rules: str = ""
-    name: str = ""
 
 
-Step = ApiCall | Customer | Fetch | Pause | Webhooks | AnswerWebhooks
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control(Step):
+    """A call of a sandbox's control API, or a call of the merchant API that a recording does not show.
+
+    Its observation has the problem of a refusal, and the value at the path ``shows``.
+    """
+
+    method: str
+    path: str
+    body: Any = None
+    saves: str = ""
+    shows: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach(Step):
+    """The first possible action that leads to a status of an order in a sandbox, if there is one."""
+
+    order: str
+    status: str
 
 
 class ConversationScene(NamedTuple):

@@ -1,10 +1,12 @@
 """A verification: plays the conversation on a service and on a sandbox, and compares."""
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.loading import LOADING
@@ -15,7 +17,7 @@ from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.differences import AnswerDifference, by_rule
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.payers import FormPayer, ManualPayer
-from payment_sandbox_verify.player import Played, Player
+from payment_sandbox_verify.player import Played, Player, SandboxPlayer
 from payment_sandbox_verify.rules import unchecked_rules
 from payment_sandbox_verify.samples import CARD, sale, transaction_with
 from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
@@ -124,51 +126,41 @@ def verify(
     pairs: list[tuple[Played, Played]] = []
     try:
         with reference_sandbox(settings) as reference:
-            reference.player.is_patient = player.is_patient
-            reference.player.service.is_live = live
+            reference.is_patient = player.is_patient
+            reference.service.is_live = live
             for number, scene in enumerate(played):
                 if progress is not None:
                     progress(number, len(played))
-                ours = reference.player.play(scene)
+                ours = reference.play(scene)
                 pairs.append((player.play(scene, ours), ours))
     except NotVerified as error:
-        raise NotVerified(f"{error}{_describe_remaining(service.clean_up())}") from None
+        remaining = ", ".join(service.clean_up())
+        note = f"; these orders remain on the server: {remaining}" if remaining else ""
+        raise NotVerified(f"{error}{note}") from None
     except BaseException:
         service.clean_up()
         raise
     pairs = [(player.with_late_webhooks(theirs), ours) for theirs, ours in pairs]
-    remaining = service.clean_up()
+    unfinished = service.clean_up()
     result = summarize(compare_scene(theirs, ours) for theirs, ours in pairs)
-    return result._replace(pairs=pairs, remaining=remaining, code_count=service.code_count)
-
-
-def _describe_remaining(orders: Mapping[str, str]) -> str:
-    return f"; these orders remain on the server: {', '.join(orders)}" if orders else ""
+    return result._replace(pairs=pairs, remaining=unfinished, code_count=service.code_count)
 
 
 def summarize(compared: Iterable[Compared], reason_unchecked: str = NOT_COVERED) -> VerificationResult:
     """Sum up comparisons by rule; ``reason_unchecked`` explains why the other rules were not compared."""
     scenes = list(compared)
-    differences = [each for scene in scenes for each in scene.differences]
+    differences = list(chain.from_iterable(scene.differences for scene in scenes))
+    agreed = {rule: RuleReport(rule, Verdict.AGREES) for scene in scenes for rule in scene.agreed}
+    hidden = ChainMap(*(scene.hidden for scene in scenes))  # the first reason counts
     known = [rule["id"] for rule in rules()]
-    reports = {each.rule: each for each in differing_rules(differences)}
-    for report in (*_agreeing_and_hidden(scenes), *_unchecked(known, reason_unchecked)):
-        reports.setdefault(report.rule, report)
+    unchecked = {**dict.fromkeys(known, reason_unchecked), **dict(unchecked_rules(known))}
+    reports = {
+        **{rule: RuleReport(rule, Verdict.UNKNOWN, unchecked[rule]) for rule in known},
+        **{rule: RuleReport(rule, Verdict.UNKNOWN, *reason) for rule, reason in hidden.items()},
+        **agreed,
+        **{each.rule: each for each in differing_rules(differences)},
+    }
     return VerificationResult({rule: reports[rule] for rule in known}, differences)
-
-
-def _agreeing_and_hidden(scenes: Sequence[Compared]) -> Iterator[RuleReport]:
-    for rule in {rule for scene in scenes for rule in scene.agreed}:
-        yield RuleReport(rule, Verdict.AGREES)
-    for scene in scenes:
-        for rule, reason, hidden_by in scene.hidden_rules():
-            yield RuleReport(rule, Verdict.UNKNOWN, reason, hidden_by)
-
-
-def _unchecked(known: Sequence[str], reason_unchecked: str) -> Iterator[RuleReport]:
-    reasons = dict(unchecked_rules(known))
-    for rule in known:
-        yield RuleReport(rule, Verdict.UNKNOWN, reasons.get(rule, reason_unchecked))
 
 
 def differing_rules(differences: Iterable[AnswerDifference]) -> list[RuleReport]:
@@ -183,20 +175,8 @@ def _reasons(differences: Sequence[AnswerDifference]) -> str:
     return "; ".join([*reasons[:REASONS_MAX], *more])
 
 
-class ReferenceSandbox(NamedTuple):
-    """A sandbox with which services are compared: its player, and the client that advances its clock."""
-
-    player: Player
-    client: "SandboxClient"
-
-    @property
-    def service(self) -> Service:
-        """The sandbox as a service."""
-        return self.player.service
-
-
 @contextmanager
-def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[ReferenceSandbox]:
+def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[SandboxPlayer]:
     """Run a sandbox server with a new project for the duration of a ``with`` block.
 
     Raises:
@@ -209,19 +189,18 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[Ref
 
     with build(ServerConfig()) as server, direct_session() as session:
         first = SandboxClient(server.url, REFERENCE_KEY, session=session)
-        client = first.create_project(**{"clock": "frozen", **(settings or {})})
         inbox = Inbox()
         try:
-            service = service_at(
-                server.url,
-                client.api_key,
-                session,
-                pause=lambda seconds: client.clock.advance(timedelta(seconds=seconds)),
-            )
-            count = lambda order_id: len(client.webhooks(order_id=order_id))  # noqa: E731
-            yield ReferenceSandbox(Player(service, inbox, lambda: client.clock.now, count), client)
+            yield sandbox_player(first.create_project(**{"clock": "frozen", **(settings or {})}), inbox)
         finally:
             inbox.close()
+
+
+def sandbox_player(client: "SandboxClient", inbox: Inbox | None = None) -> SandboxPlayer:
+    """Return a player for a project of a sandbox; pauses advance its clock."""
+    session = cast("requests.Session", client.session)
+    pause = lambda seconds: client.clock.advance(timedelta(seconds=seconds))  # noqa: E731
+    return SandboxPlayer(service_at(client.base_url, client.api_key, session, pause=pause), client, inbox)
 
 
 def service_at(

@@ -84,6 +84,6 @@ def call(printing_server: Server) -> Callable[..., Any]:
 
     def send(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         options.setdefault("auth", KEY)
-        return requests.request(method, f"{printing_server.url}{path}", json=body, timeout=10, **options)
+        return requests.request(method, f"{printing_server.url}{path}", json=body, **options)
 
     return send

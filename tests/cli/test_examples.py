@@ -74,7 +74,7 @@ def test_the_example_works(
     (tmp_path / "second-try.yaml").write_text("name: second-try\nrules: []\n")
     if name == "replay":
         evidence = f"/dashboard/{client.project()['project_id']}/orders/{client.orders(limit=1)[0]['id']}/evidence.json"
-        saved = client._session.get(f"{client.base_url}{evidence}")
+        saved = client.session.get(f"{client.base_url}{evidence}")
         (tmp_path / "evidence.json").write_bytes(saved.content)
     if name == "wait":
         client.act(client.orders(limit=1)[0]["id"], "customer", "pay")

@@ -52,7 +52,7 @@ def test_webhooks_are_printed_and_returned_to_the_server_at_the_end(
     line = process.stdout.readline()
     assert f"webhook expired  order {order['id']}  attempt 1  answered 503 in " in line
     process.send_signal(number)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert client.project()["settings"]["forward_to"] is None
 
 
@@ -74,8 +74,6 @@ def test_programs_get_json(listen: Listen, client: SandboxClient, shop: Shop) ->
 def test_a_wrong_key_is_one_clear_line(sandbox: Sandbox) -> None:
     """A wrong key is not retried."""
     options = ["--url", sandbox.url, "--key", "wrong", "--forward-to", "http://127.0.0.1:9/"]
-    result = subprocess.run(
-        command("listen", *options), capture_output=True, text=True, timeout=20, check=False
-    )
+    result = subprocess.run(command("listen", *options), capture_output=True, text=True, check=False)
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
     assert "401: no project has this API key" in result.stderr

@@ -25,7 +25,6 @@ def run(watched: Sandbox) -> Run:
             [sys.executable, "-m", "payment_sandbox", *arguments],
             capture_output=True,
             text=True,
-            timeout=20,
             env=environment,
             check=False,
         )

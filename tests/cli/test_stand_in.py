@@ -42,7 +42,6 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
                 json=ORDER,
                 auth=("sandbox-key", ""),
                 verify=facts["ca_file"],
-                timeout=10,
             )
         process.terminate()
         lines += process.stdout.readlines()
@@ -56,7 +55,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     (undo,) = [line.strip() for line in printed.splitlines() if "sed -i" in line]
     shell = undo.removeprefix("sudo ").replace("/etc/hosts", str(hosts))
     assert shutil.which("sed")
-    subprocess.run(["sh", "-c", shell], check=True, timeout=10)
+    subprocess.run(["sh", "-c", shell], check=True)
     assert hosts.read_text() == f"127.0.0.1 localhost\n127.0.0.1 {HOST}.other\n"
 
 
@@ -64,7 +63,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_invalid_host_name_is_refused(name: str) -> None:
     """An invalid host name is refused in one line."""
     result = subprocess.run(
-        command("serve", "--stand-in-for", name), capture_output=True, text=True, timeout=20, check=False
+        command("serve", "--stand-in-for", name), capture_output=True, text=True, check=False
     )
     assert result.returncode == 2
     assert f"{name!r} is not a host name such as api.provider.example" in result.stderr

@@ -228,7 +228,6 @@ def test_an_unusable_database_is_refused(postgresql: Postgres, address: str) -> 
         ],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert completed.returncode == 2, completed.stderr

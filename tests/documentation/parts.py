@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 import payment_sandbox.web
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
-from payment_sandbox.projects.changes import NAMES_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
@@ -23,7 +22,6 @@ from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
-from payment_sandbox.web.dashboard.frame import PAGES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.documentation import references
@@ -73,9 +71,7 @@ LIMITS: Final = (
     Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
     Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
     Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
-    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_DROPPED),
     Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),
-    Limit("Changes since a clock move, by name", NAMES_MAX, "per project", "older changes are only counted"),
 )
 
 

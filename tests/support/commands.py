@@ -27,7 +27,6 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         command(*arguments),
         capture_output=True,
         text=True,
-        timeout=20,
         check=False,
         env={**os.environ, **environment},
     )

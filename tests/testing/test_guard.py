@@ -80,7 +80,7 @@ def post_by_httpx(url: str) -> int:
 
 def post_by_requests(url: str) -> int:
     """Create an order with requests."""
-    return requests.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, ""), timeout=5).status_code
+    return requests.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, "")).status_code
 
 
 def post_by_saved_method(url: str) -> int:
@@ -190,9 +190,9 @@ def test_connections_from_before_the_interception(
     """A session that is already connected to the provider gets its next answer from the sandbox."""
     with requests.Session() as session:
         session.auth = (KEY, "")
-        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 418
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 418
         payment_sandbox.intercept(provider.url, key=KEY)
-        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 201
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 201
     assert provider.requests == 1
 
 
@@ -227,7 +227,7 @@ def test_a_proxy_gets_no_request_for_the_address(
     assert post_by_requests("http://api.provider.example") == 201
     proxies = {"http": provider.url}
     url = "http://api.provider.example/v1/orders/"
-    assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies, timeout=5).status_code == 201
+    assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies).status_code == 201
     manager = urllib3.ProxyManager(provider.url)
     headers = urllib3.make_headers(basic_auth=f"{KEY}:")
     assert manager.request("GET", f"{url}x/", headers=headers).status == 404

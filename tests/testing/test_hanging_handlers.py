@@ -184,12 +184,12 @@ def test_a_handler_that_answers_after_the_test_changes_nothing(
     order_id = place(project)
     caller = threading.Thread(target=project.act, args=(order_id, "customer", "visit"))
     caller.start()
-    assert has_begun.wait(10)
+    assert has_begun.wait(60)
     project.close()
     may_answer.set()
-    caller.join(10)
+    caller.join(60)
     assert not caller.is_alive()
-    assert ended.wait(10)
+    assert ended.wait(60)
     with payment_sandbox_server.project() as following:
         assert following.webhooks == []
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from payment_sandbox.orders.actions import ActionName, Actor
-from payment_sandbox_verify.verifying import ReferenceSandbox, reference_sandbox
+from payment_sandbox_verify.player import SandboxPlayer
+from payment_sandbox_verify.verifying import reference_sandbox
 
 LINES = [{"merchant_order_line_id": "socks", "name": "Socks", "amount": 500, "quantity": 2}]
 CUSTOMER = {"first_name": "Jan", "country": "NL", "email_address": "jan@example.com"}
@@ -18,8 +19,8 @@ Change = Callable[[dict[str, Any]], None]
 class Recorder:
     """Makes calls and records them as HAR entries; ``advance`` moves the clock forward."""
 
-    def __init__(self, reference: ReferenceSandbox) -> None:
-        self.reference = reference
+    def __init__(self, reference: SandboxPlayer) -> None:
+        self.reference, self.control = reference, reference.control
         self.entries: list[dict[str, Any]] = []
         self.at = START
         self.etag = ""  # of the last answer
@@ -56,11 +57,11 @@ class Recorder:
 
     def act(self, order: Any, actor: Actor, action: ActionName, **parameters: str) -> None:
         """Perform an action that is not part of the recording."""
-        self.reference.client.act(order["id"], actor, action, **parameters)
+        self.control.act(order["id"], actor, action, **parameters)
 
     def advance(self, time: timedelta) -> None:
         self.at += time
-        self.reference.client.clock.advance(time)
+        self.control.clock.advance(time)
 
 
 def play_shop_day(recorder: Recorder) -> None:
@@ -124,7 +125,7 @@ def play_careful_shop(recorder: Recorder) -> None:
     recorder.act(screened, "screening", "approve")
     recorder.call("GET", f"/v1/orders/{screened['id']}/")
     code = recorder.call("POST", "/v1/bankqr/", {"amount": 1000, "description": "Socks"})
-    scanned = recorder.reference.client.scan(code["id"])
+    scanned = recorder.control.scan(code["id"])
     recorder.act(scanned, "customer", "pay")
     recorder.call("GET", f"/v1/orders/{scanned['id']}/")
 

@@ -28,7 +28,7 @@ def test_an_expired_authorization_needs_no_void() -> None:
     with reference_sandbox() as reference:
         order = new_invoice(reference.service, expiration_period="PT3S")
         assert capture(reference.service, order, "captures/amount/", PARTIAL_CAPTURE).is_success
-        reference.client.clock.advance("PT5S")
+        reference.control.clock.advance("PT5S")
         assert reference.service.clean_up() == {order.at("id"): REFUNDED_OR_VOIDED}
 
 

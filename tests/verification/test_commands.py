@@ -152,7 +152,7 @@ def test_two_servers_are_compared(deviating_server: Server) -> None:
             pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
         scenes = [scene for scene in all_scenes() if scene.name in BESIDE]
-        comparison = compare(Player(service), live=False, against=second.player, scenes=scenes)
+        comparison = compare(Player(service), live=False, against=second, scenes=scenes)
     reports = {rule["rule"]: rule for rule in report_data(comparison)["rules"]}
     assert reports["SET-38"]["verdict"] == "differs"
     assert reports["SET-38"]["beside"] == {

@@ -37,7 +37,7 @@ def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Pa
     """A server with the written file as its project differs in the same rules as the service."""
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(None, _apply_all)
-        comparison = compare(reference.player, live=False)
+        comparison = compare(reference, live=False)
     assert comparison.not_copied == []
     file = tmp_path / "differences.yaml"
     file.write_text(format_settings_file(comparison, file.name), encoding="utf-8")

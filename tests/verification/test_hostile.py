@@ -225,7 +225,7 @@ def test_a_busy_server_makes_no_difference() -> None:
             return request(method, url, **options)
 
         session.request = fail_sometimes  # type: ignore[method-assign, assignment]
-        verification = verify(reference.player, {}, live=False)
+        verification = verify(reference, {}, live=False)
     assert reference.service.retry_count > 50
     assert verification.count(Verdict.DIFFERS) == 0
 
@@ -246,7 +246,7 @@ def test_malformed_values_do_not_stop_a_run() -> None:
     ]
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(None, _malform_times)
-        verification = verify(reference.player, {}, live=False, scenes=scenes)
+        verification = verify(reference, {}, live=False, scenes=scenes)
     differing = [rule for rule, each in verification.reports.items() if each.verdict is Verdict.DIFFERS]
     assert differing == ["TX-06", "SET-19"]
 
@@ -267,7 +267,7 @@ def test_a_server_that_dies_is_reported_with_its_remaining_orders() -> None:
         with pytest.raises(
             NotVerified, match=r"has stopped responding: .*; these orders remain on the server: [0-9a-f-]{36}"
         ):
-            verify(reference.player, {}, live=False)
+            verify(reference, {}, live=False)
 
 
 CARD_PAGE = b"""<form method="post"><input type="radio" name="card" value="challenge">

@@ -16,9 +16,9 @@ RULES = {rule for scene in SCENES for step in scene.steps for rule in step.rules
 def differences(*faults: dict[str, Any]) -> dict[str, str]:
     """Return the differences of a sandbox with these webhook faults in a patient run."""
     with reference_sandbox() as reference:
-        reference.client.call("PUT", "/control/faults/", {"webhooks": list(faults)})
-        reference.player.is_patient = True
-        reports = verify(reference.player, {}, live=False, scenes=QUICK).reports
+        reference.control.call("PUT", "/control/faults/", {"webhooks": list(faults)})
+        reference.is_patient = True
+        reports = verify(reference, {}, live=False, scenes=QUICK).reports
     return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
 
 
@@ -26,8 +26,8 @@ def differences(*faults: dict[str, Any]) -> dict[str, str]:
 def test_the_sandbox_agrees_with_itself() -> None:
     """The sandbox agrees in all rules about retries."""
     with reference_sandbox() as reference:
-        reference.player.is_patient = True
-        reports = verify(reference.player, {}, live=False, scenes=SCENES).reports
+        reference.is_patient = True
+        reports = verify(reference, {}, live=False, scenes=SCENES).reports
     assert RULES | {"SET-57", "SET-58", "LIM-06"} <= {
         rule for rule, each in reports.items() if each.verdict is Verdict.AGREES
     }
@@ -51,5 +51,5 @@ def test_a_server_that_differs(fault: dict[str, Any], words: str) -> None:
 def test_an_impatient_run_names_the_missing_options() -> None:
     """Without --patient, the rules about retries are not checked, and the reason names the options."""
     with reference_sandbox() as reference:
-        reports = verify(reference.player, {}, live=False, scenes=SCENES).reports
+        reports = verify(reference, {}, live=False, scenes=SCENES).reports
     assert {reports[rule].reason for rule in ("HOOK-09", "HOOK-12", "SET-57", "SET-58")} == {NEEDS_PATIENCE}

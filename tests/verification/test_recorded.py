@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox_verify.recorded import HarRefused, compare_recording, read_har
+from payment_sandbox_verify.recorded import compare_recording, read_har
+from payment_sandbox_verify.recording import RecordingRefused
 from payment_sandbox_verify.reporting import Comparison
 from payment_sandbox_verify.verifying import Verdict
 from tests.verification.recording import Change, Recorder, play_careful_shop, record_har
@@ -116,7 +117,7 @@ def _report_refunds_as_pending(entry: Any) -> None:
         (_report_refunds_as_pending, {"SET-48"}, {}),
         (_make_urls_absolute, {"ORD-24", "TX-12"}, {"absolute_urls": True}),
         (_accept_dollars, {"ORD-03"}, {}),
-        (_rename_new_status, {"STA-02"}, {}),
+        (_rename_new_status, {"STA-02", "STA-03"}, {}),
         (_drop_flags, {"SET-26"}, {}),
         (
             _change_errors,
@@ -210,7 +211,7 @@ def test_an_invalid_recording_is_refused(tmp_path: Path, text: str, words: str) 
     """A file that is no HAR recording is refused with the position of the problem."""
     file = tmp_path / "shop.har"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(HarRefused, match=words):
+    with pytest.raises(RecordingRefused, match=words):
         read_har(file)
 
 

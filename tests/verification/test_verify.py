@@ -10,11 +10,10 @@ from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.answer import NotVerified
 from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
-from payment_sandbox_verify.player import SKIPPED_IN_LIVE_MODE, Played
+from payment_sandbox_verify.player import SKIPPED_IN_LIVE_MODE, Played, SandboxPlayer
 from payment_sandbox_verify.reporting import Comparison, compare, format_settings_file, report_lines
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
-    ReferenceSandbox,
     RuleReport,
     Verdict,
     VerificationResult,
@@ -33,7 +32,7 @@ AGREEING_MIN = 305
 def own() -> VerificationResult:
     """The verification of the sandbox itself."""
     with reference_sandbox() as reference:
-        return verify(reference.player, {}, live=False)
+        return verify(reference, {}, live=False)
 
 
 def scenes_named(*words: str) -> list[ConversationScene]:
@@ -45,7 +44,7 @@ def compare_deviation(deviation: Deviation, scenes: Sequence[ConversationScene] 
     """Compare a server with this deviation."""
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(deviation.before, deviation.after)
-        return compare(reference.player, live=bool(is_live(reference.service)), scenes=scenes)
+        return compare(reference, live=bool(is_live(reference.service)), scenes=scenes)
 
 
 @pytest.mark.prove
@@ -65,8 +64,8 @@ def test_created_orders_are_cleaned_up() -> None:
     """Orders are cancelled or refunded; those with refunded money are named."""
     scenes = scenes_named("paid", "invoice-later-b", "one-click", "new ", "expired")
     with reference_sandbox() as reference:
-        verification = verify(reference.player, {}, live=False, scenes=scenes)
-        orders = {order["id"]: order for order in reference.client.orders(limit=1000)}
+        verification = verify(reference, {}, live=False, scenes=scenes)
+        orders = {order["id"]: order for order in reference.control.orders(limit=1000)}
     assert verification.remaining
     for order_id, order in orders.items():
         is_finished = order["status"] in ("cancelled", "expired", "error")
@@ -97,7 +96,7 @@ def test_a_server_with_several_deviations(names: tuple[str, ...]) -> None:
     after = _combine([each.after for each in deviations if each.after is not None])
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(before, after)
-        reports = verify(reference.player, {}, live=False).reports
+        reports = verify(reference, {}, live=False).reports
     differing = {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
     assert sorted(differing) == sorted({rule for each in deviations for rule in each.rules.split()}), (
         differing
@@ -133,7 +132,7 @@ def test_the_settings_of_another_sandbox_are_found(settings: dict[str, Any]) -> 
     """What differs in a sandbox with other settings is found by trial, alone and together."""
     with reference_sandbox(settings) as reference:
         scenes = scenes_named(*SETTINGS_SCENES, "customer: locale", "changed customer")
-        comparison = compare(reference.player, live=False, scenes=scenes)
+        comparison = compare(reference, live=False, scenes=scenes)
     assert comparison.differing
     assert comparison.settings == settings
     assert comparison.not_copied == []
@@ -166,8 +165,8 @@ def test_an_account_may_have_custom_method_names() -> None:
     with reference_sandbox({"aliases": aliases}) as reference:
         reference.service.names, reference.service.ours = names, aliases
         scenes = scenes_named("lists", "banks", "new bank-redirect-nl", "new wallet-qr", "methods with")
-        comparison = compare(reference.player, live=False, scenes=scenes)
-        sent = str(list(reference.client.journal()))
+        comparison = compare(reference, live=False, scenes=scenes)
+        sent = str(list(reference.control.journal()))
     assert comparison.differing == []
     assert comparison.settings == {"aliases": aliases}
     assert "'my-bank-button'" in sent
@@ -175,36 +174,36 @@ def test_an_account_may_have_custom_method_names() -> None:
     assert "'payment_method': 'bank-redirect-nl'" not in sent
 
 
-def webhook_differences(alter: Callable[[ReferenceSandbox], None]) -> dict[str, str]:
+def webhook_differences(alter: Callable[[SandboxPlayer], None]) -> dict[str, str]:
     """Return the reasons of the rules that differ in a sandbox with altered webhooks."""
     with reference_sandbox() as reference:
         alter(reference)
-        reports = verify(reference.player, {}, live=False, scenes=scenes_named("wallet-web given up")).reports
+        reports = verify(reference, {}, live=False, scenes=scenes_named("wallet-web given up")).reports
     return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
 
 
-def set_fault(then: dict[str, Any]) -> Callable[[ReferenceSandbox], None]:
+def set_fault(then: dict[str, Any]) -> Callable[[SandboxPlayer], None]:
     """Return an alteration of all webhooks."""
 
-    def alter(reference: ReferenceSandbox) -> None:
-        reference.client.call("PUT", "/control/faults/", {"webhooks": [{"then": then}]})
+    def alter(reference: SandboxPlayer) -> None:
+        reference.control.call("PUT", "/control/faults/", {"webhooks": [{"then": then}]})
 
     return alter
 
 
-def receive_as(**changes: Any) -> Callable[[ReferenceSandbox], None]:
+def receive_as(**changes: Any) -> Callable[[SandboxPlayer], None]:
     """Return an alteration of webhooks on their way."""
 
-    def alter(reference: ReferenceSandbox) -> None:
-        inbox = reference.player.inbox
+    def alter(reference: SandboxPlayer) -> None:
+        inbox = reference.inbox
         assert isinstance(inbox, Inbox)
-        receive = inbox.receive
-        inbox.receive = lambda received: receive(received._replace(**changes))  # type: ignore[method-assign, assignment]
+        record = inbox.record
+        inbox.record = lambda received: record(received._replace(**changes))  # type: ignore[method-assign, assignment]
 
     return alter
 
 
-def _keep(reference: ReferenceSandbox) -> None:
+def _keep(reference: SandboxPlayer) -> None:
     """Alter nothing."""
 
 
@@ -225,7 +224,7 @@ def _keep(reference: ReferenceSandbox) -> None:
         (receive_as(data=None), "HOOK-08", "the webhook's body is None"),
     ],
 )
-def test_each_change_is_one_webhook(alter: Callable[[ReferenceSandbox], None], rule: str, words: str) -> None:
+def test_each_change_is_one_webhook(alter: Callable[[SandboxPlayer], None], rule: str, words: str) -> None:
     """A missing webhook, and one of another form, is reported in its own words."""
     differences = webhook_differences(alter)
     assert list(differences) == ([rule] if rule else [])
@@ -239,16 +238,16 @@ def test_an_additional_webhook_is_reported() -> None:
     assert "3 of 2 webhooks arrived" in differences["HOOK-02"]
 
 
-def _repeat_later(reference: ReferenceSandbox) -> None:
+def _repeat_later(reference: SandboxPlayer) -> None:
     """Send the first webhook again when the orders are cleaned up, after the conversation."""
-    inbox, with_late_webhooks = reference.player.inbox, reference.player.with_late_webhooks
+    inbox, with_late_webhooks = reference.inbox, reference.with_late_webhooks
     assert isinstance(inbox, Inbox)
 
     def repeat(played: Played) -> Played:
-        inbox.receive(inbox.received[0])
+        inbox.record(inbox.received[0])
         return with_late_webhooks(played)
 
-    reference.player.with_late_webhooks = repeat  # type: ignore[method-assign]
+    reference.with_late_webhooks = repeat  # type: ignore[method-assign]
 
 
 def _report_live_mode(exchange: Exchange) -> None:
@@ -265,9 +264,9 @@ def test_live_mode_is_detected_and_costs_nothing() -> None:
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(None, _report_live_mode)
         assert is_live(reference.service)
-        verification = verify(reference.player, {}, live=True, scenes=scenes_named(*LIVE_SCENES))
-        orders = reference.client.orders(limit=1000)
-        sent = [entry for entry in reference.client.journal() if entry["method"] == "POST"]
+        verification = verify(reference, {}, live=True, scenes=scenes_named(*LIVE_SCENES))
+        orders = reference.control.orders(limit=1000)
+        sent = [entry for entry in reference.control.journal() if entry["method"] == "POST"]
     assert verification.reports["INV-03"].reason == SKIPPED_IN_LIVE_MODE
     assert {order["status"] for order in orders} <= {"cancelled", "expired"}
     assert "invoice-later-b" not in str([entry["request"] for entry in sent])
@@ -304,7 +303,7 @@ def test_a_failed_call_is_no_difference() -> None:
             return request(method, url, **options)
 
         reference.service._session.request = fail_for_bank_qr  # type: ignore[method-assign, assignment]
-        verification = verify(reference.player, {}, live=False, scenes=scenes_named("lists", "QR requests"))
+        verification = verify(reference, {}, live=False, scenes=scenes_named("lists", "QR requests"))
     assert verification.reports["QR-01"].verdict is Verdict.UNKNOWN
     assert "was not answered" in verification.reports["QR-01"].reason
     assert verification.count(Verdict.DIFFERS) == 0
@@ -324,7 +323,7 @@ def test_a_lost_answer_is_no_difference() -> None:
 
         reference.service._session.request = lose_answers  # type: ignore[method-assign, assignment]
         scenes = scenes_named("credit-card authorization, captured", "credit-card, paid", "conditions")
-        verification = verify(reference.player, {}, live=False, scenes=scenes)
+        verification = verify(reference, {}, live=False, scenes=scenes)
     differing = {
         rule: each.reason for rule, each in verification.reports.items() if each.verdict is Verdict.DIFFERS
     }
@@ -336,7 +335,7 @@ def test_a_lost_answer_is_no_difference() -> None:
 def test_a_sandbox_in_live_mode_has_no_differences() -> None:
     """Live mode is compared with a sandbox in live mode."""
     with reference_sandbox({"mode": "live"}) as reference:
-        comparison = compare(reference.player, live=True)
+        comparison = compare(reference, live=True)
     assert [each.rule for each in comparison.differing] == []
     assert comparison.settings == {"mode": "live"}
 
@@ -346,7 +345,7 @@ def test_methods_and_features_of_an_account_are_settings_and_no_differences() ->
     settings = {"payment_methods": ["credit-card", "wallet-web"], "one_click_enabled": False}
     with reference_sandbox(settings) as reference:
         scenes = scenes_named("lists", "allow lists", "card: ", "one-click", "methods with")
-        comparison = compare(reference.player, live=False, scenes=scenes)
+        comparison = compare(reference, live=False, scenes=scenes)
     assert comparison.differing == []
     assert comparison.settings == settings
 
@@ -361,7 +360,7 @@ def test_an_inbox_waits_for_as_many_webhooks_as_expected() -> None:
     """The inbox returns at once when all have arrived, and otherwise when the time is over."""
     inbox = Inbox()
     try:
-        inbox.receive(_received("a"))
+        inbox.record(_received("a"))
         assert len(inbox.wait_for(lambda each: True, 1, 60.0)) == 1
         assert len(inbox.wait_for(lambda each: True, 2, 0.01)) == 1
     finally:

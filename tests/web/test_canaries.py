@@ -20,7 +20,7 @@ from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.dashboard.reproductions import reproduction
+from payment_sandbox.web.answers.reproductions import reproduction
 from payment_sandbox.web.routes import Facts, described_routes
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
@@ -154,7 +154,7 @@ class CanaryClient:
         """Send a request and search its response."""
         address = path if path.startswith("http") else f"{self.server.url}{path}"
         options.setdefault("auth", (self.sandbox.key, ""))
-        answer = self.http.request(method, address, timeout=20, allow_redirects=False, **options)
+        answer = self.http.request(method, address, allow_redirects=False, **options)
         self.sent += 1
         if method != "GET" or "everything" in where:
             self.search_text(where, f"{answer.headers}\n{answer.text}", answer.status_code)
@@ -177,7 +177,7 @@ class CanaryClient:
                     body = with_field(base, field.path, value)
                     self.send(f"{where}: {name}", method, self.path(rule), json=body)
         if rule.endpoint in ("control.put_faults", "control.put_scenario"):
-            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""), timeout=20)
+            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
 
     def fill_other_parts(self, rule: Rule, method: str, facts: Facts) -> None:
         """Put canaries into field names, malformed bodies, queries, paths and headers."""

@@ -79,7 +79,7 @@ class BaseClient:
         self.api_key = api_key
         self.clock = SandboxClock(self.call)
         self._control_token = control_token
-        self._session = session or direct_session()
+        self.session = session or direct_session()
 
     def call(
         self,
@@ -140,7 +140,7 @@ class BaseClient:
         auth: tuple[str, str] | None,
     ) -> Any:
         try:
-            return self._session.request(
+            return self.session.request(
                 method,
                 f"{self.base_url}{path}",
                 data=data,
@@ -155,7 +155,7 @@ class BaseClient:
 
     def close(self) -> None:
         """Close the connections, including those of derived clients; the next call reconnects."""
-        self._session.close()
+        self.session.close()
 
 
 def wrap_effects(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class SandboxClient(BaseClient):
         """Create another project; return a client for it (CTL-06)."""
         created = self.call("POST", "/control/projects/", settings)
         return SandboxClient(
-            self.base_url, created["api_key"], session=self._session, control_token=self._control_token
+            self.base_url, created["api_key"], session=self.session, control_token=self._control_token
         )
 
     def project(self) -> answers.Project:
@@ -447,7 +447,7 @@ class SandboxClient(BaseClient):
         The iterator waits for events in real time, on a connection of its own.
         """
         url = f"{self.base_url}/control/events/"
-        answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
+        answer = self.session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
         raise_refusal(answer)  # the server is streaming once it has sent its headers
         return stream_events(answer)
 

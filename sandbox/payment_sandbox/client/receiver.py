@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +15,7 @@ from payment_sandbox.serving.threads import start
 OK: Final = 200
 BAD_REQUEST: Final = 400
 STATUSES: Final = range(200, 600)
+BODY_BYTES_MAX: Final = 1 << 20
 
 
 class ReceivedWebhook(NamedTuple):
@@ -31,43 +32,49 @@ class ReceivedWebhook(NamedTuple):
         return order_id
 
 
-class WebhookReceiver:
-    """A webhook endpoint: records webhooks, and answers 200 or the statuses of ``answer_with``."""
+class WebhookEndpoint:
+    """An address for webhooks, which answers 200 or the statuses of ``answer_with``."""
+
+    methods: Sequence[str] = ("POST",)
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, url: str | None = None) -> None:
-        """Listen; ``url`` is the receiver's public address, if the server needs a different one.
+        """Listen; ``url`` is the public address, if the server needs a different one.
 
         Raises:
             OSError: the port is in use, or the host is not an address of this computer.
         """
-        self.received: list[ReceivedWebhook] = []
-        """The received webhooks, oldest first."""
+        self.received: list[Any] = []
         self._arrived = Condition()
         self._closed = Event()
         self._statuses: deque[int] = deque([OK])
         self._delay_seconds = 0.0
-        receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length", 0))
-                status = receiver._receive(self.path, dict(self.headers.items()), self.rfile.read(length))
-                with suppress(OSError):  # the sandbox closed the connection
-                    self.send_response(status)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-
-            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the name in the base class)
-                pass
-
-        class ReceiverServer(ThreadingHTTPServer):
+        class EndpointServer(ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
 
-        self._server = ReceiverServer((host, port), Handler)
+            def handle_error(self, *arguments: object) -> None:
+                """Ignore broken connections."""
+
+        names = {f"do_{name}": _Handler.respond for name in self.methods}
+        self._server = EndpointServer((host, port), type("Handler", (_Handler,), {"endpoint": self, **names}))
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
+
+    def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
+        """Record a request, and return the status of the answer."""
+        raise NotImplementedError
+
+    def _answer(self) -> int:
+        """Return the status of the next answer, after its delay."""
+        with self._arrived:
+            self._arrived.notify_all()
+            status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
+            delay_seconds = self._delay_seconds
+        if delay_seconds:
+            self._closed.wait(delay_seconds)
+        return status
 
     def answer_with(self, *statuses: int, delay: float | timedelta = 0.0) -> None:
         """Answer with these statuses in turn; the last status applies to all later webhooks.
@@ -86,6 +93,20 @@ class WebhookReceiver:
         with self._arrived:
             self._statuses = deque(statuses)
             self._delay_seconds = to_seconds(delay)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._closed.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class WebhookReceiver(WebhookEndpoint):
+    """A webhook endpoint that records webhooks, and answers 200 or the statuses of ``answer_with``."""
+
+    received: list[ReceivedWebhook]
+    """The received webhooks, oldest first."""
 
     def clear(self) -> None:
         """Forget the received webhooks, and reset the answer to an immediate 200."""
@@ -120,14 +141,8 @@ class WebhookReceiver:
         other_orders = f"; other orders with received webhooks: {', '.join(others)}" if others else ""
         return f"{received} for order {order_id} within {limit_seconds:g} seconds{other_orders}"
 
-    def close(self) -> None:
-        """Stop listening."""
-        self._closed.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def _receive(self, path: str, headers: dict[str, str], raw: bytes) -> int:
+    def _receive(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> int:
+        """Record a webhook; refuse a body that names no order."""
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
@@ -136,9 +151,25 @@ class WebhookReceiver:
             return BAD_REQUEST
         with self._arrived:
             self.received.append(ReceivedWebhook(path, headers, body))
-            self._arrived.notify_all()
-            status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
-            delay_seconds = self._delay_seconds
-        if delay_seconds:
-            self._closed.wait(delay_seconds)
-        return status
+        return self._answer()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Passes each request to the endpoint."""
+
+    endpoint: WebhookEndpoint
+    timeout = 30
+
+    def respond(self) -> None:
+        """Read a request, and answer it."""
+        length = self.headers.get("Content-Length", "0")
+        size = min(int(length), BODY_BYTES_MAX) if length.isascii() and length.isdigit() else 0
+        headers = dict(self.headers.items())
+        status = self.endpoint._receive(self.command, self.path, headers, self.rfile.read(size))
+        with suppress(OSError):  # the sandbox closed the connection
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""

@@ -2,6 +2,6 @@
 
 Other packages may import ``addresses``, ``answers.order``, ``answers.qr``,
 ``answers.records``, ``answers.transactions``, ``app``, ``bodies``, ``call``,
-``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``openapi``, ``pages.language``,
-``site`` and ``statistics``.
+``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``merchant.explanation``,
+``merchant.reading``, ``openapi``, ``pages.language``, ``site`` and ``statistics``.
 """

@@ -20,7 +20,6 @@ COMMANDS: Final = (
     server.review,
     server.wait,
     server.watch,
-    server.replay,
     project.scenario,
     project.faults,
     project.settings,

@@ -3,15 +3,13 @@
 import json
 import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
-from payment_sandbox.cli.options import SecondsOption, fail, say
+from payment_sandbox.cli.options import SecondsOption, say
 from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_ids, remote, short_time
-from payment_sandbox.kernel.patterns import make_printable
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import Event
@@ -149,44 +147,3 @@ def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[Finding]":
         return review_project(call.sandbox)
     reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
     return [Finding.from_data(item) for each in reviews for item in each["findings"]]
-
-
-@remote("replay", example="replay evidence.json")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-def replay(call: CommandRun, file: str) -> None:
-    """Replay the evidence of an order in a new project; exit code 1 if the result differs.
-
-    To get an evidence file, choose "Download evidence" on an order's page in the dashboard.
-    """
-
-    sys.exit(1 if replay_file(call, file) else 0)
-
-
-SKIPPED_SHOWN_MAX: Final = 10
-
-
-def replay_file(call: CommandRun, file: str) -> int:
-    """Replay a file, print the differences, and return their number."""
-    from payment_sandbox.client.replaying import EvidenceRefused
-    from payment_sandbox.client.replaying import replay as replay_evidence
-
-    try:
-        evidence = json.loads(Path(file).read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        fail(f"{file} cannot be replayed: byte {error.start} is not UTF-8")
-    except json.JSONDecodeError as error:
-        fail(f"{file}:{error.lineno}:{error.colno}: cannot be replayed: invalid JSON: {error.msg}")
-    except RecursionError:
-        fail(f"{file} cannot be replayed: the JSON is nested too deeply")
-    try:
-        outcome = replay_evidence(call.sandbox, evidence)
-    except EvidenceRefused as refused:
-        fail(f"{file} cannot be replayed: {refused}")
-    count = len(outcome.differences)
-    address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
-    result = f"{count} difference{'' if count == 1 else 's'}" if count else "no difference"
-    lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
-    lines += [f"different: {difference}" for difference in outcome.differences]
-    lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
-    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(make_printable, lines)))
-    return count

@@ -11,7 +11,8 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.client.replaying import EvidenceRefused, ReplayOutcome, replay
+from payment_sandbox_verify.evidence import ReplayOutcome, replay
+from payment_sandbox_verify.recording import RecordingRefused
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card, details
@@ -73,9 +74,11 @@ def test_a_replay_has_no_differences(watched: Sandbox, shop: Shop) -> None:
 
 
 def test_a_replay_that_cannot_begin_leaves_nothing(watched: Sandbox, shop: Shop) -> None:
-    """A replay with a refused scenario deletes its project."""
+    """A replay whose first scenario is refused deletes its project; a later one that is refused differs."""
     data = evidence(watched, make_history(watched, shop))
     data["snapshot"]["scenario"]["name"] = "not a name"
+    assert "change of scenario: is no longer possible" in replay_here(watched, data).differences[0]
+    data["choices"].clear()
     projects = len(watched.server.registry.all())
     with pytest.raises(SandboxError):
         replay_here(watched, data)
@@ -192,7 +195,7 @@ def test_requests_with_any_method_are_repeated(sandbox: Sandbox) -> None:
 def test_other_files_are_refused(sandbox: Sandbox, wrong: Any) -> None:
     """Files in another format are refused before a project is created."""
     before = len(sandbox.get("/control/projects/").json()["items"])
-    with pytest.raises(EvidenceRefused):
+    with pytest.raises(RecordingRefused):
         replay_here(sandbox, wrong)
     assert len(sandbox.get("/control/projects/").json()["items"]) == before
 
@@ -334,7 +337,7 @@ def test_malformed_evidence_is_refused(sandbox: Sandbox, change: Any) -> None:
     data = evidence(sandbox, sandbox.place(card()))
     change(data)
     projects = len(sandbox.server.registry.all())
-    with pytest.raises(EvidenceRefused, match="malformed: "):
+    with pytest.raises(RecordingRefused, match="malformed: "):
         replay_here(sandbox, data)
     assert len(sandbox.server.registry.all()) == projects
 
