@@ -6,6 +6,7 @@ from typing import Any, Final
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox_verify.generated import (
+    ORDER_CALLS,
     banks_for,
     change_scenes,
     create,
@@ -18,6 +19,7 @@ from payment_sandbox_verify.generated import (
     state_scenes,
 )
 from payment_sandbox_verify.payments import authorization_scenes, card_scenes, payment_scenes
+from payment_sandbox_verify.rules import VISIT_RULES
 from payment_sandbox_verify.samples import (
     CARD,
     CUSTOMER,
@@ -101,6 +103,8 @@ def _common_scenes() -> Iterator[ConversationScene]:
         ),
     )
     yield ConversationScene("conditions", tuple(_condition_steps()))
+    yield ConversationScene("calls on an unknown order", tuple(_unknown_order_steps()))
+    yield ConversationScene("repeated requests", tuple(_repeated_steps()))
     yield ConversationScene("a whole order", tuple(_whole_order_steps()))
     yield ConversationScene("webhook addresses", tuple(_webhook_address_steps()))
     yield ConversationScene("allow lists", tuple(_allow_list_steps()), is_costly=False)
@@ -127,7 +131,6 @@ def _transport_steps() -> Iterator[Step]:
     yield ApiCall(
         method="DELETE", path=UNKNOWN_PATH, rules="SET-08", name="a cancellation of an unknown order"
     )
-    yield post(f"{UNKNOWN_PATH}refunds/", {}, "SET-08", "a refund of an unknown order")
     yield ApiCall(method="PATCH", path=ORDERS_PATH, body={}, rules="SET-08", name="PATCH of the orders")
     yield ApiCall(method="DELETE", path=CODES_PATH, rules="SET-08", name="DELETE of the QR requests")
     for shown, content in (
@@ -149,6 +152,27 @@ def _transport_steps() -> Iterator[Step]:
     yield post(
         ORDERS_PATH, {"currency": "EUR", "amount": 1}, "GEN-01 END-02", "an order of amount and currency"
     )
+
+
+def _unknown_order_steps() -> Iterator[Step]:
+    """Yield each call on an unknown order, alone and with a second problem."""
+    wrong = {"amount": -1, "order_lines": [{"quantity": 0}], "description": 5}
+    for call in ORDER_CALLS:
+        path = f"{UNKNOWN_PATH}{call.suffix.replace('<<order.transactions[-1].id>>', UNKNOWN_ID)}"
+        name, rules = f"{call.name}, unknown order", f"SET-08 {call.rules}"
+        yield ApiCall(method=call.method, path=path, body=call.body, rules=rules, name=name)
+        if call.method != "DELETE":
+            yield ApiCall(
+                method=call.method, path=path, body=wrong, rules=rules, name=f"{name}, invalid body"
+            )
+
+
+def _repeated_steps() -> Iterator[Step]:
+    yield create(saves="first")
+    key = {"Idempotency-Key": "<<first.id>>"}
+    for name, body in (("a request", sale()), ("the same request", sale()), ("another", sale(amount=1))):
+        shown, about = f"{name} with an Idempotency-Key", {"id": "SET-71"}
+        yield post(ORDERS_PATH, body, "SET-71", shown, headers=key, about=about)
 
 
 def _bank_steps() -> Iterator[Step]:
@@ -210,7 +234,6 @@ def _condition_steps() -> Iterator[Step]:
         f"{ORDER_PATH}?fields[]=order_line_details&fields[]=amount_details",
         "END-06",
         "a read with both blocks",
-        about={"order_line_details": "END-06", "amount_details": "END-06"},
     )
     yield get(f"{ORDER_PATH}?fields[]=no_such_block", "END-06", "a read with an unknown block")
     yield get(ORDER_PATH, "END-03", "a read", saves="first")
@@ -350,6 +373,9 @@ def _given_up_scenes() -> Iterator[ConversationScene]:
 def _give_up(method: str) -> Iterator[Step]:
     yield from banks_for(method)
     yield create(transaction_with(method), **SHOP)
+    rule = VISIT_RULES.get(method, "SET-36")
+    yield Customer(order="order", action="visit", rules=rule, name=f"a visit to the page of {method}")
+    yield read("order", rule, name=f"{method}, visited")
     yield Customer(order="order", action="cancel", rules="FLOW-15", name=f"the customer gives up {method}")
     yield read("order", "FLOW-15", name=f"{method}, given up")
     yield Webhooks(rules=WEBHOOK_RULES)

@@ -1,12 +1,14 @@
 """Differences between two answers: values in pairs, when they count as equal, and which are the same."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
-from payment_sandbox_verify.normalising import Gap, ShownTime
-from payment_sandbox_verify.rules import INDEX
+from payment_sandbox_verify.normalising import Gap, Named, ShownTime
+from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
+DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
 VALUE_LENGTH_MAX: Final = 120  # characters of a value in a report
 STATE_PATHS: Final = ("status", "transactions.status")
 NEVER_EMPTY: Final = ("flags", "transactions", "events")
@@ -56,7 +58,7 @@ class AnswerDifference(NamedTuple):
             return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
         if isinstance(self.theirs, ShownTime) and isinstance(self.ours, ShownTime) and theirs != ours:
             return self.rule, "", f"{theirs}, not {ours}"
-        if theirs != ours:
+        if theirs != ours or isinstance(self.theirs, Named):  # the names differ from scene to scene
             return self.record, name, f"{theirs}, not {ours}"
         if is_truncated(self.theirs, self.ours):
             return self.record, name, "truncated"
@@ -89,6 +91,12 @@ class Leaf(NamedTuple):
     def name(self) -> str:
         """The name of the field."""
         return self.plain.rpartition(".")[2]
+
+
+def is_respelled(leaf: Leaf) -> bool:
+    """Whether both values are durations, which are spelled differently."""
+    texts = str(leaf.theirs), str(leaf.ours)
+    return texts[0] != texts[1] and all(map(DURATION.fullmatch, texts))
 
 
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[Leaf]:
@@ -147,4 +155,7 @@ def by_rule(differences: Iterable[AnswerDifference]) -> dict[str, list[AnswerDif
     for each in unique(differences):
         if not each.is_message:
             grouped.setdefault(each.rule, []).append(each)
+    for rule, general in GENERAL_RULES.items():
+        if rule in grouped and general in grouped:
+            grouped[general] += grouped.pop(rule)
     return grouped

@@ -5,13 +5,13 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox_verify.generated import (
-    AFTER_SHORT_PERIOD_SECONDS,
     ORDER_CALLS,
     SHORT_PERIOD,
     OrderCall,
     banks_for,
     calls_on_order,
     create,
+    expired_steps,
     get,
     order_call,
     post,
@@ -97,7 +97,8 @@ def _payment(method: str) -> Iterator[Step]:
     yield Customer(order="order", action="visit", rules=visit_rule, name=f"a visit to the {method} page")
     yield read("order", visit_rule, name=f"the {method} order after a visit")
     yield put({"amount": LINES_TOTAL + 1}, "SET-52", "a change of the amount after a visit")
-    yield Pause(seconds=1.5)
+    if method == CARD:
+        yield Pause(seconds=1.5)
     choice = "frictionless" if method == CARD else ""
     yield Customer(
         order="order", action="pay", choice=choice, rules="FLOW-14 ORD-09", name=f"a payment with {method}"
@@ -159,6 +160,10 @@ PLANS: Final = {  # captures, voids and refunds of an authorized order
         _part("refunds", 1000),
     ),
     "captured in part, then in full": (_part("captures", 400), ALL, REFUND_REST, REFUND_REST),
+    "captured in part, then refunded": (
+        *(_part("captures", 400), _part("refunds", 401), _part("refunds", 400)),
+        *(_lines("refunds", "post", 1), REFUND_REST, ALL, REFUND_REST),
+    ),
     "voided by amount": (
         _part("voids", 400),
         _part("voids", 601),
@@ -188,25 +193,24 @@ def authorization_scenes() -> Iterator[ConversationScene]:
                     Webhooks(rules=WEBHOOK_RULES),
                 )
                 yield ConversationScene(state, tuple(steps), is_costly=True)
-    yield ConversationScene("expired authorizations", tuple(_expiring_steps()), is_costly=True)
+    begin, end = _expiring_authorizations()
+    steps = expired_steps(is_costly=True, begin=begin, end=end)
+    yield ConversationScene("expired invoices and authorizations", steps, is_costly=True)
 
 
-def _expiring_steps() -> Iterator[Step]:
-    """Yield authorizations that expire together, each untouched or captured in part before."""
-    orders = [
-        Expiring(f"{method}-{mode}-{is_touched}".replace("-", "_"), method, mode, is_touched)
-        for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, ""))
-        for is_touched in (False, True)
-    ]
-    for expiring in orders:
-        yield from _authorize(expiring.method, expiring.mode, expiring.order, expiration_period=SHORT_PERIOD)
-        if expiring.is_touched:
-            part = _part("voids" if expiring.mode == "delayed" else "captures", 250)
-            yield order_call(part, f"{part.name} before the end", order=expiring.order)
-    yield Pause(seconds=AFTER_SHORT_PERIOD_SECONDS)
-    for expiring in orders:
-        yield from _expired(expiring)
-    yield Webhooks(rules=WEBHOOK_RULES)
+def _expiring_authorizations() -> tuple[list[Step], list[Step]]:
+    """Return the steps before and after authorizations expire, each untouched or captured in part."""
+    begin: list[Step] = []
+    end: list[Step] = []
+    for method, mode in ((CARD, "manual"), (CARD, "delayed"), (INVOICE, "")):
+        for is_touched in (False, True):
+            order = f"{method}-{mode}-{is_touched}".replace("-", "_")
+            begin += _authorize(method, mode, order, expiration_period=SHORT_PERIOD)
+            if is_touched:
+                part = _part("voids" if mode == "delayed" else "captures", 250)
+                begin.append(order_call(part, f"{part.name} before the end", order=order))
+            end += _expired(Expiring(order, method, mode, is_touched))
+    return begin, [*end, Webhooks(rules=WEBHOOK_RULES)]
 
 
 class Expiring(NamedTuple):
@@ -329,7 +333,6 @@ class StoredCardUse(NamedTuple):
     without_cvc: str
 
 
-NO_PAGE: Final = {"transactions.payment_url": "TX-13"}
 STORED_CARD_USES: Final = (
     StoredCardUse(
         field="one_click_type",
@@ -363,11 +366,12 @@ def _stored_card(card_use: StoredCardUse) -> Iterator[Step]:
     yield Customer(order="first", action="pay", choice="challenge", rules=first, name=shown)
     yield read("first", f"{first} CARD-20 CARD-19")
     for number, (amount, cvc, rule) in enumerate(_charges(card_use)):
+        about = {"transactions.payment_url": "TX-13", "status": rule.split()[0]}
         name = f"{use} of {amount} cents with {cvc or 'no CVC'}"
         details = {card_use.field: use, "vault_token": TOKEN, **cvc}
         body = sale(card(**details), amount=amount, webhook_url=WEBHOOK)
-        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}", about=NO_PAGE)
-        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read", about=NO_PAGE)
+        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}", about=about)
+        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read", about=about)
     other_value = next(each.use for each in STORED_CARD_USES if each is not card_use)
     sent = {card_use.other_use: other_value, "vault_token": TOKEN, "cvc": "123"}
     yield post(ORDERS_PATH, sale(card(**sent)), card_use.other_use_rule, f"a {use} card for the other use")

@@ -423,7 +423,8 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     if answer.content:
         shown["media type"] = answer.headers.get("Content-Type", "").partition(";")[0].strip()
     if answer.headers.get("ETag") is not None:
-        shown["etag"] = names.name(answer.headers["ETag"], "ETag")
+        etag = answer.headers["ETag"]
+        shown["etag"] = names.name(etag, "ETag" if STRONG_ETAG.fullmatch(etag) else "weak ETag")
     if answer.status == UNAUTHORIZED:
         shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
     if answer.headers.get(IGNORED_HEADER):
@@ -436,6 +437,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
     return Observation(shown=shown, rules=tuple(RULE_ID.findall(explained)), answer=answer)
 
 
+STRONG_ETAG: Final = re.compile(r'"[^"]*"')
 UNAUTHORIZED: Final = 401
 REFUSED_STATUS: Final = 400
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
@@ -122,6 +123,8 @@ STATUS_RULES: Final = {
     415: "SET-09",
 }
 OTHER_STATUS_RULE: Final = "SET-08"
+GENERAL_RULES: Final = {"IFM-01": "SET-33", "IFM-02": "SET-33"}
+"""Rules that say the same as a general one for one call: if the general one differs, they say nothing new."""
 REFUSAL_RULES: Final = ("SET-03", "SET-04", "SET-05", "END-01")
 SUCCESS_RULES: Final = ("SET-06", "SET-07", "END-01", "VER-01")
 TYPE_RULE: Final = "SET-04"
@@ -145,7 +148,6 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
     "needs an account with different permissions": "CARD-09 FLOW-10 FLOW-11 SET-13",
     "needs a different sandbox setting": "SET-23 SET-39 SET-60 SET-63",
     "needs days or years to pass": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
-    "needs a service that supports the header": "SET-71",
     "concerns the sandbox's ledger": "SET-70",
     "needs half an hour: try --patient, with --webhook-url": (
         "HOOK-09 HOOK-10 HOOK-11 HOOK-12 LIM-06 SET-57 SET-58"
@@ -154,6 +156,7 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
 INDEX: Final = re.compile(r"\[-?\d+\]")
 
 
+@cache
 def rule_of_call(method: str, path: str) -> str:
     """Return the rule for a call."""
     plain = path.partition("?")[0]

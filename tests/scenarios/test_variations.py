@@ -221,4 +221,4 @@ def test_attempts_and_forms_are_rehearsed_by_kind() -> None:
     attempt: Any = SimpleNamespace(outcome_keys={"screening"}, screenings=(), is_refund=False)
     assert [each.name for each in possible_changes(Step(ATTEMPT, 1, "it", attempt))] == ["declined"]
     form = [each.name for each in possible_changes(Step(PRESS, 1, "it", SubmittedForm()))]
-    assert form == ["twice", "together", "another-pays", "another-unpaid"]
+    assert form == ["twice", "together", "again-later", "another-pays", "another-unpaid"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox_verify.conversation import all_scenes
+from payment_sandbox_verify.samples import UNKNOWN_ID
 from payment_sandbox_verify.verifying import Verdict, reference_sandbox, verify
 from tests.verification.exchanges import Alteration, AlteringSession, Exchange
 
@@ -85,6 +86,67 @@ def _add_payment_url(x: Exchange) -> None:
             each["payment_url"] = "shop.invalid/pay/"
 
 
+def _respell_periods(x: Exchange) -> None:
+    if isinstance(x.data, dict) and x.data.get("expiration_period") == "PT60M":
+        x.data["expiration_period"] = "PT1H"
+
+
+def _return_last_block(x: Exchange) -> None:
+    if x.path.endswith("order_line_details&fields[]=amount_details") and isinstance(x.data, dict):
+        x.data.pop("order_line_details", None)
+
+
+def _return_page(x: Exchange) -> None:
+    if x.response is not None and x.response.status_code == 404:
+        x.response.headers["Content-Type"] = "text/html"
+        x.data = "<h1>Not found</h1>"
+
+
+def _weaken_etags(x: Exchange) -> None:
+    if x.response is not None and "ETag" in x.response.headers:
+        x.response.headers["ETag"] = f"W/{x.response.headers['ETag']}"
+
+
+def _drop_header(name: str, path_end: str) -> Alteration:
+    def alter(x: Exchange) -> None:
+        if x.path.endswith(path_end):
+            x.options["headers"].pop(name, None)
+
+    return alter
+
+
+def _ignore_visit(x: Exchange) -> None:
+    """Show an order as new after a visit, until it has another status."""
+    for record in (x.data, *x.data["transactions"]) if x.is_order else ():
+        if x.data["transactions"] and record.get("status") == "processing":
+            record["status"] = "new"
+
+
+def _complete_early(x: Exchange) -> None:
+    """Complete an invoice with its first capture."""
+    if "/captures/" in x.path and isinstance(x.data, dict) and x.data.get("status") == "accepted":
+        x.data["status"] = "completed"
+
+
+def _stay_completed(x: Exchange) -> None:
+    if "/voids/" in x.path and isinstance(x.data, dict) and x.data.get("status") == "cancelled":
+        x.data["status"] = "completed"
+
+
+def _find_no_order_first(x: Exchange) -> None:
+    if UNKNOWN_ID in x.path and x.error.get("type") == "ValidationError":
+        x.reply(404, type="NotFound", value="no such order")
+
+
+def _refund_more_than_captured(x: Exchange) -> None:
+    if isinstance(x.body, dict) and x.body.get("amount") == 401 and x.path.endswith("/refunds/"):
+        x.body["amount"] = 400
+
+
+PARTLY_CAPTURED = "credit-card authorization, captured in part, then refunded"
+VOIDED = "credit-card authorization, voided by amount"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "scene", "rule", "words"),
     [
@@ -96,6 +158,24 @@ def _add_payment_url(x: Exchange) -> None:
         (None, _refuse_null_customer, "unknown keys", "SET-15", "null values: 400 ValidationError, not 201"),
         (None, _refuse_other_customer_keys, "unknown keys", "SET-16", "additional keys: 400 ValidationError"),
         (None, _refuse_other_amount, "one-click", "FLOW-05", "one-click of 1750 cents"),
+        (None, _respell_periods, "order: expiration_period", "SET-20", "'PT1H', not 'PT60M'"),
+        (None, _return_last_block, "new invoice-later-b order", "END-06", "order_line_details is missing"),
+        (None, _return_page, "calls on an unknown order", "SET-03", "no error report, but text/html"),
+        (None, _weaken_etags, "conditions", "SET-32", "the etag is <weak ETag 1 of step 1>"),
+        (
+            *(
+                _drop_header("If-Match", "/captures/orderlines/"),
+                None,
+                f"{VOIDED.split(',')[0]}, captured by lines",
+            ),
+            *("IFM-02", "stale ETag: 200, not 412 PreconditionFailed"),
+        ),
+        (_drop_header("Idempotency-Key", ""), None, "repeated requests", "SET-71", "id is <id 1 of step 3"),
+        (None, _ignore_visit, "wallet-web given up", "STA-07", "visited: status is 'new'"),
+        (None, _complete_early, "new invoice-later-b order", "SET-40", "'completed', not 'accepted'"),
+        (None, _stay_completed, VOIDED, "SET-43", "status is 'completed', not 'cancelled'"),
+        (None, _find_no_order_first, "calls on an unknown order", "SET-08", "404 NotFound, not 400"),
+        (_refund_more_than_captured, None, PARTLY_CAPTURED, "SET-49", "refund of 401 cents"),
         (None, _add_payment_url, "one-click", "TX-13", "payment_url is present, but not in the sandbox"),
     ],
     ids=lambda each: each if isinstance(each, str) and each.isupper() else None,

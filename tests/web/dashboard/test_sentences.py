@@ -45,8 +45,7 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     watched.settle()
     notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
     assert re.fullmatch(
-        r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.",
-        notice.text,
+        r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", notice.text
     )
 
 

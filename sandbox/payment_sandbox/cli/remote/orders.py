@@ -21,7 +21,6 @@ from payment_sandbox.cli.remote.calling import (
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
-    from payment_sandbox.operations.recipes import Recipe
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
 
 CARD: Final = "credit-card"
@@ -148,13 +147,9 @@ def _open_page(call: CommandRun, pages: list[str]) -> None:
 
 def trigger_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the names of triggers, for shell completion."""
-    return [name for name in _recipes() if name.startswith(prefix)]
-
-
-def _recipes() -> "Mapping[str, Recipe]":
     from payment_sandbox.operations.recipes import RECIPES
 
-    return RECIPES
+    return [name for name in RECIPES if name.startswith(prefix)]
 
 
 @remote("trigger", example="trigger paid amount=500")
@@ -168,14 +163,14 @@ def trigger(
     """Create an order in a state (see --list), with its webhooks. FIELD=VALUE sets fields of the order."""
     from payment_sandbox.client.triggers import TriggerImpossible
     from payment_sandbox.client.triggers import trigger as run_trigger
+    from payment_sandbox.operations.recipes import RECIPES
 
-    recipes = _recipes()
     if is_list or name is None:
-        about = {key: recipe.about for key, recipe in recipes.items()}
+        about = {key: recipe.about for key, recipe in RECIPES.items()}
         call.table(about, dict.items, ("name", "makes"), "")
         return
-    if name not in recipes:
-        fail(_unknown_trigger(name, list(recipes)))
+    if name not in RECIPES:
+        fail(_unknown_trigger(name, list(RECIPES)))
     body = {field: parse_value(value) for field, value in split_assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
