@@ -1,15 +1,10 @@
-"""The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers.
-
-``python -m tests.attack.fuzzing heads "bodies:chunks of 1"`` selects productions, or some of their cases.
-"""
+"""The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers."""
 
 import os
 import ssl
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +13,7 @@ from time import perf_counter
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.attack import SHORT, Report, Size
+from tests.attack import Report
 from tests.attack.answers import error_problem
 from tests.attack.client import Case, Client, Ending, Transcript
 from tests.attack.grammar import PRODUCTIONS, REFUSALS, Production, Target
@@ -227,11 +222,6 @@ def _count_orders(project: Project) -> int:
 
 def attack(report: Report) -> None:
     """Send all productions to servers in memory, with a state file and with TLS."""
-    fuzz(report)
-
-
-def fuzz(report: Report, *names: str) -> None:
-    """Send the cases of all productions, or of the named ones."""
     with TemporaryDirectory() as folder:
         environment = ("env", f"XDG_STATE_HOME={folder}")
         state = ("--state", str(Path(folder) / "state.db"))
@@ -247,9 +237,7 @@ def fuzz(report: Report, *names: str) -> None:
             ),
         )
         for plan in plans:
-            selected = dict(_select_productions(plan.productions, names))
-            if selected:
-                run_plan(report, plan._replace(productions=selected))
+            run_plan(report, plan)
 
 
 def unverified_context() -> ssl.SSLContext:
@@ -257,22 +245,6 @@ def unverified_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
-
-
-def _select_productions(
-    productions: Mapping[str, Production], names: Sequence[str]
-) -> Iterator[tuple[str, Production]]:
-    """Yield the named productions, or all; ``heads:without`` selects cases with this word."""
-    words = dict((name.partition(":")[::2]) for name in names)
-    for name, production in productions.items():
-        if not names:
-            yield name, production
-        elif name in words:
-            yield name, partial(_with_word, production, words[name])
-
-
-def _with_word(production: Production, word: str, target: Target) -> Iterator[Case]:
-    return (case for case in production(target) if word in case.name)
 
 
 class Plan(NamedTuple):
@@ -297,16 +269,3 @@ def run_plan(report: Report, plan: Plan) -> None:
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
             expectation = "the server starts, stops, and logs no traceback"
             report.expect(f"{plan.prefix}{name}: {expectation}", False, repr(error))
-
-
-def main(arguments: list[str]) -> int:
-    """Run the named productions."""
-    report = Report(
-        "grammar", SHORT if "--short" in arguments else Size(), lambda line: print(line, flush=True)
-    )
-    fuzz(report, *(name for name in arguments if name != "--short"))
-    return len(report.problems)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

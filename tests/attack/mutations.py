@@ -19,7 +19,7 @@ from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.web.app import SandboxFlask
+from payment_sandbox.web.app import SandboxApp
 from payment_sandbox.web.call import ClientConnection
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from tests.attack import Report
@@ -68,7 +68,7 @@ class _UncutConnection(ClientConnection):
         """Do nothing."""
 
 
-def _respond(app: SandboxFlask, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+def _respond(app: SandboxApp, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     call = app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _UncutConnection())
     return app.respond(call)(environ, start_response)
 

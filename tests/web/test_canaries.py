@@ -142,7 +142,7 @@ class CanaryClient:
 
     def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
         """The routes to call, with their methods."""
-        for rule, facts in described_routes(self.app.register_deferred_faces()):
+        for rule, facts in described_routes(self.app.parts()):
             if rule.endpoint not in NOT_CALLED:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
@@ -241,7 +241,7 @@ class CanaryClient:
         self.search_text("events", repr(self.project.events.events_after(0)))
         self.search_text("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
-            with self.app.app_context():
+            with self.app.html.app_context():
                 order = self.project.find_order(order_id)
                 findings = review_order(self.project.epoch, order)
                 self.search_text("the test", reproduction(self.project, order, findings) or "")
@@ -346,11 +346,11 @@ def test_every_exception_is_needed() -> None:
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app.register_deferred_faces())
+            for rule, facts in described_routes(server.app.parts())
             if facts.reads is not None
             for field in fields_of(facts.reads())
         ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.register_deferred_faces())}
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.parts())}
     for pattern in REPEATED:
         assert any(re.match(pattern, field) for field in fields), pattern
     assert NOT_CALLED.keys() <= endpoints

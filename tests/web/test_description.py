@@ -5,18 +5,14 @@ from typing import Any
 
 import pytest
 import requests
-from flask import Blueprint, Response
+from flask import Response
 from jsonschema import Draft202012Validator
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
-from payment_sandbox.web.app import make_app
-from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import RouteWithoutFacts, described_routes
+from payment_sandbox.web.routes import FactsBlueprint, RouteWithoutFacts, described_routes
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
-from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
 
@@ -36,9 +32,7 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
     assert described["openapi"].startswith("3.1")
     OpenAPIV31SpecValidator(described).validate()
     rules = [
-        rule
-        for rule, _ in described_routes(server.app.register_deferred_faces())
-        if not rule.endpoint.startswith("dashboard.")
+        rule for rule, _ in described_routes(server.app.parts()) if not rule.endpoint.startswith("dashboard.")
     ]
     routes = {rule.rule.replace("<", "{").replace(">", "}") for rule in rules}
     assert routes == described["paths"].keys()
@@ -115,11 +109,9 @@ def test_the_description_has_the_public_url() -> None:
 
 def test_a_route_without_facts_does_not_start() -> None:
     """The error tells the developer which route lacks facts."""
-    app = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
-    more = Blueprint("more", __name__)
-    more.add_url_rule("/more/", view_func=lambda call: Response("more"))
+    more = FactsBlueprint("more", __name__)
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
-        app.add(Face(more, (), answer_for))
+        more.add_url_rule("/more/", view_func=lambda call: Response("more"))
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:

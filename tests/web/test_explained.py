@@ -14,7 +14,7 @@ from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.merchant import explanation as explained
-from payment_sandbox.web.routes import facts_of
+from payment_sandbox.web.routes import described_routes
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
 from tests.support.projects import made_registry
 
@@ -242,8 +242,8 @@ def paths(form: Form, before: str = "") -> list[str]:
     return collected
 
 
-APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
-FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None}
+APP = make_app(made_registry(), public_url="http://sandbox.example")
+FACTS = {rule.endpoint: facts for rule, facts in described_routes(APP.parts())}
 
 
 @pytest.mark.parametrize(

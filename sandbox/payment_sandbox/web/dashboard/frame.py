@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
@@ -45,7 +45,7 @@ from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks, with_headers
 from payment_sandbox.web.placing import catch_up_call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 
 ASSETS: Final = {
     "dashboard.css": "text/css",
@@ -91,7 +91,7 @@ VIEW_TITLES: Final = {
     "settings": "Settings",
 }
 
-dashboard = Blueprint("dashboard", __name__)
+dashboard = FactsBlueprint("dashboard", __name__)
 
 
 def refuse_large_forms(call: Call, call_next: CallNext) -> Response:
