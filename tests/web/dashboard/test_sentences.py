@@ -44,7 +44,9 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     watched.pay(watched.place(card()))
     watched.settle()
     notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
-    assert re.fullmatch(r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", notice.text)
+    assert re.fullmatch(
+        r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", notice.text
+    )
 
 
 def token_of_another_server() -> str:
