@@ -207,7 +207,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 58_665
+PACKAGE_LINES_MAX = 58_580
 
 
 def test_the_package_does_not_grow() -> None:
@@ -216,7 +216,7 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 66_209
+TESTS_LINES_MAX = 65_847
 
 
 def test_the_tests_do_not_grow() -> None:
@@ -227,7 +227,7 @@ def test_the_tests_do_not_grow() -> None:
     )
 
 
-LATE_IMPORTS_MAX = 174
+LATE_IMPORTS_MAX = 173
 ANYS_MAX = 1244
 
 

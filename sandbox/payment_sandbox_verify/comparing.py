@@ -1,10 +1,11 @@
 """Compares two plays of the same scene, and names each difference by a rule."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
+from payment_sandbox.web.answers.order import UpdateForm
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, value_at
 from payment_sandbox_verify.differences import (
     STATE_PATHS,
     AnswerDifference,
@@ -35,11 +36,13 @@ from payment_sandbox_verify.rules import (
     SUCCESS_RULES,
     TYPE_RULE,
     VIOLATIONS_RULE,
+    initial_rules,
     rule_of_call,
     rule_of_field,
+    rule_of_path,
 )
 from payment_sandbox_verify.samples import INVOICE
-from payment_sandbox_verify.steps import ApiCall, Customer, Step, Webhooks
+from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Customer, Step, Webhooks
 
 CONSEQUENT_PATHS: Final = ("etag", "ignored")  # an order with another difference differs in these, too
 OTHER_RECORDS: Final = ("END-17", "END-18", "SET-54")  # the calls that answer no order
@@ -66,6 +69,9 @@ DEFAULT_PERIODS: Final = {
     name: each.capabilities.default_expiration for name, each in METHODS_BY_NAME.items()
 }
 NOT_MODIFIED: Final = 304
+UPDATED_FIELDS: Final = tuple(UpdateForm().fields)
+UPDATE_RULE: Final = "SET-51"
+UPDATE_RULES: Final = {"amount": "SET-52", "order_lines": "SET-52"}
 VOIDED_RULE: Final = "SET-43"  # of the status after a void
 INVOICE_STATUS_RULE: Final = "SET-40"  # of the status of an invoice after a capture
 DURATION_RULE: Final = "SET-20"
@@ -110,9 +116,11 @@ class _SceneComparison:
             str, tuple[str, str]
         ] = {}  # by order: the rule that differs, or "", and the reason
         self._changed: set[str] = set()  # the orders with another difference
+        self._put: dict[str, dict[str, str]] = {}  # by order: the rules of the fields that a PUT has changed
 
     def compare(self, pair: "_StepPair") -> None:
         """Compare a step, unless what it refers to differs already."""
+        pair = self._with_put_fields(pair)
         cause = self._cause(pair)
         if cause is not None:
             self._hide(pair, *cause)
@@ -129,6 +137,18 @@ class _SceneComparison:
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
         elif all(each.is_message for each in found):
             self._agree(pair)
+
+    def _with_put_fields(self, pair: "_StepPair") -> "_StepPair":
+        """Name the fields that a PUT of the order has changed by the rule of changes."""
+        step, names = pair.step, pair.names | pair.saved
+        if isinstance(step, ApiCall) and step.method == "PUT" and isinstance(step.body, dict):
+            rules = {
+                name: UPDATE_RULES.get(name, UPDATE_RULE) for name in step.body if name in UPDATED_FIELDS
+            }
+            self._put |= {name: {**self._put.get(name, {}), **rules} for name in names}
+        return pair._replace(
+            put={field: rule for name in names for field, rule in self._put.get(name, {}).items()}
+        )
 
     def _taint_etags(self, pair: "_StepPair", differences: list[AnswerDifference]) -> None:
         """What later steps do with a different ETag is a consequence."""
@@ -173,6 +193,13 @@ class _StepPair(NamedTuple):
     play: Played
     theirs: Observation
     ours: Observation
+    put: Mapping[str, str] = {}
+    """The rules of the fields that a PUT has changed."""
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """The rules that name differences at certain paths."""
+        return {**self.put, **self.step.about} if isinstance(self.step, ApiCall) else {}
 
     @property
     def names(self) -> frozenset[str]:
@@ -195,14 +222,15 @@ class _StepPair(NamedTuple):
         yield from self.ours.rules
         if not isinstance(self.step, ApiCall):
             return
-        yield from self.step.about.values()
+        yield from self.about.values()
         yield from (ETAG_RULE,) if "etag" in self.ours.shown else ()
         if self.ours.answer.status in REFUSED_STATUSES:
             yield from (*REFUSAL_RULES, STATUS_RULES.get(self.ours.answer.status, OTHER_STATUS_RULE))
             return
         yield from (*SUCCESS_RULES, rule_of_call(self.step.method, self.step.path))
-        for leaf, rule in self._leaves(self.step):
-            yield from (rule, SPELLING_RULE) if isinstance(leaf.ours, ShownTime) else (rule,)
+        for leaf in self._leaves():
+            yield self._rule_of(self.step, leaf)
+            yield from (SPELLING_RULE,) if isinstance(leaf.ours, ShownTime) else ()
 
     def differences(self) -> Iterator[AnswerDifference]:
         """Yield the differences of the step."""
@@ -245,11 +273,12 @@ class _StepPair(NamedTuple):
         place = self.play.scene.name, self.number
         return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
 
-    def _leaves(self, step: ApiCall) -> Iterator[tuple[Leaf, str]]:
-        """Yield the values in both answers in pairs, with their rules."""
-        body = self.ours.shown.get("body")
-        for leaf in leaves(self.theirs.shown.get("body"), body):
-            yield leaf, rule_of_field(step.method, step.path, leaf.path, body)
+    def _leaves(self) -> Iterator[Leaf]:
+        """Yield the values in both answers, in pairs."""
+        return leaves(self.theirs.shown.get("body"), self.ours.shown.get("body"))
+
+    def _rule_of(self, step: ApiCall, leaf: Leaf) -> str:
+        return rule_of_field(step.method, step.path, leaf.path, self.ours.shown.get("body"))
 
     def _compare_refusals(self) -> Iterator[AnswerDifference]:
         theirs, ours = self.theirs, self.ours
@@ -276,12 +305,22 @@ class _StepPair(NamedTuple):
             yield self._difference(TYPE_RULE, reason, "error.type", *types)
         elif violations[0] != violations[1]:
             reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
-            yield self._difference(VIOLATIONS_RULE, reason, "error.violations", *violations)
+            yield self._difference(
+                self._violations_rule(*violations), reason, "error.violations", *violations
+            )
         messages = [anonymize(str(each.answer.at("error.value"))) for each in (theirs, ours)]
         if messages[0] != messages[1]:
             named = ours.rules[0] if ours.rules else rule
             yield self._difference(named, "", "error.value", *messages)._replace(is_message=True)
         yield from self._compare_headers()
+
+    def _violations_rule(self, theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> str:
+        """Return the rule of the field with other allowed values, if nothing else differs."""
+        if [each["path"] for each in theirs] == [each["path"] for each in ours]:
+            other = next(each for each in zip(theirs, ours, strict=True) if each[0] != each[1])
+            if other[0]["allowed"] is not None:
+                return rule_of_path(self.theirs.answer.path, other[0]["path"])
+        return VIOLATIONS_RULE
 
     def _shown(self, name: str) -> tuple[Any, Any]:
         return self.theirs.shown.get(name, MISSING), self.ours.shown.get(name, MISSING)
@@ -308,28 +347,37 @@ class _StepPair(NamedTuple):
             yield self._difference("SET-06", "the answer has no JSON", "", None, "JSON")
             return
         is_refund = _is_refund(body)
-        changed = list(self._changed_leaves(step, is_refund))
-        state = next((leaf for leaf, _ in changed if _is_state(step, leaf)), None)
+        changed = list(self._changed_leaves(is_refund))
+        state = next((leaf for leaf in changed if _is_state(step, leaf)), None)
         if state is not None:
             yield self._field_difference(self._state_rule(step, is_refund), state)
-            changed = [each for each in changed if not _follows_from_state(step, each[0])]
-        by_path = {leaf.plain: (leaf, rule) for leaf, rule in reversed(changed)}
-        for leaf, rule in by_path.values():
-            yield self._field_difference(_rule_of_leaf(step, leaf, rule), leaf)
+            changed = [leaf for leaf in changed if not _follows_from_state(step, leaf)]
+        for leaf in {leaf.plain: leaf for leaf in reversed(changed)}.values():
+            yield self._field_difference(self._rule_of_leaf(step, leaf), leaf)
         yield from self._compare_headers()
+
+    def _rule_of_leaf(self, step: ApiCall, leaf: Leaf) -> str:
+        rule = self._rule_of(step, leaf)
+        if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
+            return "TEV-01"
+        paths = (leaf.plain, leaf.plain.removeprefix("transactions."), leaf.plain.partition(".")[0])
+        named = next((self.about[path] for path in paths if path in self.about), rule)
+        return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or named
 
     def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
         rule = REFUND_RULE if is_refund else step.about.get("status", "")
+        if not rule and (step.method, step.path) == ("POST", ORDERS_PATH):
+            return initial_rules(value_at(step.body, "transactions[0].payment_method"))[0]
         if not rule and "/voids/" in step.path:
             return VOIDED_RULE
         if not rule and "/captures/" in step.path and INVOICE in str(self.ours.answer.data):
             return INVOICE_STATUS_RULE
         return rule or self.step_rules[0]
 
-    def _changed_leaves(self, step: ApiCall, is_refund: bool) -> Iterator[tuple[Leaf, str]]:
-        for leaf, rule in self._leaves(step):
+    def _changed_leaves(self, is_refund: bool) -> Iterator[Leaf]:
+        for leaf in self._leaves():
             if not is_alike(leaf, self.play.seconds) and (not is_refund or _is_in_refund(leaf)):
-                yield leaf, rule
+                yield leaf
 
     def _compare_status(self, step: ApiCall) -> Iterator[AnswerDifference]:
         statuses = self.theirs.answer.status, self.ours.answer.status
@@ -390,14 +438,6 @@ def _follows_from_state(step: ApiCall, leaf: Leaf) -> bool:
 def _is_in_refund(leaf: Leaf) -> bool:
     """Whether a difference counts in a refund, which may lack some fields of an order."""
     return leaf.theirs is not MISSING or leaf.plain.partition(".")[0] in REQUIRED_REFUND_FIELDS
-
-
-def _rule_of_leaf(step: ApiCall, leaf: Leaf, rule: str) -> str:
-    if leaf.name == "events" and isinstance(leaf.theirs, list) and isinstance(leaf.ours, list):
-        return "TEV-01"
-    root = leaf.plain.partition(".")[0]
-    named = step.about.get(leaf.plain, step.about.get(root, rule))
-    return _rule_of_spelling(step, leaf, rule) or _rule_of_block(step, leaf) or named
 
 
 def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:

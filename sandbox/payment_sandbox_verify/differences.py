@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox_verify.answer import MISSING
-from payment_sandbox_verify.normalising import Gap, ShownTime
+from payment_sandbox_verify.normalising import Gap, Named, ShownTime
 from payment_sandbox_verify.rules import GENERAL_RULES, INDEX
 
 DURATION: Final = re.compile(r"P(?=.)(\d{1,9}[YMWD]){0,4}(T(\d{1,9}[HMS]){1,3})?")
@@ -58,7 +58,7 @@ class AnswerDifference(NamedTuple):
             return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
         if isinstance(self.theirs, ShownTime) and isinstance(self.ours, ShownTime) and theirs != ours:
             return self.rule, "", f"{theirs}, not {ours}"
-        if theirs != ours:
+        if theirs != ours or isinstance(self.theirs, Named):  # the names differ from scene to scene
             return self.record, name, f"{theirs}, not {ours}"
         if is_truncated(self.theirs, self.ours):
             return self.record, name, "truncated"

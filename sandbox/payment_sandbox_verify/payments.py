@@ -333,7 +333,6 @@ class StoredCardUse(NamedTuple):
     without_cvc: str
 
 
-NO_PAGE: Final = {"transactions.payment_url": "TX-13"}
 STORED_CARD_USES: Final = (
     StoredCardUse(
         field="one_click_type",
@@ -367,11 +366,12 @@ def _stored_card(card_use: StoredCardUse) -> Iterator[Step]:
     yield Customer(order="first", action="pay", choice="challenge", rules=first, name=shown)
     yield read("first", f"{first} CARD-20 CARD-19")
     for number, (amount, cvc, rule) in enumerate(_charges(card_use)):
+        about = {"transactions.payment_url": "TX-13", "status": rule.split()[0]}
         name = f"{use} of {amount} cents with {cvc or 'no CVC'}"
         details = {card_use.field: use, "vault_token": TOKEN, **cvc}
         body = sale(card(**details), amount=amount, webhook_url=WEBHOOK)
-        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}", about=NO_PAGE)
-        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read", about=NO_PAGE)
+        yield post(ORDERS_PATH, body, rule, name, saves=f"order{number}", about=about)
+        yield read(f"order{number}", rule, blocks=True, name=f"{name}, read", about=about)
     other_value = next(each.use for each in STORED_CARD_USES if each is not card_use)
     sent = {card_use.other_use: other_value, "vault_token": TOKEN, "cvc": "123"}
     yield post(ORDERS_PATH, sale(card(**sent)), card_use.other_use_rule, f"a {use} card for the other use")

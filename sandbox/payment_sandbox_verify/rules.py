@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
@@ -155,6 +156,7 @@ REASONS_UNCHECKED: Final[Mapping[str, str]] = {
 INDEX: Final = re.compile(r"\[-?\d+\]")
 
 
+@cache
 def rule_of_call(method: str, path: str) -> str:
     """Return the rule for a call."""
     plain = path.partition("?")[0]

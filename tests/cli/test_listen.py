@@ -4,12 +4,13 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
-from tests.support.commands import command, hearing
+from tests.support.commands import command, started
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
 
@@ -19,25 +20,16 @@ Listen = Callable[..., subprocess.Popen[str]]
 @pytest.fixture
 def listen(sandbox: Sandbox) -> Iterator[Listen]:
     """Start the command, and wait until it forwards webhooks."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start(*options: str) -> subprocess.Popen[str]:
-        connection = ["--url", sandbox.url, "--key", sandbox.key]
-        process = subprocess.Popen(
-            hearing(command("listen", *connection, *options)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        assert process.stderr is not None
-        assert "Forwarding webhooks of " in process.stderr.readline()
-        return process
+        def start(*options: str) -> subprocess.Popen[str]:
+            connection = ["--url", sandbox.url, "--key", sandbox.key]
+            process = stack.enter_context(started("listen", *connection, *options))
+            assert process.stderr is not None
+            assert "Forwarding webhooks of " in process.stderr.readline()
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

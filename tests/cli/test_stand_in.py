@@ -1,7 +1,6 @@
 """A server that replaces a provider, for shops with a fixed address."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.commands import command
+from tests.support.commands import command, started
 from tests.support.ports import free_port
 
 HOST = "api.provider.example"
@@ -22,10 +21,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     """The shop reaches the server over https, trusts its certificate, and gets links with that name."""
     port, ready = free_port(), tmp_path / "ready.json"
     options = ["--stand-in-for", HOST, "--port", str(port), "--ready-file", str(ready), "--quiet"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with subprocess.Popen(
-        command("serve", *options), stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with started("serve", *options, XDG_STATE_HOME=str(tmp_path)) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         facts = json.loads(ready.read_text())

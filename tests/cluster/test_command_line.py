@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from payment_sandbox.web.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
+from tests.support.commands import started
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres, running
@@ -36,17 +37,14 @@ def own_postgresql() -> Iterator[Postgres]:
 @contextmanager
 def serve(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """Run ``serve``, and yield its printed address and its process."""
-    command = [sys.executable, "-m", "payment_sandbox", "serve", "--port", "0", "--quiet", "--state", state]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = None
-            while address is None:
-                address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-            yield address[0], process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate()
+    with started("serve", "--port", "0", "--quiet", "--state", state, *options) as process:
+        assert process.stdout is not None
+        address = None
+        while address is None:
+            address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        yield address[0], process
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
 
 
 def members(server: Postgres, state: str) -> list[str]:

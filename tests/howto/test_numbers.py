@@ -7,20 +7,15 @@ import pytest
 
 from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
-from payment_sandbox.orders.lines import LINES_MAX
-from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
-from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
-from payment_sandbox.scenarios.forms import RULES_MAX
 from payment_sandbox.serving.gateway import (
-    HEAD_BYTES_MAX,
     RUNNING_CALLS_MAX,
     RUNNING_CALLS_MAX_SHARED,
     Limits,
 )
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.docs.library import MENU_NAMES, read_source
 from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
 from tests.documentation.parts import BLOCK
@@ -52,18 +47,6 @@ SENTENCES: list[tuple[str, str]] = [
     ("troubleshooting", f"more than {LIMITS.waiting:,} calls wait already"),
     ("troubleshooting", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
     ("troubleshooting", f"a snapshot may have up to {STATE_BYTES_MAX >> 20} MiB"),
-    ("security", f"Concurrent waiting calls | {LIMITS.waiting:,},"),
-    ("security", f"Watchers | {LIMITS.watching:,},"),
-    ("security", f"Connections | {LIMITS.connections:,},"),
-    ("security", f"Request line with headers | {HEAD_BYTES_MAX >> 10} KiB"),
-    ("security", f"Body | {BODY_BYTES_MAX >> 20} MiB; a snapshot {STATE_BYTES_MAX >> 20} MiB"),
-    ("security", f"Values in a JSON body | {VALUES_MAX:,},"),
-    ("security", f"Order lines of an order, a capture, a void or a refund | {LINES_MAX:,} "),
-    ("security", f"JSON nesting | {NESTING_MAX} levels"),
-    ("security", f"Scenario in YAML | {TEXT_LENGTH_MAX >> 10} Ki characters"),
-    ("security", f"{NODES_MAX:,} nodes, {DEPTH_MAX} levels, {ALIASES_MAX:,} aliases"),
-    ("security", f"Rules, faults and webhook rules in a scenario | {RULES_MAX:,} each"),
-    ("security", f"Violations in an answer | {VIOLATIONS_MAX} "),
     (
         "time",
         f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",

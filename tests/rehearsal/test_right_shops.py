@@ -195,6 +195,17 @@ def test_a_cart_that_changes_after_the_checkout_is_not_paid(tmp_path: Path) -> N
     assert "€20.00 were shipped, but the purchase costs only €10.00" in report["findings"][0]["sentence"]
 
 
+def test_a_jump_of_the_clock_excuses_no_polling_before_it(tmp_path: Path) -> None:
+    """A job may catch up after a jump of the clock, but a shop that polls before the jump is reported."""
+    polls = CATCHES_UP.replace(
+        "self.next_look = self.now()",
+        "self.next_look = self.now()\n        for _ in range(9):\n            self.service.read(self.order_id)",
+    )
+    code, report, output = rehearse_suite(tmp_path, polls, "--payment-rehearse-only=time:1:day-more")
+    assert code == 1, output[-3000:]
+    assert "read the order at least" in report["findings"][0]["sentence"]
+
+
 @pytest.mark.parametrize("period", ["PT1M", "PT5M", "PT15M", "PT1H", "P1D"])
 def test_a_job_of_any_interval_may_read_open_orders(tmp_path: Path, period: str) -> None:
     """A job that reads open orders until they end does not poll."""

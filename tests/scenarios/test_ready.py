@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.settings import check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
 from tests.support.driver import Sandbox, by, card, details, refused
+from tests.support.projects import catalogue
 from tests.support.shop import Received, Shop
 
 Play = Callable[[str], Sandbox]
@@ -43,9 +40,7 @@ def test_every_ready_scenario_has_a_description_and_a_test(sandbox: Sandbox) -> 
         for word in test.__code__.co_consts
     }
     assert names - {"default"} <= played
-    assert (
-        names == Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario()).scenarios.keys()
-    )
+    assert names == catalogue().scenarios.keys()
 
 
 def test_the_second_try_works(play: Play, shop: Shop) -> None:

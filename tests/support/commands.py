@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
@@ -19,6 +20,23 @@ def hearing(program: Sequence[str]) -> list[str]:
         "import os, signal, sys; [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)]"
     )
     return [sys.executable, "-c", f"{restore_signals}; os.execv(sys.argv[1], sys.argv[1:])", *program]
+
+
+@contextmanager
+def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the command with additional environment variables until the block ends."""
+    process = subprocess.Popen(
+        hearing(command(*arguments)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
