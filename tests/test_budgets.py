@@ -207,7 +207,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 58_948
+PACKAGE_LINES_MAX = 58_580
 
 
 def test_the_package_does_not_grow() -> None:
@@ -216,7 +216,18 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-LATE_IMPORTS_MAX = 174
+TESTS_LINES_MAX = 65_847
+
+
+def test_the_tests_do_not_grow() -> None:
+    """The tests stay within the limit of lines; a new test replaces those that prove the same one level below."""
+    assert (
+        sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS.rglob("*.py"))
+        <= TESTS_LINES_MAX
+    )
+
+
+LATE_IMPORTS_MAX = 173
 ANYS_MAX = 1244
 
 

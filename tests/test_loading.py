@@ -181,11 +181,12 @@ assert states[0] == states[1]
 
 DESCRIPTIONS = """
 import warnings
+from werkzeug.test import Client
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import build
 
 def described(server):
-    return server.app.test_client().get("/openapi.json").text.replace(server.url, "")
+    return Client(server.app).get("/openapi.json").text.replace(server.url, "")
 
 warnings.simplefilter("error")
 let_others_run_in("answers/shapes.py")

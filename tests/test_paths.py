@@ -24,8 +24,8 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(405, 60, 126)
-PAYMENT_MAX = PathLength(1826, 85, 486)
+CREATION_MAX = PathLength(410, 61, 128)
+PAYMENT_MAX = PathLength(1840, 86, 490)
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from payment_sandbox.loading import LOADING
+from platformdirs import user_state_path
 
 FILE_NAME: Final = "verify-made.jsonl"
 
@@ -86,7 +86,4 @@ class CreatedOrders:
 
 def created_orders_file() -> Path:
     """Return the path of the file, in the user's state folder."""
-    with LOADING:
-        from platformdirs import user_state_path  # deferred: only this command needs it
-
     return user_state_path("payment-sandbox") / FILE_NAME

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final, NamedTuple
 
+from ruamel.yaml import YAML
+
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import LOADING
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
 from payment_sandbox_verify.settings import account_settings, find_settings
@@ -80,9 +81,6 @@ def alias_settings(names: MethodNames) -> dict[str, Any]:
 
 def format_settings_file(compared: Comparison, file: str) -> str:
     """Return the settings file; differences that no setting can reproduce become comments."""
-    with LOADING:
-        from ruamel.yaml import YAML
-
     yaml = YAML()
     yaml.width = YAML_WIDTH
     body = StringIO()

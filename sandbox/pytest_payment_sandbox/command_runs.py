@@ -27,7 +27,7 @@ from pytest_payment_sandbox.rehearsal.report import (
     save,
     summary,
 )
-from pytest_payment_sandbox.rehearsal.suites import TEST_PLACEHOLDER, UNNAMED_TEST, SuiteFailed, SuitePlayer
+from pytest_payment_sandbox.rehearsal.suites import UNNAMED_TEST, SuiteFailed, SuitePlayer
 
 OptionValue = TypeVar("OptionValue")
 
@@ -40,7 +40,6 @@ class SuiteOptions(NamedTuple):
     budget: str
     only: tuple[str, ...]
     test: str
-    one: str | None
     books: str | None
     pages: tuple[str, ...]
     report: Path | None
@@ -55,7 +54,7 @@ class SuiteOptions(NamedTuple):
 
     def rerun_command(self, test: str, variation: str) -> str:
         """Return the command that reruns a variation of a test."""
-        named = {"--test": test, "--one": self.one, "--books": self.books}
+        named = {"--test": test, "--books": self.books}
         words = [part for option, text in named.items() if text for part in (option, text)]
         words += [part for page in self.pages for part in ("--pages", page)]
         return f'payment-sandbox rehearse --only "{variation}" {shlex.join([*words, "--"])} {self.name}'
@@ -88,7 +87,7 @@ def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]
     sources = _check_options(options, budget)
     only = [parse_variation(name) for name in options.only] or None
     progress = Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
-    player = SuitePlayer(options.command, sources, progress.write_line, options.one)
+    player = SuitePlayer(options.command, sources, progress.write_line)
     baselines = _select(player.run_unchanged(), options.test)
     plans = {
         name: Plan(baseline, budget.has_time, hints=Hints(crc32(name.encode())), only=only)
@@ -106,11 +105,6 @@ def _check_options(options: SuiteOptions, budget: Budget) -> Sources:
     """Check the options; return the sources of the books and pages."""
     if options.report is not None:
         _parse_option("--report", check_report, str(options.report))
-    if options.one is not None and TEST_PLACEHOLDER not in options.one:
-        fail(
-            f"--one takes a command with {TEST_PLACEHOLDER} as a placeholder for the test's name, "
-            f"not {options.one!r}"
-        )
     books = _parse_option("--books", ExternalBooks, options.books) if options.books else None
     return Sources(budget, books, options.pages)
 

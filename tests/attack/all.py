@@ -8,7 +8,6 @@ from tests.attack import (
     canaries,
     chaos,
     crowds,
-    first_uses,
     full_disk,
     fuzzing,
     kills,
@@ -27,7 +26,6 @@ from tests.attack import (
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
     "shares": shares.attack,
-    "first uses": first_uses.attack,
     "receivers": receivers.attack,
     "large": large.attack,
     "texts": texts.attack,

@@ -43,7 +43,6 @@ class Case(NamedTuple):
     expected: tuple[ExpectedResponse, ...]
     ending: Ending = Ending.WAITS
     is_certain: bool = True  # if False, a refusal or a closed connection may replace an answer
-    is_random: bool = False  # its bytes are corrupted, so the answers are unpredictable
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
 
     @property

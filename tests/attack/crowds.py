@@ -41,7 +41,6 @@ def attack(report: Report) -> None:
     with TemporaryDirectory() as folder, run_server("--state", str(Path(folder) / "state.db")) as server:
         _watch(server, report, report.size.count(1000, 60), "with a state file, ")
         _upload(server, report, "with a state file, ")
-        _send_nonsense(server, report)
     _crowd_handshakes(report)
     _guess_tokens(report)
     with run_server(program=("prlimit", "--nofile=256:256")) as server:
@@ -187,14 +186,6 @@ def _continuous_uploads(project: Project, clients: int) -> Iterator[tuple[Counte
         is_over.set()
         for thread in threads:
             thread.join()
-
-
-def _send_nonsense(server: ServerProcess, report: Report) -> None:
-    """Send what is not HTTP and disconnect; ``run_server`` checks that the log has no traceback."""
-    for _ in range(report.size.count(500, 20)):
-        with ExitStack() as stack:
-            _connect(server, stack, 1, (b"\0\0",))
-    _read_health(server, 10)
 
 
 def _crowd_handshakes(report: Report) -> None:

@@ -1,16 +1,10 @@
-"""The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers.
-
-``python -m tests.attack.fuzzing heads "bodies:chunks of 1"`` selects productions, or some of their cases.
-``ATTACK_SEED`` replays the random part of a run.
-"""
+"""The grammar fuzzer: sends all cases of the grammar to a server with a bystander, and checks the answers."""
 
 import os
 import ssl
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,10 +13,9 @@ from time import perf_counter
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.attack import SHORT, Report, Size
+from tests.attack import Report
 from tests.attack.answers import error_problem
 from tests.attack.client import Case, Client, Ending, Transcript
-from tests.attack.compositions import compositions
 from tests.attack.grammar import PRODUCTIONS, REFUSALS, Production, Target
 from tests.attack.probe import probing
 from tests.attack.server_process import Project, ServerProcess, run_server, shows
@@ -38,8 +31,8 @@ MEMORY_MIB_MAX_SHORT: Final = 80  # after all productions
 PEAK_MIB_MAX: Final = 96  # above the memory at rest, during a case
 MEMORY_SECONDS: Final = 5.0
 PROBLEMS_MAX: Final = 12  # of one production; further ones add no information
-WITH_STATE_FILE: Final = ("cuts", "pipelines", "compositions")  # productions that a state file could affect
-WITHIN_TLS: Final = ("bodies", "compositions")
+WITH_STATE_FILE: Final = ("cuts", "pipelines")  # productions that a state file could affect
+WITHIN_TLS: Final = ("bodies",)
 
 
 # Checks
@@ -57,7 +50,7 @@ def problems_of(case: Case, transcript: Transcript) -> Iterator[str]:
         is_refusal = answer.status in REFUSALS and number == len(transcript.answers) - 1
         if answer.status not in each.statuses and not (is_refusal and not case.is_certain):
             yield f"answer {number} is {answer.status}, but should be one of {sorted(each.statuses)}: {answer.body[:200]!r}"
-        problem = error_problem(answer, each)
+        problem = error_problem(answer)
         if problem is not None:
             yield problem
         minimum, maximum = each.interims
@@ -229,34 +222,22 @@ def _count_orders(project: Project) -> int:
 
 def attack(report: Report) -> None:
     """Send all productions to servers in memory, with a state file and with TLS."""
-    fuzz(report)
-
-
-def fuzz(report: Report, *names: str) -> None:
-    """Send the cases of all productions, or of the named ones."""
-    seed = report.seed()
-    plain = {**PRODUCTIONS, "compositions": lambda target: compositions(target, seed)}
     with TemporaryDirectory() as folder:
         environment = ("env", f"XDG_STATE_HOME={folder}")
         state = ("--state", str(Path(folder) / "state.db"))
         plans = (
-            Plan("", plain),
-            Plan("with a state file, ", {name: plain[name] for name in WITH_STATE_FILE}, state),
-            Plan("beside TLS, ", {"methods": plain["methods"]}, ("--tls",), environment),
+            Plan("", PRODUCTIONS),
+            Plan("with a state file, ", {name: PRODUCTIONS[name] for name in WITH_STATE_FILE}, state),
             Plan(
                 "over TLS, ",
-                {name: plain[name] for name in WITHIN_TLS},
+                {name: PRODUCTIONS[name] for name in WITHIN_TLS},
                 ("--tls",),
                 environment,
                 unverified_context(),
             ),
         )
         for plan in plans:
-            selected = dict(_select_productions(plan.productions, names))
-            if selected:
-                run_plan(report, plan._replace(productions=selected))
-    if report.problems:
-        report.expect("replay it", False, f"ATTACK_SEED={seed}")
+            run_plan(report, plan)
 
 
 def unverified_context() -> ssl.SSLContext:
@@ -264,22 +245,6 @@ def unverified_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
-
-
-def _select_productions(
-    productions: Mapping[str, Production], names: Sequence[str]
-) -> Iterator[tuple[str, Production]]:
-    """Yield the named productions, or all; ``heads:without`` selects cases with this word."""
-    words = dict((name.partition(":")[::2]) for name in names)
-    for name, production in productions.items():
-        if not names:
-            yield name, production
-        elif name in words:
-            yield name, partial(_with_word, production, words[name])
-
-
-def _with_word(production: Production, word: str, target: Target) -> Iterator[Case]:
-    return (case for case in production(target) if word in case.name)
 
 
 class Plan(NamedTuple):
@@ -304,16 +269,3 @@ def run_plan(report: Report, plan: Plan) -> None:
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
             expectation = "the server starts, stops, and logs no traceback"
             report.expect(f"{plan.prefix}{name}: {expectation}", False, repr(error))
-
-
-def main(arguments: list[str]) -> int:
-    """Run the named productions."""
-    report = Report(
-        "grammar", SHORT if "--short" in arguments else Size(), lambda line: print(line, flush=True)
-    )
-    fuzz(report, *(name for name in arguments if name != "--short"))
-    return len(report.problems)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

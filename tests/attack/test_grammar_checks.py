@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from tests.attack import SHORT, Failed, Report, Size
-from tests.attack.answers import Answer, ExpectedResponse, Reader
+from tests.attack.answers import ExpectedResponse, Reader
 from tests.attack.client import Case, Client, Ending, Pieces, Transcript
-from tests.attack.compositions import compose
 from tests.attack.fuzzing import (
     MEMORY_MIB_MAX,
     PEAK_MIB_MAX,
@@ -61,24 +60,10 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        (b"HTTP/2 200 OK\r\n\r\n", "invalid status line"),
-        (b"HTTP/1.1 20 OK\r\n\r\n", "invalid status line"),
-        (b"<html>\r\n\r\n", "invalid status line"),
-        (b"HTTP/1.1 200 OK\nA: b\r\n\r\n", "invalid status line"),
-        (b"HTTP/1.1 200 OK\r\nA : b\r\n\r\n", "invalid header"),
-        (b"HTTP/1.1 200 OK\r\nA: b\r\n folded\r\n\r\n", "invalid header"),
-        (b"HTTP/1.1 200 OK\r\nA: b\nC: d\r\n\r\n", "invalid header"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "twice"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\n{}", "is not a number"),
-        (CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n"), "two framings"),
-        (CHUNKED.replace(b"chunked", b"gzip"), "or a framing that"),
-        (CHUNKED + b"x\r\n", "a chunk without a size"),
-        (CHUNKED + b"1\r\nabc\r\n", "a chunk whose length differs"),
-        (CHUNKED + b"0\r\nA: b\r\n\r\n", "unrequested trailers"),
-        (CHUNKED + b"2\r\n{}\r\n", "ended within a response"),
+        (b"<html>\r\n\r\n", "a malformed response"),
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", "a malformed response"),
         (OK[:-1], "ended within a response"),
-        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 20_000, "a head does not end"),
-        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "an interim answer other than 100"),
+        (CHUNKED + b"2\r\n{}\r\n", "ended within a response"),
         (OK + OK, "2 answers to 1 requests"),
         (OK + b"x", "ended within a response"),
         (CREATED, "answer 0 is 201, but should be one of"),
@@ -96,9 +81,7 @@ def test_a_wrong_answer_is_noticed(raw: bytes, problem: str) -> None:
     assert problem in "; ".join(problems_of(case, read(raw)))
 
 
-@pytest.mark.parametrize(
-    "raw", [OK, CHUNKED + b"1\r\n{\r\n1;a=b\r\n}\r\n0\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n{}"]
-)
+@pytest.mark.parametrize("raw", [OK, CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"])
 def test_a_valid_answer_passes(raw: bytes) -> None:
     """A valid answer in each framing passes all checks."""
     case = Case("a read", sends(b""), EXPECTED_OK)
@@ -108,28 +91,21 @@ def test_a_valid_answer_passes(raw: bytes) -> None:
 
 
 def test_other_checks_of_answers() -> None:
-    """Interim answers, chunks for HTTP/1.0, resets and optional answers are checked."""
+    """Interim answers, resets and optional answers are checked."""
     expecting = Case("Expect", sends(b""), (response({200}, interims=(1, 1)),))
     assert "got 0 times 100 Continue" in "; ".join(problems_of(expecting, read(OK, *expecting.expected)))
     assert not list(problems_of(expecting, read(CONTINUE + OK, *expecting.expected)))
-    assert "two framings" in read(CHUNKED + b"0\r\n\r\n", response({200}, is_http10=True)).problems[0]
     cut = read(OK[:-1], is_reset=True)
     assert list(problems_of(Case("a read", sends(b""), EXPECTED_OK), cut)) == [
         "0 answers to 1 requests, then a reset"
     ]
     assert not list(problems_of(Case("a read", sends(b""), EXPECTED_OK, is_certain=False), cut))
-    assert read(OK[:-2], response({200}, is_head=True)).answers[0] == Answer(
-        200, {b"content-length": b"2"}, b""
-    )
 
 
 RECORDED: dict[str, tuple[str, bytes, str]] = {
     "Expect, and a body that is too long": ("pipelines", CONTINUE, "100 Continue before"),
-    "the key in a trailer": ("framings", CREATED, "answer 0 is 201"),
     "20 creations": ("pipelines", CREATED * 5, "5 answers to 20 requests"),
-    "b'FOO'": ("methods", error(404), "answer 0 is 404"),
     "20 creations with offers": ("pipelines", CREATED * 13 + error(400), "answer 13 is 400"),
-    "chunked, and length 0": ("framings", CREATED + OK, "2 answers to 1 requests"),
     "nothing after a close": ("pipelines", CREATED * 2, "2 answers to 1 requests"),
     "two Hosts": ("heads", OK, "answer 0 is 200"),
 }
@@ -280,7 +256,7 @@ def test_a_traceback_in_the_log_is_noticed() -> None:
     report = Report("grammar", SHORT)
     productions = {
         "a read": lambda target: iter(
-            [must_answer("a read", b"GET /health/ HTTP/1.0\r\n\r\n", {200}, is_http10=True)]
+            [must_answer("a read", b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", {200})]
         )
     }
     run_plan(report, Plan("", productions))
@@ -290,16 +266,6 @@ def test_a_traceback_in_the_log_is_noticed() -> None:
     report_of_ended = Report("grammar", SHORT)
     run_plan(report_of_ended, Plan("", productions, program=("false",)))
     assert "the server has ended" in failure_message(report_of_ended)
-
-
-def test_a_seed_replays_a_composition() -> None:
-    """The same seed composes the same bytes, and other seeds compose others."""
-
-    def pieces(seed: str) -> list[object]:
-        return list(compose(KEYED, seed).pieces())
-
-    assert pieces("7:1") == pieces("7:1")
-    assert len({str(pieces(f"7:{number}")) for number in range(20)}) > 10
 
 
 def test_every_case_has_a_name() -> None:

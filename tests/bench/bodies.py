@@ -2,12 +2,10 @@
 
 import json
 
-from flask import Flask
-
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.responses import serialize_order
-from payment_sandbox.web.app import make_app
+from payment_sandbox.web.app import SandboxApp, make_app
 from tests.support.projects import made_registry
 
 ORDER = {
@@ -21,7 +19,7 @@ ORDER = {
 BODY = json.dumps(ORDER).encode()
 
 
-def fresh_project() -> tuple[Project, Flask]:
+def fresh_project() -> tuple[Project, SandboxApp]:
     """Return a project with a frozen clock, and the application that serves it."""
     registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
     project, _ = registry.create({}, api_key="sandbox-key")
@@ -30,7 +28,7 @@ def fresh_project() -> tuple[Project, Flask]:
 
 def _answer() -> bytes:
     project, app = fresh_project()
-    with app.app_context():
+    with app.html.app_context():
         order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
         return serialize_order(project, order)[1]
 

@@ -3,17 +3,17 @@
 import gc
 import sys
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.cli.serve import SWITCH_INTERVAL_SECONDS
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 from tests.bench.bodies import ANSWER
 from tests.support.servers import make_server
 
-constant = Blueprint("constant", __name__)
+constant = FactsBlueprint("constant", __name__)
 
 
 @route(constant, "GET", "/constant/", media_type="text/plain")
@@ -35,7 +35,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)  # as `serve` does
     server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
-    server.app.add(Face(constant, (), answer_for))
+    server.app.html.add(Face(constant, (), answer_for))
     gc.freeze()
     server.start()
     print(server.url, flush=True)

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from tests.bench import report
 from tests.bench.load import http_request, per_second
-from tests.bench.startup import free_port
+from tests.support.ports import free_port
 
 ROUNDS = 5
 READS = 4000

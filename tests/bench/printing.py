@@ -14,7 +14,7 @@ from tests.bench import report
 from tests.bench.bodies import BODY
 from tests.bench.http import HEADERS
 from tests.bench.load import Client, http_request, per_second
-from tests.bench.startup import free_port
+from tests.support.ports import free_port
 
 REQUESTS = 3000
 ROUNDS = 9

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from tests.bench import report, seconds
+from tests.support.ports import free_port
 
 ROUNDS = 11
 
@@ -17,13 +18,6 @@ def environment(cache: str) -> dict[str, str]:
     """Return environment variables with a bytecode cache, which every second start has."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**variables, "PYTHONPYCACHEPREFIX": cache}
-
-
-def free_port() -> int:
-    """Return an unused port."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port: int = unused.getsockname()[1]
-    return port
 
 
 def seconds_to_response(cache: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 from flask import Flask, request
-from flask.testing import FlaskClient
+from werkzeug.test import Client
 
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.testing.project import PaymentSandbox
@@ -46,9 +46,9 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.fixture(scope="session")
-def client() -> FlaskClient:
+def client() -> Client:
     """A client of a server for bare creations."""
-    return make_server().app.test_client()
+    return Client(make_server().app)
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +93,7 @@ def test_nothing(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_creation(client: FlaskClient, number: int) -> None:
+def test_a_creation(client: Client, number: int) -> None:
     """A single order is created."""
     client.post("/v1/orders/", json=ORDER, auth=("sandbox-key", "")).close()
 

@@ -28,7 +28,7 @@ def open_order(page: Page, sandbox: Sandbox, order_id: str) -> None:
 def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page) -> None:
     """The verdict on each mistake shows the amount, the cause and the remedy in the first screen."""
     page.set_viewport_size(SCREEN)
-    for story, problem, amount, advice in WRONG:
+    for story, _, problem, amount, advice in WRONG:
         told.post("/control/reset/")
         told.settings(webhook_url=shop.url, mode="live")
         shop.answer = lambda received: 200

@@ -73,12 +73,3 @@ def test_what_changes_is_announced(watched: Sandbox, shop: Shop, page: Page) -> 
     expect(region).to_contain_text("1 order; S-1 is completed.")
     watched.place(card(), merchant_order_id="S-2")
     expect(region).to_contain_text("2 orders; S-2 is new.")
-
-
-def test_a_case_is_played_by_one_click(sandbox: Sandbox, page: Page) -> None:
-    """A click on a case in the coverage plays it, and opens the new order."""
-    sandbox.pay(sandbox.place(card()))
-    page.goto(view_url(sandbox, "mistakes/"))
-    page.get_by_role("button", name="Play credit-card, declined").click()
-    expect(by_id(page, "notice")).to_have_text("Played: credit-card, declined.")
-    expect(by_id(page, "reason")).to_have_text("Reason: Do not honour")

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -11,7 +12,7 @@ import requests
 
 from payment_sandbox.cli.activity import Activity, text_formatter
 from payment_sandbox.serving.server import Server
-from tests.support.commands import Serve, command, hearing
+from tests.support.commands import Serve, started
 from tests.support.servers import make_server
 
 KEY = ("sandbox-key", "")
@@ -21,25 +22,16 @@ TIME = len("2026-03-01 12:00:00  ")
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
     """Start servers with the command line, and kill them after the test."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
-        process = subprocess.Popen(
-            hearing(command("serve", "--port", "0", *arguments)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        assert process.stdout is not None
-        first_line = process.stdout.readline()
-        assert first_line, process.stderr.read() if process.stderr else ""
-        return process, first_line
+        def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+            process = stack.enter_context(started("serve", "--port", "0", *arguments))
+            assert process.stdout is not None
+            first_line = process.stdout.readline()
+            assert first_line, process.stderr.read() if process.stderr else ""
+            return process, first_line
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield start
 
 
 class PrintedLines:
@@ -84,6 +76,6 @@ def call(printing_server: Server) -> Callable[..., Any]:
 
     def send(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         options.setdefault("auth", KEY)
-        return requests.request(method, f"{printing_server.url}{path}", json=body, timeout=10, **options)
+        return requests.request(method, f"{printing_server.url}{path}", json=body, **options)
 
     return send

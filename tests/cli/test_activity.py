@@ -115,7 +115,7 @@ def test_a_wrong_control_token_is_printed(printed: PrintedLines) -> None:
     activity.start()
     with make_server(observer=activity, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
-        requests.get(f"{server.url}/control/projects/", headers=wrong, timeout=10)
+        requests.get(f"{server.url}/control/projects/", headers=wrong)
         printed.wait_for("GET /control/projects/  401")
     activity.stop()
 
@@ -133,7 +133,7 @@ def test_lines_for_programs(printed: PrintedLines) -> None:
     activity = Activity(format_json, write=printed.write)
     activity.start()
     with make_server(observer=activity) as server:
-        requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
+        requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY)
         printed.wait_for("/v1/")
     activity.stop()
     (line,) = map(json.loads, printed.text.splitlines())
@@ -159,7 +159,7 @@ def test_a_full_pipe_does_not_block_the_server(serve: Serve) -> None:
         session.auth = KEY
         for _ in range(500):
             body = {**ORDER, "x" * 300: 1}
-            assert session.post(f"{url}/v1/orders/", json=body, timeout=5).status_code == 201
+            assert session.post(f"{url}/v1/orders/", json=body).status_code == 201
     process.terminate()
     assert process.wait(3) == 0
 
@@ -170,8 +170,8 @@ def test_a_closed_pipe_stops_only_the_output(serve: Serve) -> None:
     assert process.stdout is not None
     process.stdout.close()
     for _ in range(3):
-        requests.post(f"{url_in(first_line)}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
-    assert requests.get(f"{url_in(first_line)}/health/", timeout=5).status_code == 200
+        requests.post(f"{url_in(first_line)}/v1/orders/", json=ORDER, auth=KEY)
+    assert requests.get(f"{url_in(first_line)}/health/").status_code == 200
     process.terminate()
     assert process.wait(3) == 0
 
@@ -179,9 +179,9 @@ def test_a_closed_pipe_stops_only_the_output(serve: Serve) -> None:
 def test_quiet_prints_no_lines(serve: Serve) -> None:
     """With ``--quiet``, only the start is printed."""
     process, first_line = serve("--quiet", "--log-format", "json")
-    requests.post(f"{json.loads(first_line)['url']}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
+    requests.post(f"{json.loads(first_line)['url']}/v1/orders/", json=ORDER, auth=KEY)
     process.terminate()
-    output, _ = process.communicate(timeout=5)
+    output, _ = process.communicate()
     assert output == ""
 
 
@@ -199,7 +199,7 @@ def test_events_that_were_dropped_are_counted(printing_server: Server, printed: 
     project = printing_server.registry.all()[0]
     activity.on_opened(project)
     project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="1", label="first")
-    assert read.wait(10)
+    assert read.wait(60)
     for number in range(1500):
         project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="more")
     released.set()
@@ -235,7 +235,7 @@ def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> Non
             sandbox = Sandbox(server, name=name)
             for number in range(5):
                 sandbox.get(f"/v1/orders/{name}-{number}/")
-        requests.get(f"{server.url}/v1/orders/", timeout=10)
+        requests.get(f"{server.url}/v1/orders/")
         assert calls == []
     assert len(calls) == 1
     for name in ("Socks", "Shirts", "Hats"):
@@ -273,7 +273,7 @@ def test_nothing_is_lost_at_the_end(serve: Serve) -> None:
     """The line of a call immediately before Ctrl-C is printed."""
     process, first_line = serve()
     for number in range(20):
-        requests.get(f"{url_in(first_line)}/v1/orders/{number}/", auth=KEY, timeout=5)
+        requests.get(f"{url_in(first_line)}/v1/orders/{number}/", auth=KEY)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=5)
+    output, _ = process.communicate()
     assert [number for number in range(20) if f"/v1/orders/{number}/  404" not in output] == []

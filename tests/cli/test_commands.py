@@ -136,9 +136,7 @@ def completions(*words: str) -> list[str]:
         "COMP_WORDS": " ".join(["payment-sandbox", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    result = subprocess.run(
-        command(), env=environment, capture_output=True, text=True, timeout=20, check=False
-    )
+    result = subprocess.run(command(), env=environment, capture_output=True, text=True, check=False)
     return [line.partition(",")[2] for line in result.stdout.splitlines()]
 
 

@@ -37,13 +37,12 @@ def client(client: SandboxClient) -> SandboxClient:
         "customer": {"first_name": HOSTILE},
         "transactions": [{"payment_method": "credit-card"}],
     }
-    answer = requests.post(f"{client.base_url}/v1/orders/", json=order, auth=(client.api_key, ""), timeout=10)
+    answer = requests.post(f"{client.base_url}/v1/orders/", json=order, auth=(client.api_key, ""))
     assert answer.status_code == 201, answer.text
     client.act(answer.json()["id"], "customer", "fail", reason=HOSTILE)
     requests.get(
         f"{client.base_url}/v1/orders/{answer.json()['id']}/%1b[2J%0aforged",
         auth=(client.api_key, ""),
-        timeout=10,
     )
     return client
 

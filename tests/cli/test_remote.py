@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import started
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
@@ -25,7 +26,6 @@ def run(watched: Sandbox) -> Run:
             [sys.executable, "-m", "payment_sandbox", *arguments],
             capture_output=True,
             text=True,
-            timeout=20,
             env=environment,
             check=False,
         )
@@ -92,10 +92,7 @@ def test_a_refusal_is_one_clear_line(run: Run, arguments: list[str], expected: s
 
 def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     """``watch`` prints a line for each event."""
-    environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
-    with subprocess.Popen(
-        [sys.executable, "-m", "payment_sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
-    ) as watching:
+    with started("watch", SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key) as watching:
         assert watching.stdout is not None
         project = watched.server.registry.find(watched.key)
         assert project is not None
@@ -107,7 +104,6 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         lines: list[str] = []
         while not lines or not lines[-1].startswith("clock"):
             lines.append(watching.stdout.readline())
-        watching.terminate()
     printed = "".join(lines)
     assert f"status   order {order['id']}  new -> processing\n" in printed
     assert f"action   customer visit  order {order['id']}\n" in printed

@@ -1,7 +1,6 @@
 """A server that replaces a provider, for shops with a fixed address."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.commands import command
+from tests.support.commands import command, started
 from tests.support.ports import free_port
 
 HOST = "api.provider.example"
@@ -22,10 +21,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     """The shop reaches the server over https, trusts its certificate, and gets links with that name."""
     port, ready = free_port(), tmp_path / "ready.json"
     options = ["--stand-in-for", HOST, "--port", str(port), "--ready-file", str(ready), "--quiet"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with subprocess.Popen(
-        command("serve", *options), stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+    with started("serve", *options, XDG_STATE_HOME=str(tmp_path)) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         facts = json.loads(ready.read_text())
@@ -42,7 +38,6 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
                 json=ORDER,
                 auth=("sandbox-key", ""),
                 verify=facts["ca_file"],
-                timeout=10,
             )
         process.terminate()
         lines += process.stdout.readlines()
@@ -56,7 +51,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     (undo,) = [line.strip() for line in printed.splitlines() if "sed -i" in line]
     shell = undo.removeprefix("sudo ").replace("/etc/hosts", str(hosts))
     assert shutil.which("sed")
-    subprocess.run(["sh", "-c", shell], check=True, timeout=10)
+    subprocess.run(["sh", "-c", shell], check=True)
     assert hosts.read_text() == f"127.0.0.1 localhost\n127.0.0.1 {HOST}.other\n"
 
 
@@ -64,7 +59,7 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_invalid_host_name_is_refused(name: str) -> None:
     """An invalid host name is refused in one line."""
     result = subprocess.run(
-        command("serve", "--stand-in-for", name), capture_output=True, text=True, timeout=20, check=False
+        command("serve", "--stand-in-for", name), capture_output=True, text=True, check=False
     )
     assert result.returncode == 2
     assert f"{name!r} is not a host name such as api.provider.example" in result.stderr

@@ -26,10 +26,10 @@ def start_serve(serve: Serve, *arguments: str) -> dict[str, Any]:
 def pay_order(url: str, key: str = "sandbox-key") -> str:
     """Create and pay an order; return its id."""
     auth = (key, "")
-    order_id: str = requests.post(f"{url}/v1/orders/", json=ORDER, auth=auth, timeout=5).json()["id"]
+    order_id: str = requests.post(f"{url}/v1/orders/", json=ORDER, auth=auth).json()["id"]
     act = {"actor": "customer", "action": "pay"}
-    requests.post(f"{url}/control/orders/{order_id}/act/", json=act, auth=auth, timeout=5)
-    requests.get(f"{url}/control/wait/?webhook={order_id}", auth=auth, timeout=15)
+    requests.post(f"{url}/control/orders/{order_id}/act/", json=act, auth=auth)
+    requests.get(f"{url}/control/wait/?webhook={order_id}", auth=auth)
     return order_id
 
 
@@ -66,9 +66,9 @@ projects:
     assert "Projects: Socks, Shoes, sandbox.\n" in lines
     assert f"Webhooks of Socks go to {shop.url}\n" in lines
     assert pay_order(url, "socks") in shop.orders()
-    shoes = requests.get(f"{url}/control/project/", auth=("shoes", ""), timeout=5).json()
+    shoes = requests.get(f"{url}/control/project/", auth=("shoes", "")).json()
     assert (shoes["settings"]["mode"], shoes["scenario"]) == ("live", "second-try-works")
-    assert requests.get(f"{url}/control/project/", auth=KEY, timeout=5).status_code == 200
+    assert requests.get(f"{url}/control/project/", auth=KEY).status_code == 200
 
 
 def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> N
     facts = start_serve(
         serve, "--project", str(file), "--scenario", "second-try-works", "--webhook-url", "http://x.test/"
     )
-    project = requests.get(f"{facts['url']}/control/project/", auth=KEY, timeout=5).json()
+    project = requests.get(f"{facts['url']}/control/project/", auth=KEY).json()
     assert (project["scenario"], project["settings"]["mode"]) == ("second-try-works", "live")
     assert project["settings"]["webhook_url"] == "http://x.test/"
     assert "ignored" not in facts
@@ -105,7 +105,7 @@ def test_ignored_options_of_a_restart_are_reported(serve: Serve, tmp_path: Path)
         f"project Socks already exists and keeps its mode, scenario; {changed}",
         f"project sandbox already exists and keeps its webhook_url; {changed}",
     ]
-    requests.delete(f"{restarted['url']}/control/project/", auth=("socks", ""), timeout=5)
+    requests.delete(f"{restarted['url']}/control/project/", auth=("socks", ""))
     restarted["process"].kill()
     restarted["process"].wait()
     third = start_serve(serve, "--state", state, "--project", str(file))
@@ -133,7 +133,7 @@ def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     facts = start_serve(serve, "--tls", "--allow-host", "sandbox")
     assert facts["url"].startswith("https://127.0.0.1:")
-    assert requests.get(f"{facts['url']}/health/", verify=facts["ca_file"], timeout=5).status_code == 200
+    assert requests.get(f"{facts['url']}/health/", verify=facts["ca_file"]).status_code == 200
     assert run("health", "--url", facts["url"]).stdout.startswith("ok")
     assert run("health", "--url", facts["listening"]).stdout.startswith("ok")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
@@ -192,5 +192,5 @@ def test_every_option_has_a_variable(serve: Serve, monkeypatch: pytest.MonkeyPat
     for name, value in {"CLOCK": "frozen", "WEBHOOK_URL": "http://a.test/", "LOG_FORMAT": "json"}.items():
         monkeypatch.setenv(f"SANDBOX_{name}", value)
     _, first_line = serve()
-    project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY, timeout=5).json()
+    project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY).json()
     assert (project["clock"]["mode"], project["settings"]["webhook_url"]) == ("frozen", "http://a.test/")

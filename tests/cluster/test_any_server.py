@@ -93,7 +93,7 @@ def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox
 def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -> None:
     """Events of one server are streamed by the other immediately, not when the stream ends."""
     url, auth = f"{second.url}/control/events/", (second.key, "")
-    with second.http.get(url, auth=auth, stream=True, timeout=10) as stream:
+    with second.http.get(url, auth=auth, stream=True) as stream:
         lines = stream.iter_lines(chunk_size=1)
         assert next(lines).startswith(b": ")
         first.place(card())
@@ -108,7 +108,7 @@ def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, se
     waiting = Thread(target=lambda: answers.append(second.get(path).status_code))
     waiting.start()
     first.acted(order, "customer pay")
-    waiting.join(20)
+    waiting.join(60)
     assert answers == [200]
 
 
@@ -144,11 +144,11 @@ def _response_bytes(sandbox: Sandbox, path: str) -> bytes:
 
 def test_all_servers_list_all_projects(company: Company, first: Sandbox) -> None:
     """Both servers list all projects, and the first project has the same key and id at both."""
-    lists = [requests.get(f"{server.url}/control/projects/", timeout=9).json() for server in company.servers]
+    lists = [requests.get(f"{server.url}/control/projects/").json() for server in company.servers]
     ids = [[each["project_id"] for each in listed["items"]] for listed in lists]
     assert ids == [[FIRST_PROJECT_ID, first.project["project_id"]]] * 2
     for server in company.servers:
-        assert requests.get(f"{server.url}/control/project/", auth=(FIRST_API_KEY, ""), timeout=9).ok
+        assert requests.get(f"{server.url}/control/project/", auth=(FIRST_API_KEY, "")).ok
 
 
 def test_a_project_is_deleted_at_all_servers(first: Sandbox, second: Sandbox) -> None:
@@ -169,7 +169,7 @@ def test_each_server_has_its_own_metrics(first: Sandbox, second: Sandbox) -> Non
     """The metrics of each server count its own calls and commits."""
     first.place(card())
     second.get("/v1/orders/nope/")
-    texts = [requests.get(f"{each.url}/metrics", timeout=9).text for each in (first, second)]
+    texts = [requests.get(f"{each.url}/metrics").text for each in (first, second)]
     assert 'sandbox_calls_total{status="404"} 1.0' in texts[1]
     assert "sandbox_commits_total 0.0" not in texts[0]
     assert "sandbox_commits_total 0.0" in texts[1]
@@ -213,7 +213,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
         first.place(card(), expiration_period="P30D")
         shop.answer = answer
         advance = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
-        assert is_received.wait(10)
+        assert is_received.wait(60)
         project = company.registry(1).find_by_id(first.project["project_id"])
         assert project is not None
         assert stop_advance(project)

@@ -77,7 +77,7 @@ def test_a_stopping_server_completes_calls_in_progress(company: Company) -> None
         advance = pool.submit(sandbox.post, "/control/clock/advance/", {"by": "P40D"})
         path = f"/control/wait/?order_id={waiting.place(card())['id']}&status=completed&timeout=50"
         pool.submit(waiting.get, path)
-        assert is_received.wait(10)
+        assert is_received.wait(60)
         company.stop_server(stopping)
         is_stopped.set()
         assert advance.result(0).status_code == 200
@@ -116,7 +116,7 @@ def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> No
         shop.answer = answer
         order = sandbox.place(card())
         sandbox.acted(order, "customer pay")
-        assert is_received.wait(10)
+        assert is_received.wait(60)
         crash(company, company.servers[0])
         other = company.client_at(company.servers[0], sandbox)
         listed = other.get(f"/control/webhooks/?order_id={order['id']}")
@@ -160,7 +160,7 @@ def test_a_clock_is_held_by_one_server(company: Company, first: Sandbox, second:
         may_answer.clear()
         before = first.now()
         advance = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
-        assert is_received.wait(10)
+        assert is_received.wait(60)
         refused = second.post("/control/clock/advance/", {"by": "PT1H"})
         assert (refused.status_code, refused.json()["error"]["type"]) == (409, "ClockBusy")
         assert second.now() > before
@@ -227,7 +227,7 @@ def test_an_unloaded_project_expires(company: Company) -> None:
         company.registry(1).prune(None)
         pause.wait(0.05)
     url = f"{company.servers[1].local_url}/control/clock/"
-    assert requests.get(url, auth=(sandbox.key, ""), timeout=9).status_code == 401
+    assert requests.get(url, auth=(sandbox.key, "")).status_code == 401
 
 
 def test_a_project_in_use_at_another_server_does_not_expire(company: Company) -> None:

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from payment_sandbox.web.docs.library import read_source
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
+from tests.support.commands import started
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres, running
@@ -36,17 +37,14 @@ def own_postgresql() -> Iterator[Postgres]:
 @contextmanager
 def serve(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """Run ``serve``, and yield its printed address and its process."""
-    command = [sys.executable, "-m", "payment_sandbox", "serve", "--port", "0", "--quiet", "--state", state]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = None
-            while address is None:
-                address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-            yield address[0], process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=20)
+    with started("serve", "--port", "0", "--quiet", "--state", state, *options) as process:
+        assert process.stdout is not None
+        address = None
+        while address is None:
+            address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        yield address[0], process
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
 
 
 def members(server: Postgres, state: str) -> list[str]:
@@ -66,16 +64,16 @@ def test_workers_are_one_sandbox(postgresql: Postgres) -> None:
     state = postgresql.new_database()
     with serve(state, "--workers", "2") as (url, process):
         await_members(postgresql, state, 2)
-        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
+        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY).json()
         for _ in range(20):  # each on a new connection
-            assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=9).status_code == 200
+            assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY).status_code == 200
         (child,) = map(int, _children(process.pid))
         os.kill(child, signal.SIGKILL)
         while str(child) in _children(process.pid):
             pass  # connections in its queue would be lost
-        assert requests.get(f"{url}/health/", timeout=9).json()["status"] == "ok"
+        assert requests.get(f"{url}/health/").json()["status"] == "ok"
         await_members(postgresql, state, 3)  # the lease of the killed worker has not expired yet
-        assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
+        assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY).status_code == 200
     assert process.returncode == 0
     assert len(members(postgresql, state)) == 1
 
@@ -94,7 +92,7 @@ def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
     """Another server takes over the projects of a terminated server at once, without waiting for a lease."""
     state = postgresql.new_database()
     with serve(state) as (url, first), serve(state) as (other, _):
-        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
+        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY).json()
         first.send_signal(signal.SIGTERM)
         first.wait(10)
         answer = requests.get(f"{other}/v1/orders/{order['id']}/", auth=KEY, timeout=1)
@@ -105,7 +103,7 @@ def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
 def test_workers_need_a_database(state: list[str]) -> None:
     """``--workers`` without a database is refused with a hint."""
     command = [sys.executable, "-m", "payment_sandbox", "serve", "--workers", "2", *state]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
     assert completed.returncode == 2
     assert "add --state postgresql://" in completed.stderr
 
@@ -115,7 +113,7 @@ def test_a_draining_server_says_so(company: Company) -> None:
     server = company.servers[0]
     assert server.cluster is not None
     server.cluster.is_draining = True
-    answer = requests.get(f"{server.local_url}/health/", timeout=9)
+    answer = requests.get(f"{server.local_url}/health/")
     assert (answer.status_code, answer.json()["status"]) == (503, "draining")
 
 
@@ -181,14 +179,14 @@ def expect_a_company(
             assert all(each.poll() is None for each in running), (folder / "log").read_text()
         while not all(_is_ready(url) for _ in range(10)):
             pass  # the load balancer does not use both servers yet
-        created = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
+        created = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY)
         assert created.status_code == 201, created.text
         order = created.json()
         assert order["transactions"][0]["payment_url"].startswith(url.partition("://")[2])
         session = requests.Session()
         subprocess.run(["kill", "-TERM", str(_listening_process(ports[0]))], check=True)
         for _ in range(100):
-            answer = session.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20)
+            answer = session.get(f"{url}/v1/orders/{order['id']}/", auth=KEY)
             assert answer.status_code == 200, answer.text
 
 
@@ -205,7 +203,7 @@ def _run(
 
 def _is_ready(url: str) -> bool:
     try:
-        return requests.get(f"{url}/health/", timeout=9).status_code == 200
+        return requests.get(f"{url}/health/").status_code == 200
     except requests.ConnectionError:
         return False
 

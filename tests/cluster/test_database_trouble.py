@@ -8,12 +8,9 @@ from threading import Event, Thread
 
 import pytest
 
-from payment_sandbox.methods import METHOD_NAMES
-from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import NoServices, Project, ProjectReset
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import Settings, check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.projects.settings import Settings
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox_company.connections import Unavailable
@@ -26,6 +23,7 @@ from tests.support import postgres
 from tests.support.cut_wire import Wire
 from tests.support.driver import Sandbox, card
 from tests.support.postgres import Postgres
+from tests.support.projects import catalogue
 from tests.support.servers import make_server
 
 pytestmark = pytest.mark.prove
@@ -40,8 +38,7 @@ def own_server() -> Iterator[Postgres]:
 
 def registry_on(database: Database) -> Registry:
     """Return an empty registry on a database."""
-    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
-    return Registry(NoServices(REAL_TIME), database, catalogue, clock=NOON)
+    return Registry(NoServices(REAL_TIME), database, catalogue(), clock=NOON)
 
 
 @pytest.mark.parametrize("is_applied", [True, False])
@@ -228,7 +225,6 @@ def test_an_unusable_database_is_refused(postgresql: Postgres, address: str) -> 
         ],
         capture_output=True,
         text=True,
-        timeout=60,
         check=False,
     )
     assert completed.returncode == 2, completed.stderr

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 import payment_sandbox.web
 from payment_sandbox.fidelity import ledger
+from payment_sandbox.orders.lines import LINES_MAX
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, ATTEMPTS_STORED_MAX
-from payment_sandbox.projects.changes import NAMES_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_STORED_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import (
@@ -20,10 +21,13 @@ from payment_sandbox.projects.journal import (
     PATH_LENGTH_MAX,
 )
 from payment_sandbox.projects.relay import REPLACED_MAX
+from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
+from payment_sandbox.scenarios.forms import RULES_MAX
+from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.web.answers.responses import RESPONSES_CACHED_MAX
-from payment_sandbox.web.dashboard.frame import PAGES_MAX
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
 from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.documentation import references
@@ -46,6 +50,7 @@ class Limit(NamedTuple):
     effect: str
 
 
+RETRY: Final = "503 with `Retry-After`"
 OLDEST_DROPPED_AND_COUNTED: Final = "the oldest entry is dropped and counted"
 OLDEST_DROPPED: Final = "the oldest entry is dropped"
 WEBHOOKS_MAX: Final = DELIVERIES_MAX + DELIVERIES_DROPPED_AT_ONCE
@@ -73,9 +78,7 @@ LIMITS: Final = (
     Limit("Cached responses", RESPONSES_CACHED_MAX, "per project", OLDEST_DROPPED),
     Limit("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_DROPPED),
     Limit("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_DROPPED),
-    Limit("Cached dashboard pages", PAGES_MAX, "per project", OLDEST_DROPPED),
     Limit("Disconnected listeners", REPLACED_MAX, "per project", OLDEST_DROPPED),
-    Limit("Changes since a clock move, by name", NAMES_MAX, "per project", "older changes are only counted"),
 )
 
 
@@ -83,6 +86,25 @@ def limits_table() -> str:
     """Return the table of limits."""
     rows = [(bound.subject, f"{bound.maximum:,} {bound.unit}", bound.effect) for bound in LIMITS]
     return table(("Data", "Limit", "When exceeded"), rows)
+
+
+def request_limits_table() -> str:
+    """Return the table of limits of a request."""
+    limits, yaml = Limits(), f"{NODES_MAX:,} nodes, {DEPTH_MAX} levels, {ALIASES_MAX:,} aliases"
+    rows = (
+        ("Request line with headers", f"{HEAD_BYTES_MAX >> 10} KiB", "431"),
+        ("Body", f"{BODY_BYTES_MAX >> 20} MiB; a snapshot {STATE_BYTES_MAX >> 20} MiB", "413"),
+        ("Values in a JSON body", f"{VALUES_MAX:,}, except in snapshots", "400"),
+        ("Order lines of an order, a capture, a void or a refund", f"{LINES_MAX:,}", "400"),
+        ("Rules, faults and webhook rules in a scenario", f"{RULES_MAX:,} each", "400"),
+        ("JSON nesting", f"{NESTING_MAX} levels", "400"),
+        ("Scenario in YAML", f"{TEXT_LENGTH_MAX >> 10} Ki characters, {yaml}", "400"),
+        ("Violations in an answer", str(VIOLATIONS_MAX), "others are not reported"),
+        ("Concurrent waiting calls", f"{limits.waiting:,}; two thirds for each project", RETRY),
+        ("Watchers", f"{limits.watching:,}; two thirds for each project", RETRY),
+        ("Connections", f"{limits.connections:,}, or fewer if open files are limited", "new ones wait"),
+    )
+    return table(("Subject", "Limit", "Beyond that"), rows)
 
 
 def rules_table() -> str:
@@ -125,6 +147,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "refusals": references.refusals_table,
     "errors": references.errors_table,
     "bounds": limits_table,
+    "request-limits": request_limits_table,
     "assumptions": assumptions_table,
     "rules": rules_table,
     "python": references.python_reference,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 import pytest
+from werkzeug.test import Client
 
 from payment_sandbox.cli.main import commands
 from payment_sandbox.forms import Form
@@ -21,7 +22,7 @@ from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS
-from payment_sandbox.web.routes import described_routes, facts_of
+from payment_sandbox.web.routes import described_routes
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.documentation.flows import FLOWS
 from tests.support.documentation import written_text
@@ -30,8 +31,8 @@ from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
 DESCRIPTION = "/openapi.json"  # the source of the lists
-APP = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
-FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None]
+APP = make_app(made_registry(), public_url="http://sandbox.example")
+FACTS = [facts for _, facts in described_routes(APP.parts())]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def written_pages() -> str:
 def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
     """Each route is mentioned with its method, except for the pages of the dashboard."""
     missing = []
-    for rule, _ in described_routes(server.app.register_deferred_faces()):
+    for rule, _ in described_routes(server.app.parts()):
         if rule.endpoint.startswith("dashboard."):
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -62,9 +63,7 @@ def test_every_route_is_mentioned(server: Server, all_pages: str) -> None:
 def test_every_control_call_is_explained_by_hand(server: Server, written_pages: str) -> None:
     """Each control call is explained outside the generated reference, too."""
     paths = {
-        rule.rule
-        for rule, _ in described_routes(server.app.register_deferred_faces())
-        if rule.rule.startswith("/control/")
+        rule.rule for rule, _ in described_routes(server.app.parts()) if rule.rule.startswith("/control/")
     }
     shown = written_pages.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
@@ -223,7 +222,7 @@ def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
 def test_commands_name_the_server_that_serves_them() -> None:
     """Commands contain the public address, also behind a proxy and under a path."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:
-        client = server.app.test_client()
+        client = Client(server.app)
         text = client.get("/docs/quick-start/").text
         assert "API=http://pay.test:8443/sandbox" in re.sub("<[^>]*>", "", text)
         assert 'href="/sandbox/docs/webhooks/"' in text

@@ -165,7 +165,5 @@ def test_json_with_a_byte_order_mark_is_read(sandbox: Sandbox) -> None:
     """The mark at the beginning is skipped."""
     body = b"\xef\xbb\xbf" + json.dumps({"currency": "EUR", "amount": 1295}).encode()
     headers = {"Content-Type": "application/json"}
-    answer = requests.post(
-        f"{sandbox.url}/v1/orders/", data=body, headers=headers, auth=(sandbox.key, ""), timeout=10
-    )
+    answer = requests.post(f"{sandbox.url}/v1/orders/", data=body, headers=headers, auth=(sandbox.key, ""))
     assert (answer.status_code, answer.json()["amount"]) == (201, 1295)

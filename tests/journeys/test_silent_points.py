@@ -120,7 +120,7 @@ def test_the_scheme_of_an_app(sandbox: Sandbox) -> None:
 def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
     """An unknown path gets 404 with a valid key, a wrong key and no key."""
     for auth in (None, (sandbox.key, ""), ("wrong", "")):
-        answer = requests.get(f"{sandbox.url}/v1/nothing/", auth=auth, timeout=5)
+        answer = requests.get(f"{sandbox.url}/v1/nothing/", auth=auth)
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFound")
 
 

@@ -71,7 +71,7 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
     watched.place(card())
     with ThreadPoolExecutor(1) as thread:
         first = thread.submit(watched.advance, "PT1H")
-        assert arrived.wait(4)
+        assert arrived.wait(60)
         second = Sandbox.__new__(Sandbox)
         second.__dict__.update(watched.__dict__, http=requests.Session())
         refused(second.post("/control/clock/advance/", {"by": "PT1H"}), 409, "ClockBusy")

@@ -1,13 +1,11 @@
 """Every advance ends: if the shop never becomes idle, the response lists the webhooks in flight."""
 
 from threading import Condition, Event, Thread
-from time import perf_counter
 from typing import Any
 
 import pytest
 import requests
 
-from payment_sandbox.operations.advance import TIMEOUT_SECONDS
 from payment_sandbox.projects.outbox import EXTRA_DELIVERIES_MAX
 from tests.support.driver import Sandbox, by, card, violations
 from tests.support.shop import Received, Shop
@@ -19,7 +17,7 @@ def restless(watched: Sandbox, shop: Shop) -> Sandbox:
 
     def order_again(received: Received) -> int:
         body = {"currency": "EUR", "amount": 5, "transactions": [by("bank-transfer")]}
-        requests.post(f"{watched.url}/v1/orders/", json=body, auth=(watched.key, ""), timeout=20)
+        requests.post(f"{watched.url}/v1/orders/", json=body, auth=(watched.key, ""))
         return 200
 
     shop.answer = order_again
@@ -29,11 +27,9 @@ def restless(watched: Sandbox, shop: Shop) -> Sandbox:
 def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Shop) -> None:
     """An advance waits for a limited number of further webhooks and lists those in flight."""
     restless.place(by("bank-transfer"))
-    started_at = perf_counter()
     first = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
     second = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
-    assert perf_counter() - started_at < TIMEOUT_SECONDS / 3
-    assert "stopped" not in first
+    assert "stopped" not in first.keys() | second.keys(), "neither reached its time limit"
     assert len(first["events"]) > EXTRA_DELIVERIES_MAX
     assert second["from"] >= first["to"]
     assert first["under_way"][0].keys() == {"delivery_id", "order_id", "url"}

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.operations.coverage import covered_cells
-from payment_sandbox.operations.review import Finding
+from payment_sandbox.operations.review import Finding, group_findings
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.web.dashboard.verdict import group_findings
 from tests.support.in_process import shop_that
 
 AMOUNT = 2450

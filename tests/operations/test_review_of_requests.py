@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from typing import Any
 
 import pytest
 
@@ -10,14 +9,6 @@ from payment_sandbox.client.history import Finding
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.driver import LINES
 from tests.support.in_process import ORDER, place, shop_that
-
-
-def create(sandbox: PaymentSandbox, **more: Any) -> str:
-    """Create an order; return its id."""
-    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
-    assert answer.status_code == 201, answer.text
-    order_id: str = answer.json()["id"]
-    return order_id
 
 
 @pytest.fixture
@@ -39,9 +30,9 @@ def only_finding(sandbox: PaymentSandbox) -> Finding:
 
 def test_unknown_keys_are_findings(shop_sandbox: PaymentSandbox) -> None:
     """Each unknown key is one finding that suggests the nearest known key."""
-    create(shop_sandbox, custommer={"first_name": "Jan"})
-    create(shop_sandbox, custommer={"first_name": "Jan"})
-    create(shop_sandbox, customer={"first_nam": "Jan"}, zzz=1)
+    place(shop_sandbox, custommer={"first_name": "Jan"})
+    place(shop_sandbox, custommer={"first_name": "Jan"})
+    place(shop_sandbox, customer={"first_nam": "Jan"}, zzz=1)
     problems = {finding.problem: finding for finding in shop_sandbox.review()}
     assert set(problems) == {
         "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?",
@@ -60,7 +51,7 @@ def test_unknown_keys_are_findings(shop_sandbox: PaymentSandbox) -> None:
 
 def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: PaymentSandbox) -> None:
     """Read-only keys of an order are not reported as unknown."""
-    order_id = create(shop_sandbox)
+    order_id = place(shop_sandbox)
     url = f"{shop_sandbox.base_url}/v1/orders/{order_id}/"
     order = shop_sandbox.session.get(url).json()
     assert (
@@ -72,7 +63,7 @@ def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: Payme
 
 def test_sums_that_do_not_add_up(shop_sandbox: PaymentSandbox) -> None:
     """Lines that do not add up to the amount are a finding."""
-    create(shop_sandbox, order_lines=LINES)
+    place(shop_sandbox, order_lines=LINES)
     finding = only_finding(shop_sandbox)
     assert finding.rule == "SET-31"
     assert "order_lines" in finding.problem
@@ -80,10 +71,10 @@ def test_sums_that_do_not_add_up(shop_sandbox: PaymentSandbox) -> None:
 
 def test_status_changes_without_a_webhook_address(payment_sandbox: PaymentSandbox) -> None:
     """Status changes without an address for webhooks are one finding, until there is an address."""
-    create(payment_sandbox)
+    place(payment_sandbox)
     assert payment_sandbox.review() == []
     payment_sandbox.act(place(payment_sandbox))
-    payment_sandbox.act(create(payment_sandbox, webhook_url="http://127.0.0.1:9/"))
+    payment_sandbox.act(place(payment_sandbox, webhook_url="http://127.0.0.1:9/"))
     payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
     problems = [finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-03"]
     assert problems == [
@@ -105,7 +96,7 @@ def test_schemes_that_differ(
     shop_sandbox: PaymentSandbox, return_url: str, webhook_url: str, is_mixed: bool
 ) -> None:
     """Two schemes for one host are a finding."""
-    create(shop_sandbox, return_url=return_url, webhook_url=webhook_url)
+    place(shop_sandbox, return_url=return_url, webhook_url=webhook_url)
     assert [finding.rule for finding in shop_sandbox.review()] == (["HOOK-04"] if is_mixed else [])
 
 
@@ -163,7 +154,7 @@ def test_rules_that_never_matched(shop_sandbox: PaymentSandbox) -> None:
         }
     )
     assert shop_sandbox.review() == []
-    create(shop_sandbox)
+    place(shop_sandbox)
     finding = only_finding(shop_sandbox)
     assert (finding.rule, finding.kind) == ("SCN-02", "hint")
     assert finding.problem == "A rule of the scenario 'two' never matched"
@@ -175,7 +166,7 @@ def test_a_clean_review_and_one_that_is_not(shop_sandbox: PaymentSandbox) -> Non
     """``assert_clean`` fails with all findings in full."""
     shop_sandbox.review().assert_clean()
     for number in range(30):
-        create(shop_sandbox, **{f"unknown_{number}": 1})
+        place(shop_sandbox, **{f"unknown_{number}": 1})
     with pytest.raises(AssertionError) as failed:
         shop_sandbox.review().assert_clean()
     assert str(failed.value).startswith("the review found 30 mistakes in the integration:")
@@ -190,7 +181,7 @@ def test_a_long_error_of_a_library_is_cut(payment_sandbox: PaymentSandbox) -> No
         raise ConnectionError("\n".join(["x" * 300, *["a line of a library"] * 20]))
 
     payment_sandbox.deliver_to(shop_that(fail))
-    payment_sandbox.act(create(payment_sandbox), "customer", "visit")
+    payment_sandbox.act(place(payment_sandbox), "customer", "visit")
     (problem,) = {finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-09"}
     assert len(problem) < 300
     assert "a line of a library" not in problem

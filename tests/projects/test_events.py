@@ -33,7 +33,7 @@ def test_events_of_an_order_wake_its_waiting_threads(kind: str, data: dict[str, 
     events.publish("status", order_id="another")
     assert not results
     events.publish(kind, **data)
-    threads[0].join(5)
+    threads[0].join(60)
     assert results == [True]
     assert not events._groups_by_order
 
@@ -43,7 +43,7 @@ def test_every_event_wakes_threads_that_wait_for_any() -> None:
     events = Events()
     threads, results = start_waiting(events, None)
     events.publish("status", order_id="another")
-    threads[0].join(5)
+    threads[0].join(60)
     assert results == [True]
     assert events.wait_after(0, 0, "mine")
 
@@ -55,7 +55,7 @@ def test_the_end_wakes_all_threads() -> None:
     any_threads, any_results = start_waiting(events, None)
     events.end()
     for thread in (*order_threads, *any_threads):
-        thread.join(5)
+        thread.join(60)
     assert (order_results, any_results) == ([False], [False])
 
 
@@ -69,7 +69,7 @@ def test_waiting_threads_do_not_slow_down_other_orders() -> None:
     elapsed = process_time() - started
     events.end()
     for thread in threads:
-        thread.join(5)
+        thread.join(60)
     assert elapsed < 1
 
 

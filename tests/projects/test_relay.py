@@ -64,7 +64,7 @@ def start_polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
     yield poll
     forwarding.delete("/control/project/")
     for thread in started:
-        thread.join(10)
+        thread.join(60)
 
 
 def test_an_unanswered_webhook_is_offered_again(forwarding: Sandbox) -> None:
@@ -84,10 +84,10 @@ def test_a_newer_call_replaces_a_waiting_call(
     older = start_polling()
     newer = Thread(target=lambda: send_answer(forwarding, poll_offers(forwarding)[0]))
     newer.start()
-    older.join(10)
+    older.join(60)
     assert not older.is_alive()
     forwarding.place(card(payment_method="bank-transfer"))
-    newer.join(10)
+    newer.join(60)
     forwarding.get("/control/wait/?idle=1")
     assert attempts(forwarding) == [200]
 
@@ -139,7 +139,7 @@ def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:
     forwarding.post("/control/listener/next/", body | {"leaves": True})
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
     forwarding.get(f"/control/wait/?webhook={order['id']}&timeout=30")
-    waiting.join(10)
+    waiting.join(60)
     assert (polled, shop.orders()) == ([[]], [order["id"]])
 
 
@@ -165,7 +165,7 @@ def test_manual_and_scheduled_attempts_are_distinguished(forwarding: Sandbox) ->
     by_hand = next(offer for offer in offers.values() if offer["by_hand"])
     assert by_hand["id"] != first["id"]
     assert (send_answer(forwarding, first, 503), send_answer(forwarding, by_hand, 200)) == (True, True)
-    redelivery.join(10)
+    redelivery.join(60)
     assert sorted(attempts(forwarding)) == [200, 503]
 
 

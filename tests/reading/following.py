@@ -8,7 +8,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -75,19 +74,6 @@ def thread_positions() -> dict[int, tuple[int, int]]:
     return {thread: (id(frame), frame.f_lasti) for thread, frame in frames if thread in counted}
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """Accepts every webhook."""
-
-    def do_POST(self) -> None:
-        """Answer 200."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *arguments: Any) -> None:
-        """Log nothing."""
-
-
 def main() -> None:
     """Count the function calls in a creation and in a payment, and print the counts."""
     recorder = CallRecorder()
@@ -96,16 +82,16 @@ def main() -> None:
 
     from payment_sandbox.projects.registry import FIRST_API_KEY
     from tests.support.servers import make_server
+    from tests.support.shop import Shop
 
-    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    shop = Shop()
     with make_server(clock="frozen") as server, requests.Session() as http:
         http.auth = (FIRST_API_KEY, "")
         order = {
             "currency": "EUR",
             "amount": 1295,
             "transactions": [{"payment_method": "credit-card"}],
-            "webhook_url": f"http://127.0.0.1:{receiver.server_port}/",
+            "webhook_url": shop.url,
         }
 
         def call(method: str, path: str, body: object = None) -> Any:
@@ -135,7 +121,7 @@ def main() -> None:
         payment = recorder.count_during(pay)
         deliveries = call("GET", "/control/webhooks/")["items"]
         states = Counter(delivery["state"] for delivery in deliveries)
-    receiver.shutdown()
+    shop.close()
     if "--list" in sys.argv:
         print("\n".join(" ".join(each) for each in creation_calls))
     print(json.dumps({"creation": creation, "payment": payment, "webhooks": states}))

@@ -40,6 +40,8 @@ CANCELLED_ATTEMPT = "abandons a sale after a cancelled attempt"
 IGNORED_CAPTURE = "treats a captured payment as not captured"
 FORGOTTEN_PAYMENT = "abandons a paid sale after a failed attempt"
 LOST_AUTHORIZATION = "treats a lost authorization as captured"
+RENEWALS_BY_MONTH = "names renewals by their month"
+FIRST_PARCEL_ONLY = "captures the first parcel only"
 EXPIRED_ATTEMPT = "abandons a sale forever after an expired attempt"
 
 
@@ -156,6 +158,8 @@ class Shop:
                 sale.refunded_cents += sale.count * PRICE_CENTS
             elif status not in FINISHED:
                 self.call("DELETE", f"{order_id}/")
+                if self.makes("forgets an attempt that it cancels"):
+                    sale.orders.remove(order_id)
 
     def refund(self, sale: Sale, cents: int) -> None:
         """Refund a part of the paid amount."""
@@ -177,6 +181,9 @@ class Shop:
         is_bought = sale.paid_with and count <= sale.count - sale.shipped
         if not is_bought and not self.makes("ships goods that were not bought"):
             return 409
+        if sale.shipped and self.makes(FIRST_PARCEL_ONLY):
+            sale.shipped += count
+            return 200
         (order_id,) = sale.orders
         response = self.call("GET", f"{order_id}/")
         capture = f"{order_id}/transactions/{response.json()['transactions'][0]['id']}/captures/amount/"
@@ -197,7 +204,8 @@ class Shop:
         if self.makes(IGNORED_CAPTURE):
             return False
         order = self.call("GET", f"{order_id}/?fields[]=amount_details").json()
-        return bool(order["amount_details"]["captured"] >= count * PRICE_CENTS)
+        needed_cents = 1 if self.makes("ships once any part is captured") else count * PRICE_CENTS
+        return bool(order["amount_details"]["captured"] >= needed_cents)
 
     def retry_shipments(self) -> None:
         """Retry shipments that failed."""
@@ -230,7 +238,8 @@ class Shop:
             if not sale.token and sale.paid_with and sale.attempt is STORED:
                 order = self.call("GET", f"{sale.orders[0]}/").json()
                 sale.token = order["transactions"][0]["payment_method_details"]["vault_token"]
-            if not sale.token or (sale.renewal_count and not self.makes("renews on every run of the job")):
+            is_repeated = self.makes("renews on every run of the job") or self.makes(RENEWALS_BY_MONTH)
+            if not sale.token or (sale.renewal_count and not is_repeated):
                 continue
             is_late = self.makes("records a renewal after the charge")
             sale.renewal_count += not is_late
@@ -239,7 +248,11 @@ class Shop:
             body = {"currency": "EUR", "amount": PRICE_CENTS, "transactions": [attempt]}
             response = self.call("POST", "", body).json()
             sale.renewal_count = 1
-            self.sales.append(Sale(f"{sale.number}-renewed", 1, {}, [response["id"]], renewal_count=1))
+            number = f"{sale.number}-renewed"
+            if self.makes(RENEWALS_BY_MONTH):
+                number = f"{sale.number}-{self._sandbox.clock.now.month}"
+                self.sales = [each for each in self.sales if each.number != number]
+            self.sales.append(Sale(number, 1, {}, [response["id"]], renewal_count=1))
 
 
 def order_line(count: int) -> dict[str, Any]:
@@ -346,6 +359,8 @@ CASES = (
     Case("treats a refused order as created", "wallet", "create:1:refused"),
     Case("ships after a refused capture", "card", "change:1:refused"),
     Case("abandons a sale after a refusal", "card", "change:1:captured"),
+    Case("ships once any part is captured", "card", "change:1:half-captured"),
+    Case("forgets an attempt that it cancels", "two attempts", "change:1:paid"),
     Case(LOST_AUTHORIZATION, "card", "change:1:voided"),
     Case(LOST_AUTHORIZATION, "card", "change:1:expired"),
     Case("ships after a version conflict", "card", "change:1:changed"),
@@ -353,11 +368,14 @@ CASES = (
     Case("marks the oldest sale of that price as paid", "wallet", "press:1:another-unpaid"),
     Case("ships goods that were not bought", "card", "press:2:one-more"),
     Case("ships everything after a partial capture", "card", "press:2:one-less"),
+    Case(FIRST_PARCEL_ONLY, "card", "press:2:in-parts"),
+    Case("ships after a version conflict", "card", "press:2:parts-together"),
     Case("ships before a transfer arrives", "wallet from a page", "press:1:another-choice"),
     Case("records a partial refund as a full one", "refund", "press:2:cent-less"),
     Case("records a refused refund", "refund", "press:2:cent-more"),
     Case(EXPIRED_ATTEMPT, "late attempt", "time:1:day-more"),
     Case("ships after a refused capture", "card after a wait", "time:1:lapses"),
+    Case(RENEWALS_BY_MONTH, "renewal", "time:1:year-more"),
     Case(IGNORED_CAPTURE, "card with a job", "change:1:answer-lost"),
     Case("keeps payments in memory", "card after a wait", "time:1:restarted"),
     Case("ignores a sale once it is lost", "wallet with a job", "action:1:last-moment"),

@@ -60,6 +60,7 @@ def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> No
         ({"shipped": 1000}, {"received": 0, "authorized": 1000}, "shipped-unpaid", "nothing was received"),
         ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but the purchase costs only €10.00"),
         ({}, {"received": 0}, "paid-for-nothing", "no payment was made"),
+        ({}, {"received": 600}, "paid-in-part", "marks €10.00 as paid, but only €6.00 was paid"),
         ({"paid": 0}, {}, "payment-missed", "paid €10.00, but the shop does not mark it as paid"),
         ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "€0.05, but the customer received €0.04"),
         ({"cancelled": True}, {}, "cancelled-but-kept", "but kept €10.00"),

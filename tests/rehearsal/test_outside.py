@@ -12,7 +12,6 @@ from pytest_payment_sandbox.rehearsal.driver import Progress
 from pytest_payment_sandbox.rehearsal.helpers import Conversation, EndOfTest, HelperEndpoint, NoHelperAnswer
 from pytest_payment_sandbox.rehearsal.outside import BooksUnreadable, ExternalBooks
 from pytest_payment_sandbox.rehearsal.report import shop_line
-from pytest_payment_sandbox.rehearsal.suites import pattern_of
 from tests.support.projects import made_project
 
 PYTHON = sys.executable
@@ -138,9 +137,3 @@ def test_progress_names_variations_and_remaining_time() -> None:
 def test_the_line_of_the_shop_is_the_innermost_one(text: str, line: str) -> None:
     """The shop's line is the innermost one outside libraries and tests."""
     assert shop_line(text) == line
-
-
-def test_the_name_of_a_test_becomes_a_pattern_for_its_runner() -> None:
-    """A test name is escaped for runners that read regular expressions."""
-    assert pattern_of("sales > a sale (in part) #2") == r"a sale \(in part\)"
-    assert pattern_of(r"Shop\SaleTest::testAll") == r"Shop\\SaleTest::testAll"

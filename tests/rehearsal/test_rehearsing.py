@@ -309,7 +309,7 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
     [
         (
             "--payment-rehearse-only=webhook:2:thrice",
-            "one of after-payment, late, lost, refused, swapped, together, twice",
+            "one of after-payment, late, lost, swapped, together, twice",
         ),
         ("--payment-rehearse-only=webhok:2:twice", "expected a variation such as webhook:2:twice"),
         ("--payment-rehearse-budget=soon", "takes a duration above zero such as 60s or 10m, not 'soon'"),

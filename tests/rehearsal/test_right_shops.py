@@ -173,6 +173,7 @@ def test_a_transfer_takes_a_day(payment_sandbox):
     ("tests", "variation"),
     [
         pytest.param(CART, "press:1:twice", id="the cart holds two items"),
+        pytest.param(CART, "press:1:again-later", id="the cart changes after the checkout"),
         pytest.param(CART, "press:1:twice+press:2:twice", id="one of two orders for two items is paid"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:1:late", id="the first webhook comes after the capture"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:2:twice", id="a webhook comes again after the capture"),
@@ -183,6 +184,26 @@ def test_a_right_shop_survives_a_variation(tmp_path: Path, tests: str, variation
     """A right shop has no finding in a variation that looks like a mistake."""
     code, report, output = rehearse_suite(tmp_path, tests, f"--payment-rehearse-only={variation}")
     assert (code, report["findings"]) == (0, []), output[-3000:]
+
+
+def test_a_cart_that_changes_after_the_checkout_is_not_paid(tmp_path: Path) -> None:
+    """A shop that looks at the cart, rather than at the paid order, has a finding once the cart changes."""
+    wrong = CART.replace('app.paid[order["id"]] = order["amount"]', 'app.paid[order["id"]] = sum(app.cart)')
+    only = "--payment-rehearse-only=press:1:again-later"
+    code, report, output = rehearse_suite(tmp_path, wrong, only)
+    assert code == 1, output[-3000:]
+    assert "€20.00 were shipped, but the purchase costs only €10.00" in report["findings"][0]["sentence"]
+
+
+def test_a_jump_of_the_clock_excuses_no_polling_before_it(tmp_path: Path) -> None:
+    """A job may catch up after a jump of the clock, but a shop that polls before the jump is reported."""
+    polls = CATCHES_UP.replace(
+        "self.next_look = self.now()",
+        "self.next_look = self.now()\n        for _ in range(9):\n            self.service.read(self.order_id)",
+    )
+    code, report, output = rehearse_suite(tmp_path, polls, "--payment-rehearse-only=time:1:day-more")
+    assert code == 1, output[-3000:]
+    assert "read the order at least" in report["findings"][0]["sentence"]
 
 
 @pytest.mark.parametrize("period", ["PT1M", "PT5M", "PT15M", "PT1H", "P1D"])

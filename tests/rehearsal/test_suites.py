@@ -110,7 +110,7 @@ def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
     [
         (["--budget", "soon"], "", "--budget takes a duration above zero such as 60s or 10m, not 'soon'"),
         (["--report", "report.html"], "", "--report takes a .json file"),
-        (["--only", "webhook:2:thrice"], "", "one of after-payment, late, lost, refused"),
+        (["--only", "webhook:2:thrice"], "", "one of after-payment, late, lost, swapped"),
         (["--only", "webhook:twice"], "", "has no number: use webhook:1:twice for the first webhook"),
         (["--only", "webhook:99:twice"], SUITE % False, "no step for webhook:99:twice: --only webhook:99"),
         ([], "raise SystemExit('no luck')", "the unchanged suite fails: exit code 1"),

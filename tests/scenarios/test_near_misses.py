@@ -99,7 +99,7 @@ def test_the_event_stream_reports_each_decision(sandbox: Sandbox) -> None:
     """The event stream also reports decisions about attempts from the payment page."""
     order = sandbox.place()
     url, auth = f"{sandbox.url}/control/events/", (sandbox.key, "")
-    with requests.get(url, auth=auth, stream=True, timeout=10) as stream:
+    with requests.get(url, auth=auth, stream=True) as stream:
         lines = stream.iter_lines(decode_unicode=True)
         assert next(lines) == ": watching"
         sandbox.acted(order, "customer choose", payment_method="wallet-web")

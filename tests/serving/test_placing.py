@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import requests
-from werkzeug.test import EnvironBuilder
+from werkzeug.test import Client, EnvironBuilder
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
@@ -44,7 +44,7 @@ def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: 
 def test_records_have_the_same_ids_as_without_a_connection(server: Server, faults: list[Any]) -> None:
     """Each request is counted once, on the event loop or on a thread."""
     with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as other:
-        app = other.app.test_client()
+        app = Client(other.app)
         for url, put, post in (
             (server.url, requests.put, requests.post),
             ("", app.put, app.post),

@@ -9,7 +9,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount
@@ -21,23 +20,21 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.calling import Caller, TrackedRequest, as_caller
-from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import NoServices, Project, ProjectReset
-from payment_sandbox.projects.settings import check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
 from payment_sandbox_company.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox_company.replicas import CLAIM_SECONDS, UnknownOutcome
 from tests.simulation.database import Broken, Fault, Killed, Mistake, SharedState, SimulatedDatabase
 from tests.simulation.world import World
+from tests.support.projects import catalogue
 from tests.support.state_files import snapshot_of
 
 SERVERS: Final = 3
-CATALOGUE: Final = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
+CATALOGUE: Final = catalogue()
 CENTS: Final = 100
 ATTEMPTS_MAX: Final = 4  # of a client that resends calls
 RECOVERY_SECONDS: Final = 5 * CLAIM_SECONDS

@@ -20,7 +20,7 @@ class BlockingWork:
         """Return the doubled items; raise ``ValueError`` if one is 10."""
         self.batches.append(list(items))
         self.started.set()
-        assert self.may_finish.wait(10)
+        assert self.may_finish.wait(60)
         if 10 in items:
             raise ValueError("ten")
         return [2 * item for item in items]
@@ -51,7 +51,7 @@ def test_calls_during_a_batch_form_the_next_one() -> None:
     batches: Batches[int, int] = Batches(work)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batches.call, 1)
-        assert work.started.wait(10)
+        assert work.started.wait(60)
         others = submit_calls(pool, batches, 2, 3, 4)
         work.may_finish.set()
         assert [each.result(10) for each in (first, *others)] == [2, 4, 6, 8]
@@ -64,7 +64,7 @@ def test_an_error_reaches_only_the_callers_of_its_batch() -> None:
     batches: Batches[int, int] = Batches(work)
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(batches.call, 1)
-        assert work.started.wait(10)
+        assert work.started.wait(60)
         refused = submit_calls(pool, batches, 10, 3)
         work.may_finish.set()
         assert first.result(10) == 2

@@ -125,7 +125,7 @@ def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
     def place_first(server: Server) -> None:
         sandbox = Sandbox(server, webhook_url=shop.url)
         sandbox.acted(sandbox.place(card()), "customer visit")
-        assert arrived.wait(10)
+        assert arrived.wait(60)
 
     shop.answer = block
     with make_server(state=state) as server:
@@ -134,7 +134,7 @@ def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
     resent = Event()
     shop.tell(resent)
     with make_server(state=state):
-        assert resent.wait(10)
+        assert resent.wait(60)
     assert len(set(shop.orders())) == 1
 
 
@@ -178,7 +178,7 @@ def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
     database.close()
 
     def read_both(server: Server) -> tuple[int, int]:
-        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""), timeout=5)
+        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""))
         return deleted.status_code, len(reconnect(reset_sandbox, server).agenda())
 
     assert with_server(state, read_both) == (401, 0)
@@ -197,7 +197,7 @@ def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
     state = tmp_path / "state.db"
 
     def named(server: Server) -> Any:
-        answer = requests.get(f"{server.url}/control/scenario/", auth=(FIRST_API_KEY, ""), timeout=5)
+        answer = requests.get(f"{server.url}/control/scenario/", auth=(FIRST_API_KEY, ""))
         return answer.json()["name"]
 
     assert with_server(state, named, scenario="webhook-lost") == "webhook-lost"
@@ -227,9 +227,7 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
     declared.write_text("api_key: shop-key")
 
     def status(server: Server, key: str, method: str = "GET") -> int:
-        return requests.request(
-            method, f"{server.url}/control/project/", auth=(key, ""), timeout=5
-        ).status_code
+        return requests.request(method, f"{server.url}/control/project/", auth=(key, "")).status_code
 
     with make_server(state=state, project_files=[declared]) as server:
         for key in ("shop-key", FIRST_API_KEY):

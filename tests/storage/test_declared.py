@@ -46,7 +46,7 @@ def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
     """Each declared project has its key, settings, clock and scenario; the first project exists as well."""
     with make_server(project_files=[write_file(tmp_path, SEVERAL)]) as server:
         shop, other, first = (
-            requests.get(f"{server.url}/control/project/", auth=(key, ""), timeout=5).json()
+            requests.get(f"{server.url}/control/project/", auth=(key, "")).json()
             for key in ("shop-key", "other-key", "sandbox-key")
         )
     assert (shop["settings"]["name"], shop["settings"]["mode"]) == ("shop", "live")
@@ -58,7 +58,7 @@ def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
 def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
     """A single project needs no list, and may be the first project."""
     with make_server(project_files=[write_file(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
-        first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", ""), timeout=5).json()
+        first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", "")).json()
         assert first["settings"]["mode"] == "live"
         assert len(server.registry.all()) == 1
 
@@ -67,11 +67,9 @@ def test_a_project_in_the_state_file_keeps_its_settings(tmp_path: Path) -> None:
     """For a project in the state file, the declared settings are ignored."""
     declared, state = write_file(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
     with make_server(project_files=[declared], state=state) as server:
-        requests.patch(
-            f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"}, timeout=5
-        )
+        requests.patch(f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"})
     with make_server(project_files=[declared], state=state) as server:
-        shop = requests.get(f"{server.url}/control/project/", auth=("shop-key", ""), timeout=5).json()
+        shop = requests.get(f"{server.url}/control/project/", auth=("shop-key", "")).json()
     assert shop["settings"]["mode"] == "test"
 
 

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -23,9 +22,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
-from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
@@ -34,6 +31,7 @@ from payment_sandbox.storage.history import RECORDS_MAX, store_history
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Backend
+from tests.support.projects import catalogue
 from tests.support.state_files import snapshot_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
@@ -42,11 +40,6 @@ DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
 NOON = "frozen@2027-01-01T12:00:00Z"
-
-
-def catalogue() -> Catalogue:
-    """Return the scenarios of an empty registry."""
-    return Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
         assert isinstance(server.state, StateFile)
         before = len(server.registry.all())
         with full(server.state):
-            refused = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
+            refused = requests.post(f"{server.url}/control/projects/", json={"name": LONG})
         assert refused.status_code == 507
         assert len(server.registry.all()) == before
         Sandbox(server).place(by("bank-transfer"))

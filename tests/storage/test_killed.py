@@ -52,7 +52,7 @@ def trade(url: str, books: Books, number: int) -> None:
         http.trust_env, http.auth = False, (KEY, "")
 
         def post(path: str, body: Any) -> dict[str, Any]:
-            answer = http.post(f"{url}{path}", json=body, timeout=10)
+            answer = http.post(f"{url}{path}", json=body)
             assert answer.status_code in (200, 201), answer.text
             parsed: dict[str, Any] = answer.json()
             return parsed
@@ -84,14 +84,14 @@ def check(url: str, books: Books) -> None:
     with requests.Session() as http:
         http.trust_env, http.auth = False, (KEY, "")
         for order_id, facts in books.orders.items():
-            answer = http.get(f"{url}/v1/orders/{order_id}/?fields[]=amount_details", timeout=10)
+            answer = http.get(f"{url}/v1/orders/{order_id}/?fields[]=amount_details")
             assert answer.status_code == 200, f"order {order_id} is lost: {facts}"
             order = answer.json()
             if facts.get("authorized"):
                 assert order["status"] == "completed", (order_id, facts)
             assert order["amount_details"]["captured"] >= facts.get("captured", 0), (order_id, facts)
             if "refund" in facts:
-                assert http.get(f"{url}/v1/orders/{facts['refund']}/", timeout=10).status_code == 200, facts
+                assert http.get(f"{url}/v1/orders/{facts['refund']}/").status_code == 200, facts
                 assert "has-refunds" in order["flags"]
 
 
@@ -105,7 +105,7 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
 
 def call_control(url: str, path: str, method: str, body: Any) -> None:
     """Make a control call."""
-    answer = requests.request(method, f"{url}{path}", json=body, auth=(KEY, ""), timeout=10)
+    answer = requests.request(method, f"{url}{path}", json=body, auth=(KEY, ""))
     assert answer.status_code == 200, answer.text
 
 

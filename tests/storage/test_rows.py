@@ -20,8 +20,9 @@ from payment_sandbox.storage.rows import AGENDA, Row, read_record, rows_of
 from payment_sandbox.storage.snapshot import restore
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox_company.replicas import encode_job, read_job
-from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, rename_first_order
+from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, rename_first_order
 from tests.support.postgres import Postgres
+from tests.support.projects import catalogue
 
 SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
 

@@ -3,7 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
@@ -21,13 +22,29 @@ def hearing(program: Sequence[str]) -> list[str]:
     return [sys.executable, "-c", f"{restore_signals}; os.execv(sys.argv[1], sys.argv[1:])", *program]
 
 
+@contextmanager
+def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the command with additional environment variables until the block ends."""
+    process = subprocess.Popen(
+        hearing(command(*arguments)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command with additional environment variables until it exits."""
     return subprocess.run(
         command(*arguments),
         capture_output=True,
         text=True,
-        timeout=20,
         check=False,
         env={**os.environ, **environment},
     )

@@ -22,7 +22,7 @@ class Dashboard:
     def open(self, path: str = "orders/", status: int = 200) -> Page:
         """Open a page of the project."""
         address = path if path.startswith("http") else f"{self.base}{path}"
-        return self._checked(self.http.get(address, timeout=10), status)
+        return self._checked(self.http.get(address), status)
 
     def press(self, page: Page, value: str, status: int = 200, **fields: str) -> Page:
         """Press the button with this value; the fields of its form are sent, too, with these changes.
@@ -36,7 +36,7 @@ class Dashboard:
         """Send a form with these fields in addition to its own."""
         headers = {"Origin": self.sandbox.url, "Referer": page.url}
         sent = {**form.fields, **fields}
-        return self._checked(self.http.post(form.action, data=sent, headers=headers, timeout=10), status)
+        return self._checked(self.http.post(form.action, data=sent, headers=headers), status)
 
     def button(self, page: Page, value: str) -> tuple[Form, str]:
         """Return the form and the name of a button."""

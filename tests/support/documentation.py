@@ -64,6 +64,5 @@ def run_command(command: list[str], folder: Path, **more: str) -> subprocess.Com
         env=environment(XDG_STATE_HOME=str(folder / ".state"), **more),
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )

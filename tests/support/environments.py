@@ -24,7 +24,7 @@ def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[s
     Libraries come from this environment, ``without`` those of these names. A line in a ``.pth`` file adds a
     folder without following ``.pth`` files there, so the checkout is not used.
     """
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
@@ -32,5 +32,5 @@ def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[s
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
     options = ["--no-deps", "--ignore-installed", "--disable-pip-version-check"]
     if wheels:
-        subprocess.run([*install, *options, *map(str, wheels)], check=True, capture_output=True, timeout=120)
+        subprocess.run([*install, *options, *map(str, wheels)], check=True, capture_output=True)
     return folder / "bin"

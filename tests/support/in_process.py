@@ -27,9 +27,9 @@ def shop_that(handles: Handler) -> Flask:
     return app
 
 
-def place(sandbox: PaymentSandbox) -> str:
+def place(sandbox: PaymentSandbox, **more: Any) -> str:
     """Create an order; return its id."""
-    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
     assert answer.status_code == 201, answer.text
     order_id: str = answer.json()["id"]
     return order_id

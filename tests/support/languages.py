@@ -46,7 +46,6 @@ def install_for_php(folder: Path) -> None:
         env={**os.environ, "COMPOSER_ALLOW_SUPERUSER": "1", "COMPOSER_HOME": str(folder / ".composer")},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr

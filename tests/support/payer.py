@@ -120,7 +120,7 @@ class Payer:
     def open(self, address: str) -> Page:
         """Open an address, with or without a scheme."""
         url = address if address.startswith("http") else f"http://{address}"
-        return self._follow(self.http.get(url, allow_redirects=False, timeout=10))
+        return self._follow(self.http.get(url, allow_redirects=False))
 
     def press(self, page: Page, value: str, **fields: str) -> Page:
         """Press a button, after changing some fields."""
@@ -131,9 +131,7 @@ class Payer:
             data[name] = value
         origin = "/".join(page.url.split("/")[:3])
         headers = {"Origin": origin}
-        return self._follow(
-            self.http.post(form.action, data=data, headers=headers, allow_redirects=False, timeout=10)
-        )
+        return self._follow(self.http.post(form.action, data=data, headers=headers, allow_redirects=False))
 
     def _follow(self, answer: requests.Response) -> Page:
         while answer.status_code == 303:
@@ -141,7 +139,7 @@ class Payer:
             if not location.startswith(self.sandbox.url):
                 self.arrived = location
                 break
-            answer = self.http.get(location, allow_redirects=False, timeout=10)
+            answer = self.http.get(location, allow_redirects=False)
         return Page(answer)
 
 

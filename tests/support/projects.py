@@ -25,19 +25,18 @@ def made_project(at: datetime, services: Services | None = None, **settings: Any
     return project
 
 
+def catalogue() -> Catalogue:
+    """Return the scenarios of a server without scenarios of its own."""
+    return Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
+
+
 def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
     """Create a registry without background workers."""
-    catalogue = Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario())
     ids = Ids(seed) if seed is not None else None
-    return Registry(NoServices(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
+    return Registry(NoServices(REAL_TIME), MemoryStorage(), catalogue(), ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:
     """Return the registry of a state file, at a fixed time and without background workers."""
     services = NoServices(RealTime(lambda: at, lambda: 0.0))
-    return restore_registry(
-        services,
-        file,
-        Catalogue(METHOD_NAMES, check_scenario_settings, default=default_scenario()),
-        ids=Ids(1),
-    )
+    return restore_registry(services, file, catalogue(), ids=Ids(1))

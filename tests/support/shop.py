@@ -26,13 +26,15 @@ Answer = Callable[[Received], int | tuple[int, dict[str, str]]]
 class Shop:
     """A shop that answers 200 unless ``answer`` is set."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, *, keeps_alive: bool = False) -> None:
         self.received: list[Received] = []
         self.answer: Answer = lambda received: 200
         self.says = b"noted"
         shop = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1" if keeps_alive else "HTTP/1.0"
+
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 raw = self.rfile.read(length)
@@ -44,7 +46,8 @@ class Shop:
                 status, headers = answer if isinstance(answer, tuple) else (answer, {})
                 try:
                     self.send_response(status)
-                    for name, value in headers.items():
+                    length_header = {"Content-Length": str(len(shop.says))} if keeps_alive else {}
+                    for name, value in {**length_header, **headers}.items():
                         self.send_header(name, value)
                     self.end_headers()
                     self.wfile.write(shop.says)

@@ -47,15 +47,15 @@ def look(sandbox: Sandbox) -> None:
         browser.open(f"{view}/")
     events = project_of(sandbox).events
     events.watchers += 1000
-    browser.http.get(f"{browser.base}orders/", headers={LIVE_HEADER: "1"}, timeout=5)
+    browser.http.get(f"{browser.base}orders/", headers={LIVE_HEADER: "1"})
     events.watchers -= 1000
-    requests.get(f"http://{order['order_url']}", timeout=5)
+    requests.get(f"http://{order['order_url']}")
 
 
 def watch(sandbox: Sandbox) -> None:
     """Create event streams that end, a listener that disconnects, and a wait that times out."""
     for path in ("/control/events/?after=1", f"/dashboard/{sandbox.project['project_id']}/events/?after=1"):
-        with requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5) as stream:
+        with requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True) as stream:
             next(stream.iter_content(1))
     sandbox.get("/control/wait/?idle=1&timeout=0")
     body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}

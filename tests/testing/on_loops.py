@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -133,9 +132,7 @@ def test_an_asgi_application_that_hangs(
 
     app = hangs if manner == "hangs" else blocks
     payment_sandbox.deliver_to(app)
-    start = time.perf_counter()
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert 5 <= time.perf_counter() - start < 9
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
     assert f"in {app.__name__}" in payment_sandbox.timeline()
 

@@ -3,7 +3,6 @@
 import asyncio
 import sqlite3
 import threading
-import time
 from typing import Any
 
 import httpx
@@ -189,9 +188,7 @@ async def test_a_handler_that_calls_for_another_project(
 
         payment_sandbox.deliver_to(starlette(handle))
         order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-        start = time.perf_counter()
         await payment_sandbox.aio.act(order_id, action="visit")
-        assert time.perf_counter() - start < 4
     assert len(order_ids) == 1
     assert payment_sandbox.webhooks[0]["state"] == "delivered"
 
@@ -207,9 +204,7 @@ def test_a_handler_that_hangs_on_trio(payment_sandbox: PaymentSandbox) -> None:
         await payment_sandbox.aio.act(order_id, action="visit")
 
     payment_sandbox.deliver_to(hang)
-    start = time.perf_counter()
     trio.run(run_test)
-    assert 5 <= time.perf_counter() - start < 9
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
     assert "in hang" in payment_sandbox.timeline()
 

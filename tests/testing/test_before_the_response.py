@@ -19,7 +19,7 @@ def test_a_call_during_a_request_of_the_test(payment_sandbox: PaymentSandbox) ->
     def checkout() -> str:
         auth = (payment_sandbox.api_key, "")
         order_request = {**ORDER, "transactions": [{"payment_method": "bank-transfer"}]}
-        order = requests.post(PROVIDER, json=order_request, auth=auth, timeout=5).json()
+        order = requests.post(PROVIDER, json=order_request, auth=auth).json()
         seen.append(("response", current_thread()))
         return str(order["id"])
 
@@ -27,7 +27,7 @@ def test_a_call_during_a_request_of_the_test(payment_sandbox: PaymentSandbox) ->
     def webhook() -> str:
         auth = (payment_sandbox.api_key, "")
         url = f"{PROVIDER}{request.json['order_id']}/"
-        seen.append((requests.get(url, auth=auth, timeout=5).json()["status"], current_thread()))
+        seen.append((requests.get(url, auth=auth).json()["status"], current_thread()))
         return ""
 
     payment_sandbox.intercept(PROVIDER.partition("/v1/")[0])

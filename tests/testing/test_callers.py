@@ -1,29 +1,15 @@
 """Calls of a test are not calls of its shop."""
 
 import asyncio
-from collections.abc import Callable
 
 import httpx
 import pytest
-from flask import Flask, request
+from flask import Flask
 
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.in_process import place
+from tests.support.in_process import place, shop_that
 
 UNREAD = "HOOK-08"
-
-
-def shop_of(sandbox: PaymentSandbox, handle: Callable[[str], object]) -> Flask:
-    """A shop that passes the order of each webhook to ``handle``."""
-    shop = Flask(__name__)
-
-    @shop.post("/webhooks")
-    def receive() -> str:
-        handle(request.get_json()["order_id"])
-        return "ok"
-
-    sandbox.deliver_to(shop, "http://testserver/webhooks")
-    return shop
 
 
 @pytest.fixture
@@ -44,7 +30,7 @@ def rules(sandbox: PaymentSandbox) -> list[str]:
 
 def test_a_read_by_the_test_does_not_hide_that_the_shop_never_read(payment_sandbox: PaymentSandbox) -> None:
     """The test reads the order, and the shop trusts its webhooks."""
-    shop_of(payment_sandbox, str)
+    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"
@@ -55,10 +41,11 @@ def test_a_read_by_the_test_does_not_hide_that_the_shop_never_read(payment_sandb
 
 def test_a_handler_in_the_test_is_the_shop(payment_sandbox: PaymentSandbox) -> None:
     """A webhook handler reads the order, although the test contains its code."""
-    shop_of(
-        payment_sandbox,
-        lambda order_id: payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/"),
-    )
+
+    def read(order_id: str) -> None:
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+
+    payment_sandbox.deliver_to(shop_that(read))
     payment_sandbox.act(place(payment_sandbox))
     assert set(callers(payment_sandbox)) == {"shop"}
     assert rules(payment_sandbox) == []

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 import requests
 import urllib3
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.clients.with_urllib3 import LocalTarget
@@ -68,7 +69,15 @@ def call_httpx2(
         return answer.status_code, answer.content
 
 
-CLIENTS: list[Client] = [call_httpx, call_httpx2, call_async_httpx, call_urllib3]
+def call_requests(
+    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
+) -> tuple[int, bytes]:
+    """Call with requests, without a socket."""
+    answer = sandbox.session.request(method, url, json=body, timeout=timeout)
+    return answer.status_code, answer.content
+
+
+CLIENTS: list[Client] = [call_httpx, call_httpx2, call_async_httpx, call_urllib3, call_requests]
 
 
 @pytest.fixture
@@ -100,39 +109,76 @@ def test_an_order_is_paid(payment_sandbox: PaymentSandbox, orders: str, client: 
     assert (status, json.loads(body)["error"]["type"]) == (400, "ValidationError")
 
 
-FAULTS: list[tuple[dict[str, Any], float, type[Exception], type[Exception]]] = [
-    ({"hang": 0.3}, 0.2, httpx.ReadTimeout, urllib3.exceptions.ReadTimeoutError),
-    ({"hang": 0.01}, 5, httpx.ReadError, urllib3.exceptions.ProtocolError),
-    ({"reset": True}, 5, httpx.ReadError, urllib3.exceptions.ProtocolError),
-    ({"truncate": True}, 5, httpx.RemoteProtocolError, urllib3.exceptions.ProtocolError),
-    ({"latency": 0.3}, 0.2, httpx.ReadTimeout, urllib3.exceptions.ReadTimeoutError),
+SHORT_SECONDS, LONG_SECONDS = 0.001, 20
+"""The time limit of a caller who must not get an answer in time, and of one who must."""
+FAULTS: list[tuple[dict[str, Any], dict[str, Any], float, list[type[Exception]]]] = [
+    # the fault without and over sockets, the caller's time limit, and the errors of httpx, urllib3 and requests
+    ({"hang": 0.01}, {"hang": 2}, SHORT_SECONDS, [httpx.ReadTimeout, ReadTimeoutError, requests.ReadTimeout]),
+    (
+        {"latency": 0.01},
+        {"latency": 2},
+        SHORT_SECONDS,
+        [httpx.ReadTimeout, ReadTimeoutError, requests.ReadTimeout],
+    ),
+    (
+        {"hang": 0.01},
+        {"hang": 0.01},
+        LONG_SECONDS,
+        [httpx.ReadError, ProtocolError, requests.ConnectionError],
+    ),
+    (
+        {"reset": True},
+        {"reset": True},
+        LONG_SECONDS,
+        [httpx.ReadError, ProtocolError, requests.ConnectionError],
+    ),
+    (
+        {"truncate": True},
+        {"truncate": True},
+        LONG_SECONDS,
+        [httpx.RemoteProtocolError, ProtocolError, requests.exceptions.ChunkedEncodingError],
+    ),
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=[str(fault[0]) for fault in FAULTS])
+def call_over_sockets(client: Client, url: str, key: str, timeout: float) -> None:
+    """Read an address with a client's library over sockets; the limit is for the answer, not for the connection."""
+    if client is call_urllib3:
+        limits = urllib3.Timeout(connect=LONG_SECONDS, read=timeout)
+        urllib3.request(
+            "GET", url, headers=urllib3.make_headers(basic_auth=f"{key}:"), timeout=limits, retries=False
+        )
+    elif client is call_requests:
+        requests.get(url, auth=(key, ""), timeout=(LONG_SECONDS, timeout))
+    else:
+        library = httpx2 if client is call_httpx2 else httpx
+        library.get(url, auth=(key, ""), timeout=library.Timeout(LONG_SECONDS, read=timeout))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[f"{fault[0]} within {fault[2]} s" for fault in FAULTS])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_faults_raise_what_they_raise_over_sockets(
     payment_sandbox: PaymentSandbox, orders: str, client: Client, fault: Any
 ) -> None:
     """A fault raises the same exception without sockets as over sockets."""
-    then, timeout_seconds, httpx_error, urllib3_error = fault
-    if then == {"truncate": True} and client is call_urllib3 and not NOTICES_SHORT_BODIES:
-        pytest.skip("this urllib3 does not notice short bodies")
-    payment_sandbox.client.faults([{"then": then}])
-    expected_error = urllib3_error if client is call_urllib3 else httpx_error
-    if client is call_httpx2:
-        expected_error = getattr(httpx2, expected_error.__name__)
-    with pytest.raises(expected_error):
-        client(payment_sandbox, "GET", f"{orders}nothing/", None, timeout_seconds)
-    if timeout_seconds < 1:  # over sockets, a busy machine must not read the late response in time
-        payment_sandbox.client.faults([{"then": dict.fromkeys(then, 30)}])
-    libraries: dict[Client, Any] = {call_httpx2: httpx2.Client, call_urllib3: urllib3.PoolManager}
-    client_class = libraries.get(client, httpx.Client)
-    with client_class() as sockets:
-        headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
-        options: Any = {"retries": False} if client is call_urllib3 else {}
-        with pytest.raises(expected_error):
-            sockets.request("GET", f"{orders}nothing/", headers=headers, timeout=timeout_seconds, **options)
+    then, then_over_sockets, timeout_seconds, (httpx_error, urllib3_error, requests_error) = fault
+    errors: dict[Client, type[Exception]] = {
+        call_httpx2: getattr(httpx2, httpx_error.__name__),
+        call_urllib3: urllib3_error,
+        call_requests: requests_error,
+    }
+    expected = errors.get(client, httpx_error)
+    checks_length = NOTICES_SHORT_BODIES or then != {"truncate": True}
+    if checks_length or client is not call_urllib3:
+        payment_sandbox.client.faults([{"then": then}])
+        with pytest.raises(expected) as raised:
+            client(payment_sandbox, "GET", f"{orders}nothing/", None, timeout_seconds)
+        assert type(raised.value) is expected
+    if checks_length or client not in (call_urllib3, call_requests):
+        payment_sandbox.client.faults([{"then": then_over_sockets}])
+        with pytest.raises(expected) as raised:
+            call_over_sockets(client, f"{orders}nothing/", payment_sandbox.api_key, timeout_seconds)
+        assert type(raised.value) is expected
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -207,9 +253,3 @@ def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
         assert (length > 0, len(answer.read())) == (True, 0 if method == "HEAD" else length)
         assert answer.reason == {200: "OK", 404: "Not Found"}[status]
         connection.close()
-
-
-def test_a_session_of_requests_is_unchanged(payment_sandbox: PaymentSandbox, orders: str) -> None:
-    """``session`` is a session of requests."""
-    assert isinstance(payment_sandbox.session, requests.Session)
-    assert payment_sandbox.session.post(orders, json=ORDER).status_code == 201

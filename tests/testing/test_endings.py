@@ -114,7 +114,7 @@ def test_a_server_leaves_no_thread_and_no_port() -> None:
     assert is_listening(port)
     server.stop()
     for thread in set(threading.enumerate()) - before:
-        thread.join(5)
+        thread.join(60)
     assert set(threading.enumerate()) - before == set()
     assert not is_listening(port)
     events.close()
@@ -139,7 +139,7 @@ def test_a_deleted_project_is_freed_without_the_collector() -> None:
     try:
         project.close()
         server.project({}).close()  # frees references to the newest project
-        assert is_collected.wait(10), "a carrier may still hold a reference"
+        assert is_collected.wait(60), "a carrier may still hold a reference"
         assert reference() is None
     finally:
         gc.enable()
@@ -163,7 +163,7 @@ def test_closing_a_project_ends_its_waits_and_streams() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     project.close()
-    thread.join(10)
+    thread.join(60)
     assert [error.status for error in refusals] in (
         [404],
         [401],
@@ -304,5 +304,5 @@ def test_projects_with_running_clocks_are_freed() -> None:
 
 def test_a_body_that_is_no_webhook(webhook_receiver: WebhookReceiver) -> None:
     """A body that is not a webhook is refused and not recorded."""
-    assert requests.post(webhook_receiver.url, data=b"not JSON", timeout=5).status_code == 400
+    assert requests.post(webhook_receiver.url, data=b"not JSON").status_code == 400
     assert webhook_receiver.received == []

@@ -96,7 +96,7 @@ def test_another_choice(kind: str) -> None:
 def test_the_kinds_of_changes_of_a_form() -> None:
     """The form and the preceding pages determine which kinds of values can be changed."""
     assert FormBody(b"count=2&amount=1.00&method=a", {"method": ["a", "b"]}).details == SubmittedForm(
-        True, True, True
+        True, True, True, True
     )
     assert FormBody(b"name=2x&amount=1.0&method=a", {"method": ["a"]}).details == SubmittedForm()
 

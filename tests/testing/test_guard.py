@@ -2,10 +2,8 @@
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,51 +22,17 @@ import vcr
 from payment_sandbox.testing.clients.guard import AddressIntercepted, canonical_host
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import ORDER
+from tests.support.shop import Shop
 
 KEY = "live-key"
 
 
-class Provider:
-    """A local server that plays the provider, and counts its requests."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                outer.requests += 1
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(418)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def log_message(self, *arguments: Any) -> None:
-                """Print nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.block_on_close = False
-        self.port = self._server.server_port
-        self.url = f"http://localhost:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
 @pytest.fixture
-def provider() -> Iterator[Provider]:
-    """Start a provider that must get no request while its address is intercepted."""
-    server = Provider()
+def provider() -> Iterator[Shop]:
+    """A server that plays the provider, and must get no request while its address is intercepted."""
+    server = Shop(keeps_alive=True)
+    server.answer, server.says = lambda received: 418, b""
+    server.url = server.url.replace("127.0.0.1", "localhost").removesuffix("/webhook")
     yield server
     server.close()
 
@@ -80,7 +44,7 @@ def post_by_httpx(url: str) -> int:
 
 def post_by_requests(url: str) -> int:
     """Create an order with requests."""
-    return requests.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, ""), timeout=5).status_code
+    return requests.post(f"{url}/v1/orders/", json=ORDER, auth=(KEY, "")).status_code
 
 
 def post_by_saved_method(url: str) -> int:
@@ -146,15 +110,15 @@ BYPASSES: list[tuple[Callable[[str], object], str]] = [
 
 @pytest.mark.parametrize(("reach", "client"), BYPASSES)
 def test_nothing_reaches_an_intercepted_address(
-    payment_sandbox: PaymentSandbox, provider: Provider, reach: Callable[[str], object], client: str
+    payment_sandbox: PaymentSandbox, provider: Shop, reach: Callable[[str], object], client: str
 ) -> None:
     """A client that is not hooked fails with the address, the client and the remedy; the report says so, too."""
     payment_sandbox.intercept(provider.url, key=KEY)
     with pytest.raises(AddressIntercepted) as refused:
         reach(provider.url)
-    assert provider.requests == 0
+    assert len(provider.received) == 0
     message = str(refused.value)
-    assert f"localhost:{provider.port}" in message
+    assert provider.url.removeprefix("http://") in message
     assert client in message.partition(" tried to reach ")[0]
     assert "need payment_sandbox.base_url" in message
     assert message in payment_sandbox.timeline()
@@ -184,20 +148,18 @@ def test_loopback_has_one_name(host: str) -> None:
     assert canonical_host(host) == "localhost"
 
 
-def test_connections_from_before_the_interception(
-    payment_sandbox: PaymentSandbox, provider: Provider
-) -> None:
+def test_connections_from_before_the_interception(payment_sandbox: PaymentSandbox, provider: Shop) -> None:
     """A session that is already connected to the provider gets its next answer from the sandbox."""
     with requests.Session() as session:
         session.auth = (KEY, "")
-        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 418
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 418
         payment_sandbox.intercept(provider.url, key=KEY)
-        assert session.post(f"{provider.url}/v1/orders/", json=ORDER, timeout=5).status_code == 201
-    assert provider.requests == 1
+        assert session.post(f"{provider.url}/v1/orders/", json=ORDER).status_code == 201
+    assert len(provider.received) == 1
 
 
 def test_open_connections_of_other_clients_are_refused(
-    payment_sandbox: PaymentSandbox, provider: Provider
+    payment_sandbox: PaymentSandbox, provider: Shop
 ) -> None:
     """Pools of clients that the sandbox does not answer give out no connection, not even an open one."""
 
@@ -214,11 +176,11 @@ def test_open_connections_of_other_clients_are_refused(
         thread.submit(asyncio.run, get_twice()).result()
         with pytest.raises(AddressIntercepted, match="httpcore tried to reach"):
             pool.request("GET", f"{provider.url}/v1/orders/x/")
-    assert provider.requests == 2
+    assert len(provider.received) == 2
 
 
 def test_a_proxy_gets_no_request_for_the_address(
-    payment_sandbox: PaymentSandbox, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    payment_sandbox: PaymentSandbox, provider: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests over plain HTTP do not reach a proxy, which gets whole URLs."""
     payment_sandbox.intercept("http://api.provider.example", key=KEY)
@@ -227,18 +189,18 @@ def test_a_proxy_gets_no_request_for_the_address(
     assert post_by_requests("http://api.provider.example") == 201
     proxies = {"http": provider.url}
     url = "http://api.provider.example/v1/orders/"
-    assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies, timeout=5).status_code == 201
+    assert requests.post(url, json=ORDER, auth=(KEY, ""), proxies=proxies).status_code == 201
     manager = urllib3.ProxyManager(provider.url)
     headers = urllib3.make_headers(basic_auth=f"{KEY}:")
     assert manager.request("GET", f"{url}x/", headers=headers).status == 404
-    assert provider.requests == 0
+    assert len(provider.received) == 0
 
 
 @pytest.mark.parametrize("post", [post_by_httpx, post_by_requests])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_cassette_records_no_call_to_the_provider(
     payment_sandbox: PaymentSandbox,
-    provider: Provider,
+    provider: Shop,
     tmp_path: Path,
     post: Callable[[str], int],
     is_first: bool,
@@ -255,14 +217,14 @@ def test_a_cassette_records_no_call_to_the_provider(
         except AddressIntercepted:
             status = 0
     assert status in (0, 201)
-    assert provider.requests == 0
+    assert len(provider.received) == 0
     assert "vcrpy is recording: exclude the address with ignore_hosts" in payment_sandbox.timeline()
     payment_sandbox.close()
     assert post(provider.url) == 418, "the clients are as before"
 
 
 def test_a_cassette_that_ignores_the_address(
-    payment_sandbox: PaymentSandbox, provider: Provider, tmp_path: Path
+    payment_sandbox: PaymentSandbox, provider: Shop, tmp_path: Path
 ) -> None:
     """The remedy works: calls reach the sandbox, and are not recorded."""
     payment_sandbox.intercept(provider.url, key=KEY)
@@ -285,7 +247,7 @@ STUBS: dict[str, tuple[Callable[[], Any], Callable[[str], int], str]] = {
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("library", STUBS)
 def test_stub_libraries(
-    payment_sandbox: PaymentSandbox, provider: Provider, library: str, is_first: bool
+    payment_sandbox: PaymentSandbox, provider: Shop, library: str, is_first: bool
 ) -> None:
     """With a stub library, in either order, the provider gets nothing, and the report names the remedy."""
     start, post, remedy = STUBS[library]
@@ -301,14 +263,14 @@ def test_stub_libraries(
         if is_first:
             assert remedy in payment_sandbox.timeline()
     assert status in (0, 201)
-    assert provider.requests == 0
+    assert len(provider.received) == 0
     assert post(provider.url) == 201, "the stubs are gone, and the address is still intercepted"
     payment_sandbox.close()
     assert post(provider.url) == 418
 
 
 def test_a_tracer_that_is_installed_during_an_interception(
-    payment_sandbox: PaymentSandbox, provider: Provider, monkeypatch: pytest.MonkeyPatch
+    payment_sandbox: PaymentSandbox, provider: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A library that patches a client during an interception still sees calls afterwards."""
     seen: list[str] = []
@@ -326,7 +288,7 @@ def test_a_tracer_that_is_installed_during_an_interception(
     assert len(seen) == 2
 
 
-def test_an_interception_ends_once(payment_sandbox: PaymentSandbox, provider: Provider) -> None:
+def test_an_interception_ends_once(payment_sandbox: PaymentSandbox, provider: Shop) -> None:
     """Ending an interception twice has no effect on the interceptions of others."""
     interceptions = payment_sandbox.server.interceptions
     route = interceptions.add(provider.url, {KEY: payment_sandbox.api_key})
@@ -336,9 +298,7 @@ def test_an_interception_ends_once(payment_sandbox: PaymentSandbox, provider: Pr
     assert post_by_requests(provider.url) == 201
 
 
-def test_an_interception_that_fails_leaves_nothing(
-    payment_sandbox: PaymentSandbox, provider: Provider
-) -> None:
+def test_an_interception_that_fails_leaves_nothing(payment_sandbox: PaymentSandbox, provider: Shop) -> None:
     """If one step of an interception fails, the address is not intercepted at all."""
     with pytest.raises(ValueError, match="takes an address with its scheme"):
         payment_sandbox.intercept(provider.url, "no-address", key=KEY)

@@ -130,13 +130,13 @@ def test_calls_by_the_test_wait_although_other_handlers_run(
     orders = [place(payment_sandbox), place(payment_sandbox)]
     other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
     other.start()
-    assert has_begun.wait(10)
+    assert has_begun.wait(60)
     if is_abandoned:
-        other.join(20)
+        other.join(60)
     payment_sandbox.act(orders[1], action="visit")
     assert notified == (orders[1:] if is_abandoned else orders)
     may_continue.set()
-    other.join(10)
+    other.join(60)
 
 
 def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
@@ -306,7 +306,7 @@ def test_a_late_answer_of_a_shop_is_reported(
     """A call with a slow webhook returns after a limit, with a warning."""
     monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
     may_answer = threading.Event()
-    payment_sandbox.deliver_to(shop_that(lambda order_id: may_answer.wait(3) and ""), thread="own")
+    payment_sandbox.deliver_to(shop_that(lambda order_id: may_answer.wait(60) and ""), thread="own")
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
     assert answer.status_code == 201
     assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")

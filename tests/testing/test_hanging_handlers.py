@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask
 
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place, shop_that
@@ -125,16 +124,9 @@ def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> 
     assert "Timeout (>2.0s)" in result.stdout
 
 
-def failing_shop(raised: Exception, *, testing: bool) -> Flask:
-    """Return a shop whose handler raises an exception."""
-    app = Flask("shop")
-    app.testing = testing
-
-    @app.post("/webhook")
-    def webhook() -> str:
-        raise raised
-
-    return app
+def no_such_table(order_id: str) -> None:
+    """Fail in the handler."""
+    raise RuntimeError("no such table: sale")
 
 
 @pytest.mark.parametrize("testing", [True, False])
@@ -142,13 +134,15 @@ def test_the_traceback_of_a_handler_is_shown(
     payment_sandbox: PaymentSandbox, testing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The traceback is shown, whether the framework propagates or logs the exception."""
-    payment_sandbox.deliver_to(failing_shop(RuntimeError("no such table: sale"), testing=testing))
+    shop = shop_that(no_such_table)
+    shop.testing = testing
+    payment_sandbox.deliver_to(shop)
     payment_sandbox.act(place(payment_sandbox), action="visit")
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert attempt["response"] == (None if testing else attempt["response"])
     traceback = attempt.get("traceback") or ""
     assert "RuntimeError: no such table: sale" in traceback
-    assert "in webhook" in traceback
+    assert "in no_such_table" in traceback
     assert "site-packages" not in traceback, "only the shop's own code is shown"
     assert "RuntimeError: no such table: sale" in payment_sandbox.timeline()
     assert all("_Listener" not in type(handler).__name__ for handler in logging.root.handlers)
@@ -156,7 +150,7 @@ def test_the_traceback_of_a_handler_is_shown(
 
 def test_a_handler_on_another_thread_is_reported(payment_sandbox: PaymentSandbox) -> None:
     """The timeline reports that a handler ran on another thread than the test."""
-    payment_sandbox.deliver_to(failing_shop(RuntimeError("SQLite objects"), testing=True))
+    payment_sandbox.deliver_to(shop_that(no_such_table))
     order_id = place(payment_sandbox)
     other = threading.Thread(
         target=payment_sandbox.act, args=(order_id, "customer", "visit"), name="worker-7"
@@ -184,12 +178,12 @@ def test_a_handler_that_answers_after_the_test_changes_nothing(
     order_id = place(project)
     caller = threading.Thread(target=project.act, args=(order_id, "customer", "visit"))
     caller.start()
-    assert has_begun.wait(10)
+    assert has_begun.wait(60)
     project.close()
     may_answer.set()
-    caller.join(10)
+    caller.join(60)
     assert not caller.is_alive()
-    assert ended.wait(10)
+    assert ended.wait(60)
     with payment_sandbox_server.project() as following:
         assert following.webhooks == []
 

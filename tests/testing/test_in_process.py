@@ -17,7 +17,6 @@ from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
 from tests.support.servers import make_server
-from tests.support.wire import NOTICES_SHORT_BODIES
 
 
 def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders: str) -> None:
@@ -34,7 +33,7 @@ def test_no_cookie_goes_from_one_project_to_the_next() -> None:
         sandbox = PaymentSandboxServer(server.url)
         client = sandbox.project({}).client
         order = client.call("POST", "/v1/orders/", ORDER)
-        page = requests.get(f"http://{order['transactions'][0]['payment_url']}?language=de", timeout=5)
+        page = requests.get(f"http://{order['transactions'][0]['payment_url']}?language=de")
         assert page.cookies
         shared: Any = sandbox.client_for("").session
         shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de", timeout=5)
@@ -92,39 +91,6 @@ def test_bodies_of_every_kind_arrive(
     assert answer.status_code == 201, answer.text
 
 
-FAULTS: list[tuple[dict[str, Any], float, type[Exception]]] = [
-    ({"hang": 0.3}, 0.2, requests.ReadTimeout),
-    ({"hang": 0.01}, 5, requests.ConnectionError),
-    ({"reset": True}, 5, requests.ConnectionError),
-    ({"truncate": True}, 5, requests.exceptions.ChunkedEncodingError),
-    ({"latency": 0.3}, 0.2, requests.ReadTimeout),
-]
-
-
-@pytest.mark.parametrize(
-    ("fault", "timeout_seconds", "raised"), FAULTS, ids=[str(fault) for fault, _, _ in FAULTS]
-)
-@pytest.mark.parametrize("is_direct", [True, False])
-def test_faults_raise_what_they_raise_over_sockets(
-    payment_sandbox: PaymentSandbox,
-    orders: str,
-    fault: dict[str, Any],
-    timeout_seconds: float,
-    raised: type[Exception],
-    is_direct: bool,
-) -> None:
-    """A fault raises the same exception without sockets as over sockets."""
-    if fault == {"truncate": True} and not is_direct and not NOTICES_SHORT_BODIES:
-        pytest.skip("this urllib3 does not notice short bodies")
-    payment_sandbox.client.faults([{"then": fault}])
-    with requests.Session() as sockets:
-        sockets.auth = (payment_sandbox.api_key, "")
-        session = payment_sandbox.session if is_direct else sockets
-        with pytest.raises(raised) as raised_error:
-            session.get(f"{orders}nothing/", timeout=(5, timeout_seconds))
-    assert type(raised_error.value) is raised
-
-
 def test_the_webhook_of_a_call_with_a_lost_response_arrives(
     payment_sandbox: PaymentSandbox, orders: str
 ) -> None:
@@ -180,7 +146,7 @@ def test_headers_are_taken_as_servers_take_them(payment_sandbox: PaymentSandbox,
 def test_a_stream_without_its_trailing_slash(payment_sandbox: PaymentSandbox) -> None:
     """A stream from a path without its trailing slash works."""
     url = f"{payment_sandbox.base_url}/control/events"
-    with payment_sandbox.session.get(url, stream=True, timeout=5) as answer:
+    with payment_sandbox.session.get(url, stream=True) as answer:
         assert next(answer.iter_lines()) == b": watching"
 
 

@@ -34,7 +34,7 @@ def authorized(key: str) -> dict[str, str]:
 
 def create_by_requests(key: str) -> int:
     """Create an order with requests."""
-    return requests.post(CREATE, json=ORDER, auth=(key, ""), timeout=5).status_code
+    return requests.post(CREATE, json=ORDER, auth=(key, "")).status_code
 
 
 def create_by_httpx(key: str) -> int:
@@ -117,11 +117,11 @@ def test_calls_to_the_provider_reach_the_sandbox(
 
 def open_payment_page(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
     """Open the payment page of a new order over https, as a shop with an https address does."""
-    order = requests.post(CREATE, json=ORDER, auth=(sandbox.api_key, ""), timeout=5).json()
+    order = requests.post(CREATE, json=ORDER, auth=(sandbox.api_key, "")).json()
     url = f"https://{order['transactions'][0]['payment_url']}"
     clients: dict[str, Callable[[], requests.Response | httpx.Response]] = {
-        "requests": lambda: requests.get(url, timeout=5),
-        "session": lambda: sandbox.session.get(url, timeout=5),
+        "requests": lambda: requests.get(url),
+        "session": lambda: sandbox.session.get(url),
         "httpx": lambda: httpx.get(url, follow_redirects=True),
         "transport": lambda: httpx.Client(transport=sandbox.httpx_transport, follow_redirects=True).get(url),
     }
@@ -160,10 +160,10 @@ def test_an_interception_for_a_block(payment_sandbox: PaymentSandbox) -> None:
     """A ``with`` block ends its interceptions, and no others."""
     payment_sandbox.intercept(PROVIDER)
     with payment_sandbox.intercept("http://127.0.0.1:9"):
-        other = requests.get("http://127.0.0.1:9/v1/orders/x/", timeout=5)
+        other = requests.get("http://127.0.0.1:9/v1/orders/x/")
         assert other.json()["error"]["type"] == "Unauthorized"
     with pytest.raises(requests.ConnectionError):
-        requests.get("http://127.0.0.1:9/v1/orders/x/", timeout=5)
+        requests.get("http://127.0.0.1:9/v1/orders/x/")
     assert create_by_requests(payment_sandbox.api_key) == 201
 
 
@@ -194,11 +194,10 @@ def test_the_address_may_have_a_path_and_a_port(payment_sandbox: PaymentSandbox)
         "http://localhost:9911/payments/v1/orders/?a=b",
         json=ORDER,
         auth=(payment_sandbox.api_key, ""),
-        timeout=5,
     )
     assert answer.status_code == 201
     with pytest.raises(requests.ConnectionError):
-        requests.get("http://localhost:9912/payments/v1/orders/", timeout=5)
+        requests.get("http://localhost:9912/payments/v1/orders/")
 
 
 def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -> None:

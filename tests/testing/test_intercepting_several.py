@@ -64,7 +64,7 @@ def test_a_proxy_of_the_session_is_ignored(payment_sandbox: PaymentSandbox) -> N
     """Intercepted calls ignore the proxies of a session."""
     payment_sandbox.intercept(PROVIDER)
     proxies = {"https": "http://127.0.0.1:9"}
-    answer = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, ""), proxies=proxies, timeout=5)
+    answer = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, ""), proxies=proxies)
     assert answer.status_code == 201
 
 
@@ -75,7 +75,7 @@ def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
     with pytest.raises(httpx.UnsupportedProtocol, match="needs a socket"):
         httpx.get(url, auth=(payment_sandbox.api_key, ""))
     with pytest.raises(requests.ConnectionError, match="needs a socket"):
-        requests.get(url, auth=(payment_sandbox.api_key, ""), timeout=5)
+        requests.get(url, auth=(payment_sandbox.api_key, ""))
 
 
 def test_rejected_requests_are_masked_and_reported_to_their_test_only(
@@ -84,7 +84,7 @@ def test_rejected_requests_are_masked_and_reported_to_their_test_only(
     """A rejected request is masked, and later projects do not report it."""
     with payment_sandbox_server.project() as first:
         first.intercept(PROVIDER)
-        requests.get(f"{CREATE}x/?card=4111111111111111&cvc=123", auth=("foreign-key-12345", ""), timeout=5)
+        requests.get(f"{CREATE}x/?card=4111111111111111&cvc=123", auth=("foreign-key-12345", ""))
         timeline = first.timeline()
         assert "the API key fore*** belongs to no project" in timeline
         assert "4111111111111111" not in timeline

@@ -1,12 +1,12 @@
 """Flags and ini options of the plugin: scenarios, reviews, seeds and settings of a whole suite."""
 
-import socket
 from pathlib import Path
 
 import pytest
-from flask import Flask
 
 from payment_sandbox.serving.server import Server
+from tests.support.ports import free_port
+from tests.support.shop import Shop
 from tests.support.suites import passed, suite
 
 ONE_TEST = """
@@ -256,13 +256,6 @@ def test_a_wrong_option_is_reported(tmp_path: Path, line: str) -> None:
     assert INVALID_OPTIONS[line] in result.stdout + result.stderr
 
 
-def free_port() -> int:
-    """Return an unused port."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port: int = unused.getsockname()[1]
-    return port
-
-
 def test_an_unreachable_sandbox_is_reported(tmp_path: Path) -> None:
     """An unreachable server or an address without a scheme is reported without a traceback."""
     port = free_port()
@@ -280,20 +273,10 @@ def test_an_unreachable_sandbox_is_reported(tmp_path: Path) -> None:
     )
 
 
-def test_another_server_is_no_sandbox(tmp_path: Path) -> None:
+def test_another_server_is_no_sandbox(tmp_path: Path, shop: Shop) -> None:
     """Another server is reported as not being a payment sandbox."""
-    from werkzeug.serving import make_server
-
-    server = make_server("127.0.0.1", 0, Flask("other"))
-    import threading
-
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
+    url = shop.url.removesuffix("/webhook")
     result = suite(tmp_path, ONE_TEST, SANDBOX_URL=url)
-    server.shutdown()
-    thread.join()
-    server.server_close()
     assert f"the server at SANDBOX_URL {url} is not a payment sandbox" in result.stdout
 
 

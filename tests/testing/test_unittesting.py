@@ -98,7 +98,6 @@ def run(tmp_path: Path, code: str, *command: str, **environment: str) -> subproc
         env={**env, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
         check=False,
     )
 

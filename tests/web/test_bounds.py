@@ -143,17 +143,6 @@ def fill_disconnected_listeners(project: Project, count: int) -> int:
     return sum(project.relay.is_disconnected(f"listener {number}") for number in range(count))
 
 
-def fill_changes(project: Project, count: int) -> int:
-    """Add changes that undoing a clock move would undo."""
-    changes = project.epoch.changes
-    moment = changes.watch()
-    for number in range(count):
-        changes.add([f"change {number}"], 0)
-    counted, *named = changes.since(moment)
-    assert counted == f"{EXCESS} earlier changes"
-    return len(named)
-
-
 FILLS: dict[str, Fill] = {
     "Requests in the journal": fill_journal,
     "Scenario decisions": fill_decisions,
@@ -168,7 +157,6 @@ FILLS: dict[str, Fill] = {
     "Forms of bank QR pages": fill_scan_forms,
     "Notices on the dashboard": fill_notices,
     "Disconnected listeners": fill_disconnected_listeners,
-    "Changes since a clock move, by name": fill_changes,
 }
 
 
@@ -234,6 +222,5 @@ def test_every_bound_of_the_table_is_filled() -> None:
         "A path, query or order ID in the journal",
         "A receiver's response",
         "Cached responses",
-        "Cached dashboard pages",
     }
     assert {limit.subject for limit in LIMITS} == FILLS.keys() | others

@@ -20,7 +20,7 @@ from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.operations.review import review_order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.dashboard.reproductions import reproduction
+from payment_sandbox.web.answers.reproductions import reproduction
 from payment_sandbox.web.routes import Facts, described_routes
 from tests.documentation.examples import record_examples
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
@@ -142,7 +142,7 @@ class CanaryClient:
 
     def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
         """The routes to call, with their methods."""
-        for rule, facts in described_routes(self.app.register_deferred_faces()):
+        for rule, facts in described_routes(self.app.parts()):
             if rule.endpoint not in NOT_CALLED:
                 yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
 
@@ -154,7 +154,7 @@ class CanaryClient:
         """Send a request and search its response."""
         address = path if path.startswith("http") else f"{self.server.url}{path}"
         options.setdefault("auth", (self.sandbox.key, ""))
-        answer = self.http.request(method, address, timeout=20, allow_redirects=False, **options)
+        answer = self.http.request(method, address, allow_redirects=False, **options)
         self.sent += 1
         if method != "GET" or "everything" in where:
             self.search_text(where, f"{answer.headers}\n{answer.text}", answer.status_code)
@@ -177,7 +177,7 @@ class CanaryClient:
                     body = with_field(base, field.path, value)
                     self.send(f"{where}: {name}", method, self.path(rule), json=body)
         if rule.endpoint in ("control.put_faults", "control.put_scenario"):
-            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""), timeout=20)
+            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""))
 
     def fill_other_parts(self, rule: Rule, method: str, facts: Facts) -> None:
         """Put canaries into field names, malformed bodies, queries, paths and headers."""
@@ -241,7 +241,7 @@ class CanaryClient:
         self.search_text("events", repr(self.project.events.events_after(0)))
         self.search_text("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
         for order_id in (self.ids["order_id"], self.ids["other_id"]):
-            with self.app.app_context():
+            with self.app.html.app_context():
                 order = self.project.find_order(order_id)
                 findings = review_order(self.project.epoch, order)
                 self.search_text("the test", reproduction(self.project, order, findings) or "")
@@ -346,11 +346,11 @@ def test_every_exception_is_needed() -> None:
     with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
-            for rule, facts in described_routes(server.app.register_deferred_faces())
+            for rule, facts in described_routes(server.app.parts())
             if facts.reads is not None
             for field in fields_of(facts.reads())
         ]
-        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.register_deferred_faces())}
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app.parts())}
     for pattern in REPEATED:
         assert any(re.match(pattern, field) for field in fields), pattern
     assert NOT_CALLED.keys() <= endpoints

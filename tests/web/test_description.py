@@ -5,25 +5,21 @@ from typing import Any
 
 import pytest
 import requests
-from flask import Blueprint, Response
+from flask import Response
 from jsonschema import Draft202012Validator
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
-from payment_sandbox.web.app import make_app
-from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import Face
-from payment_sandbox.web.routes import RouteWithoutFacts, described_routes
+from payment_sandbox.web.routes import FactsBlueprint, RouteWithoutFacts, described_routes
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
-from tests.support.projects import made_registry
 from tests.support.servers import make_server
 
 
 @pytest.mark.rule("CTL-05")
 def test_health_needs_no_key(server: Server) -> None:
     """The health endpoint answers without a key, because fixtures poll it."""
-    answer = requests.get(f"{server.url}/health/", timeout=5)
+    answer = requests.get(f"{server.url}/health/")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok", "version": __version__})
 
 
@@ -32,13 +28,11 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
     """The description is valid OpenAPI 3.1 and has every route except those of the dashboard."""
     from openapi_spec_validator import OpenAPIV31SpecValidator
 
-    described = requests.get(f"{server.url}/openapi.json", timeout=10).json()
+    described = requests.get(f"{server.url}/openapi.json").json()
     assert described["openapi"].startswith("3.1")
     OpenAPIV31SpecValidator(described).validate()
     rules = [
-        rule
-        for rule, _ in described_routes(server.app.register_deferred_faces())
-        if not rule.endpoint.startswith("dashboard.")
+        rule for rule, _ in described_routes(server.app.parts()) if not rule.endpoint.startswith("dashboard.")
     ]
     routes = {rule.rule.replace("<", "{").replace(">", "}") for rule in rules}
     assert routes == described["paths"].keys()
@@ -109,17 +103,15 @@ def test_every_query_parameter_is_described() -> None:
 def test_the_description_has_the_public_url() -> None:
     """The description has the public URL, so tools can call the server."""
     with make_server(public_url="http://pay.test:8443/sandbox") as server:
-        whole = requests.get(f"{server.local_url}/openapi.json", timeout=10).json()
+        whole = requests.get(f"{server.local_url}/openapi.json").json()
     assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"
 
 
 def test_a_route_without_facts_does_not_start() -> None:
     """The error tells the developer which route lacks facts."""
-    app = make_app(made_registry(), public_url="http://sandbox.example").register_deferred_faces()
-    more = Blueprint("more", __name__)
-    more.add_url_rule("/more/", view_func=lambda call: Response("more"))
+    more = FactsBlueprint("more", __name__)
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
-        app.add(Face(more, (), answer_for))
+        more.add_url_rule("/more/", view_func=lambda call: Response("more"))
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
@@ -200,7 +192,7 @@ def with_another_key(example: Any) -> Iterator[Any]:
 
 def test_a_misspelled_clock_gets_a_suggestion(server: Server) -> None:
     """A misspelled ``clock`` is reported with the correct key, although only new projects have it."""
-    answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
+    answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"})
     (violation,) = answer.json()["error"]["violations"]
     assert (violation["path"], violation["nearest"]) == ("clok", "clock")
 

@@ -12,42 +12,42 @@ from payment_sandbox.web.docs.library import MENU_NAMES, PAGE_NAMES, title
 @pytest.mark.parametrize("name", PAGE_NAMES)
 def test_every_page_is_markdown_too(server: Server, name: str) -> None:
     """Each page is Markdown under ``.md`` and for ``Accept: text/markdown``; browsers get HTML."""
-    shown = requests.get(f"{server.url}/docs/{name}.md", timeout=10)
+    shown = requests.get(f"{server.url}/docs/{name}.md")
     assert shown.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert shown.text.startswith(f"# {title(name)}\n")
     assert not re.search(r"^{{ [a-z-]+ }}$", shown.text, re.MULTILINE)
-    accepted = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": "text/markdown"}, timeout=10)
+    accepted = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": "text/markdown"})
     assert accepted.text == shown.text
     for accept in ("text/html,application/xhtml+xml,*/*;q=0.8", "*/*"):
-        page = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": accept}, timeout=10)
+        page = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": accept})
         assert (page.headers["Content-Type"], page.headers["Vary"]) == ("text/html; charset=utf-8", "Accept")
 
 
 def test_a_list_of_all_pages(server: Server) -> None:
     """The index gives the address and a one-sentence summary of each page in the menu."""
-    listed = requests.get(f"{server.url}/llms.txt", timeout=10)
+    listed = requests.get(f"{server.url}/llms.txt")
     assert listed.headers["Content-Type"].startswith("text/plain")
     lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
     assert [address for _, address, _ in lines] == [f"{server.url}/docs/{name}.md" for name in MENU_NAMES]
     assert all(about[0].isupper() or about[0] == "`" for _, _, about in lines), lines
     assert all(about.endswith(".") and "](" not in about and "{{" not in about for _, _, about in lines)
-    assert requests.get(lines[-1][1], timeout=10).status_code == 200
+    assert requests.get(lines[-1][1]).status_code == 200
 
 
 def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
     """The index recommends five pages of less than 60 kB in total."""
-    listed = requests.get(f"{server.url}/llms.txt", timeout=10).text
+    listed = requests.get(f"{server.url}/llms.txt").text
     begin, _, _ = listed.partition("\n## Ways to pay\n")
     assert "## Read these five pages" in begin
     addresses = re.findall(r"\((http[^)]+)\): ", begin)
     assert len(addresses) == 5
-    length = sum(len(requests.get(address, timeout=10).content) for address in addresses)
+    length = sum(len(requests.get(address).content) for address in addresses)
     assert length < 60_000
     assert len(begin) < 2000
 
 
 def test_an_unknown_page_lists_the_existing_ones(server: Server) -> None:
     """The JSON error lists the existing pages."""
-    answer = requests.get(f"{server.url}/docs/nope.md", timeout=10)
+    answer = requests.get(f"{server.url}/docs/nope.md")
     assert answer.status_code == 404
     assert "webhooks" in answer.json()["error"]["allowed"]

@@ -4,15 +4,16 @@ import ast
 from pathlib import Path
 
 import pytest
-from flask import Blueprint, Response
+from flask import Response
+from werkzeug.test import Client
 
 import payment_sandbox
-from payment_sandbox.web.app import SandboxFlask, make_app
+from payment_sandbox.web.app import SandboxApp, make_app
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, Middleware
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, described_routes, route
 from tests.support.projects import made_registry
 
 
@@ -33,9 +34,9 @@ def refuse_call(call: Call, call_next: CallNext) -> Response:
     raise RequestRefused(418, "on purpose")
 
 
-def make_app_with_face(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
+def make_app_with_face(seen: list[str], *middlewares: Middleware) -> SandboxApp:
     """Create an application with one extra face."""
-    blueprint = Blueprint("own", __name__)
+    blueprint = FactsBlueprint("own", __name__)
 
     @route(blueprint, "GET", "/own/<name>/", media_type="text/plain")
     def get_own(call: Call, name: str) -> Response:
@@ -52,7 +53,7 @@ def make_app_with_face(seen: list[str], *middlewares: Middleware) -> SandboxFlas
 def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> None:
     """Each middleware sees a response, even if the view raises an error."""
     seen: list[str] = []
-    answer = make_app_with_face(seen).test_client().get(f"/own/{name}/")
+    answer = Client(make_app_with_face(seen)).get(f"/own/{name}/")
     assert answer.status_code == status
     assert seen == ["outer", "inner", f"view {name}", f"inner {status}", f"outer {status}"]
 
@@ -60,7 +61,7 @@ def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> Non
 def test_a_refusing_middleware_ends_the_call() -> None:
     """Only the outer middlewares see a refusal, and the view is not called."""
     seen: list[str] = []
-    answer = make_app_with_face(seen, refuse_call).test_client().get("/own/fine/")
+    answer = Client(make_app_with_face(seen, refuse_call)).get("/own/fine/")
     assert (answer.status_code, seen) == (418, ["outer", "outer 418"])
 
 
@@ -68,15 +69,30 @@ def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
     """Without the dashboard its paths answer 404, and everything else works."""
     registry = made_registry()
     _, api_key = registry.create({})
-    app = make_app(
-        registry, public_url="http://sandbox.example", load_optional_faces=list
-    ).register_deferred_faces()
-    assert not [rule for rule in app.url_map.iter_rules() if "dashboard" in rule.rule]
-    client = app.test_client()
+    app = make_app(registry, public_url="http://sandbox.example", load_optional_faces=list)
+    assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
+    client = Client(app)
     order = {"currency": "EUR", "amount": 1}
     assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
     assert client.get("/dashboard/").status_code == 404
     assert client.get("/docs/").status_code == 200
+
+
+def test_html_faces_are_loaded_at_their_first_request() -> None:
+    """Calls to the APIs, also to unknown paths of them, load no HTML faces; the first page loads them once."""
+    loaded: list[str] = []
+
+    def load() -> list[Face]:
+        loaded.append("optional faces")
+        return []
+
+    app = make_app(made_registry(), public_url="http://sandbox.example", load_optional_faces=load)
+    client = Client(app)
+    for path in ("/v1/orders/x/", "/v1/nothing/", "/control/nothing/", "/health/"):
+        client.get(path)
+    assert loaded == []
+    assert [client.get(path).status_code for path in ("/docs/", "/dashboard/")] == [200, 404]
+    assert loaded == ["optional faces"]
 
 
 AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template"}

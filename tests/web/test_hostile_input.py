@@ -2,7 +2,9 @@
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 from time import process_time, thread_time
@@ -63,9 +65,18 @@ def test_patterns_take_linear_time() -> None:
             assert thread_time() - started < SECONDS_MAX, (pattern.pattern, piece)
 
 
-def expect_quick(answer: requests.Response) -> requests.Response:
-    """Expect a quick and short response."""
-    assert answer.elapsed.total_seconds() < SECONDS_MAX
+@contextmanager
+def quickly() -> Iterator[None]:
+    """Expect that a block takes little time of the processor."""
+    started = process_time()
+    yield
+    assert process_time() - started < SECONDS_MAX
+
+
+def expect_quick(send: Callable[[], requests.Response]) -> requests.Response:
+    """Expect a short and quick response; the server runs in this process."""
+    with quickly():
+        answer = send()
     assert len(answer.content) < ANSWER_BYTES_MAX
     return answer
 
@@ -75,28 +86,29 @@ def test_a_form_field_may_be_long(sandbox: Sandbox, field: str) -> None:
     """Long form fields are handled quickly; anyone can send them without a key."""
     order = sandbox.place(card())
     url = f"http://{order['transactions'][0]['payment_url']}"
-    page = requests.get(url, timeout=5).text
+    page = requests.get(url).text
     token = page.partition('name="token" value="')[2].partition('"')[0]
     fields = {"action": "pay", "token": token, "number": "4", "expiry": "1", field: "1" + " " * LENGTH + "x"}
-    expect_quick(requests.post(url, data=fields, timeout=60))
+    expect_quick(lambda: requests.post(url, data=fields))
     assert sandbox.read(order)["status"] == "processing"
 
 
 def test_a_header_may_be_long(sandbox: Sandbox) -> None:
     """Long headers are handled quickly, although the library's pattern takes quadratic time."""
     for header in ("Accept", "Accept-Language", "If-None-Match", "Cookie", "Authorization", "Content-Type"):
-        expect_quick(
-            requests.get(f"{sandbox.url}/health/", headers={header: "a" + " " * 15_000 + "b"}, timeout=60)
-        )
-        refused = requests.get(f"{sandbox.url}/health/", headers={header: "a" + " " * 100_000}, timeout=60)
-        assert expect_quick(refused).status_code == 431
+        for length, is_refused in ((15_000, False), (100_000, True)):
+            value = "a" + " " * length + "b"
+            answer = expect_quick(partial(requests.get, f"{sandbox.url}/health/", headers={header: value}))
+            assert (answer.status_code == 431) is is_refused
 
 
 def test_a_duplicate_key_is_found_quickly(sandbox: Sandbox) -> None:
     """A duplicate among 19,000 keys is reported quickly."""
     pairs = ", ".join(f'"{number}": 1' for number in [*range(VALUES), VALUES - 1])
-    answer = requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=JSON, timeout=60)
-    assert expect_quick(answer).status_code == 400
+    answer = expect_quick(
+        lambda: requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=JSON)
+    )
+    assert answer.status_code == 400
     assert f"'{VALUES - 1}' twice" in answer.json()["error"]["value"]
 
 
@@ -111,18 +123,17 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
     order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=count, order_lines=lines(count)))
     path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
     wrong = [{"merchant_order_line_id": f"x{number}", "quantity": 1} for number in range(count)]
-    answer = sandbox.post(f"{path}/captures/orderlines/", {"order_lines": wrong})
-    assert expect_quick(answer).status_code == 400
+    answer = expect_quick(lambda: sandbox.post(f"{path}/captures/orderlines/", {"order_lines": wrong}))
+    assert answer.status_code == 400
     assert len(answer.json()["error"]["violations"]) == 100
     right = [{"merchant_order_line_id": str(number), "quantity": 1} for number in range(count)]
-    for call, part in (("captures", right[: count // 2]), ("voids", right[count // 2 :])):
-        started = process_time()
-        assert sandbox.post(f"{path}/{call}/orderlines/", {"order_lines": part}).status_code < 300
-        assert process_time() - started < SECONDS_MAX
-    started = process_time()
-    refunded = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"order_lines": right[: count // 2]})
-    assert refunded.status_code == 201
-    assert process_time() - started < SECONDS_MAX
+    for call, part in (
+        (f"{path}/captures/orderlines/", right[: count // 2]),
+        (f"{path}/voids/orderlines/", right[count // 2 :]),
+        (f"/v1/orders/{order['id']}/refunds/", right[: count // 2]),
+    ):
+        with quickly():
+            assert sandbox.post(call, {"order_lines": part}).status_code in (200, 201)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +148,9 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
 )
 def test_validation_stops_at_the_hundredth_violation(sandbox: Sandbox, body: dict[str, Any]) -> None:
     """Validation stops after the hundredth violation."""
-    expect_quick(sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
-    response = sandbox.patch("/control/project/", {f"unknown{number}": 1 for number in range(VALUES)})
-    assert len(violations(expect_quick(response))) == 100
+    expect_quick(lambda: sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
+    unknown = {f"unknown{number}": 1 for number in range(VALUES)}
+    assert len(violations(expect_quick(lambda: sandbox.patch("/control/project/", unknown)))) == 100
 
 
 def test_the_journal_truncates_long_paths(sandbox: Sandbox) -> None:
@@ -164,7 +175,7 @@ def test_values_are_counted_but_not_punctuation_in_texts(
     sandbox: Sandbox, extra: dict[str, Any], is_accepted: bool
 ) -> None:
     """A body may have 20,000 values; commas and brackets in texts do not count."""
-    answer = expect_quick(sandbox.create(extra=extra)) if not is_accepted else sandbox.create(extra=extra)
+    answer = sandbox.create(extra=extra) if is_accepted else expect_quick(lambda: sandbox.create(extra=extra))
     assert answer.status_code == (201 if is_accepted else 400), answer.text[:300]
     if not is_accepted:
         assert answer.json()["error"]["value"] == "the body has more than 20,000 values"

@@ -88,7 +88,7 @@ class ProjectOutputs(NamedTuple):
         outputs = {path: self.sandbox.get(path).text for path in CONTROL}
         dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
         for view in VIEW_TITLES.keys() - {"orders"}:  # which shows orders as they were sent
-            outputs[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
+            outputs[view] = requests.get(f"{dashboard}{view}/", headers=HTML).text
         outputs["events"] = self.watch.text()
         formatter = MaskedFormatter()
         outputs["log"] = "\n".join(map(formatter.format, self.log.records))
@@ -129,7 +129,7 @@ def test_a_cvc_is_in_no_record(records: ProjectOutputs, content_type: str, body:
     answer = records.sandbox.post("/v1/orders/", data=body.encode(), headers={"Content-Type": content_type})
     query = body if content_type.endswith("urlencoded") else f"cvc={CODE}"
     url = f"{records.sandbox.url}/v1/orders/?{query}"
-    listing = requests.get(url, auth=(records.sandbox.key, ""), timeout=5)
+    listing = requests.get(url, auth=(records.sandbox.key, ""))
     expect_none(
         {"answer": answer.text + listing.text + str(answer.headers), **records.collect(with_orders=True)},
         CODE,
@@ -273,8 +273,8 @@ def resend(sandbox: Sandbox, **form: str) -> requests.Response:
     webhook = sandbox.get("/control/webhooks/").json()["items"][0]["id"]
     page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/requests/{webhook}/"
     headers = {**HTML, "Origin": sandbox.url, "Referer": page}
-    fields = {**Page(requests.get(page, headers=HTML, timeout=5)).form_with("").fields, **form}
-    return requests.post(f"{page}redeliver/", data=fields, headers=headers, timeout=9)
+    fields = {**Page(requests.get(page, headers=HTML)).form_with("").fields, **form}
+    return requests.post(f"{page}redeliver/", data=fields, headers=headers)
 
 
 @pytest.mark.rule("CTL-29", "CTL-22")
@@ -349,7 +349,7 @@ def test_a_key_that_is_a_common_word_is_no_secret(tmp_path: Path) -> None:
     with make_server() as server:
         server.registry.create({"name": "shop"}, api_key="shop")
         url = f"{server.url}/control/project/"
-        changed = requests.patch(url, json={"name": "a shop", "owner": "shop"}, auth=("shop", ""), timeout=5)
+        changed = requests.patch(url, json={"name": "a shop", "owner": "shop"}, auth=("shop", ""))
         assert changed.status_code == 200
         assert changed.json()["settings"]["name"] == "a shop"
 

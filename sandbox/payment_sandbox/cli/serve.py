@@ -401,7 +401,7 @@ def _control_token(host: str, token: str | None) -> str | None:
 def _warm_up(server: "Server", stopped: StopRequest) -> None:
     """Preload the modules for pages and threads shortly after startup."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        server.app.register_deferred_faces()
+        server.app.parts()
         with LOADING:
             from payment_sandbox.serving.posting import warm_up
 

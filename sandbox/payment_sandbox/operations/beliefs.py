@@ -11,7 +11,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import RETRY_AFTER, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, number_of
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
 from payment_sandbox.projects.slots import Slot
 
 NOT_CHANGED: Final = 304
@@ -177,8 +177,8 @@ def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
 
 
 def _status_changes(epoch: Epoch, order_id: str) -> Iterator[_Change]:
-    for reached in list(epoch.journal.statuses):
-        if reached.order_id == order_id and reached.payment_method is None:
+    for reached in epoch.journal.of(ReachedStatus, (order_id,)):
+        if reached.payment_method is None:
             yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)
 
 
@@ -200,11 +200,7 @@ def status_read(entry: JournalEntry) -> str | None:
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
-    return [
-        entry
-        for entry in epoch.journal.unmasked_entries()
-        if entry.order_id == order_id and entry.is_evidence
-    ]
+    return [entry for entry in epoch.journal.of(JournalEntry, (order_id,)) if entry.is_evidence]
 
 
 def format_moment_of_day(moment: datetime, now: datetime) -> str:

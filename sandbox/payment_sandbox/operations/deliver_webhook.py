@@ -21,7 +21,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.outbox import NO_CHANGES, QueuedDelivery, ResendChanges
+from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
 from payment_sandbox.projects.settings import Settings
@@ -309,13 +309,14 @@ def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
     """Return the webhooks that were not sent because no address was set, oldest first, from the journal."""
     if epoch.store.deliveries_dropped:
         return []  # a dropped webhook looks like one that was never sent
+    sent = {(delivery.order_id, delivery.status) for delivery in epoch.store.deliveries()}
     return [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
         for reached in epoch.journal.statuses
         if reached.payment_method is None
         and reached.status != OrderStatus.NEW
+        and (reached.order_id, reached.status) not in sent
         and epoch.store.order(reached.order_id) is not None
-        and all(each.status != reached.status for each in epoch.store.deliveries_of(reached.order_id))
     ]
 
 
@@ -335,36 +336,41 @@ def deliver_unsent(project: Project, url: str) -> list[Delivery]:
     return [delivery for delivery in known if delivery is not None]
 
 
-def redeliver(project: Project, delivery_id: str, changes: ResendChanges = NO_CHANGES) -> Delivery:
-    """Make another attempt now, even if the delivery has ended (CTL-22).
+def redeliver(
+    project: Project,
+    delivery_id: str,
+    *,
+    url: str | None = None,
+    body: str | None = None,
+    after: str | None = None,
+) -> Delivery:
+    """Make another attempt, now or ``after`` a period, even if the delivery has ended (CTL-22).
 
-    The attempt skips the queue, and this call waits for the response. The outcome of a
-    changed attempt does not affect the state of the delivery.
+    An attempt now skips the queue, and this call waits for the response. The outcome of an attempt with
+    another URL or body does not affect the state of the delivery.
 
     Raises:
         Unknown: the project has no such delivery.
         QuotaReached: storing another attempt would exceed a quota; nothing is sent.
+        Invalid: the body contains a secret, and would be stored until it is sent.
     """
-    order_id = find_delivery(project, delivery_id).order_id
+    delivery, changes = find_delivery(project, delivery_id), ResendChanges(url, body)
+    if after is not None:
+        _resend_later(project, delivery, changes, Period.parse(after))
+        return delivery
+    order_id = delivery.order_id
     if project.account is not None:
         project.account.refuse_growth(ATTEMPT_BYTES + len((changes.body or "").encode()))
     project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changes))
-    delivery = project.epoch.store.delivery(delivery_id)
-    if delivery is None:
+    sent = project.epoch.store.delivery(delivery_id)
+    if sent is None:
         raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer webhooks")
-    return delivery
+    return sent
 
 
-def resend_later(project: Project, delivery_id: str, changes: ResendChanges, after: Period) -> None:
-    """Resend a webhook after a period of sandbox time.
-
-    Raises:
-        Unknown: the project has no such delivery.
-        Invalid: the body contains a secret, and would be stored until then.
-    """
-    delivery = find_delivery(project, delivery_id)
+def _resend_later(project: Project, delivery: Delivery, changes: ResendChanges, after: Period) -> None:
     if changes.body is not None and project.masking.mask_text(changes.body) != changes.body:
         message = f"must not contain {SECRET_KINDS} if sent later, because it is stored until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
-        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changes))
+        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery.id, 0, *changes))

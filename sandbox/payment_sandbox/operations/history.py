@@ -159,26 +159,21 @@ def _related_ids(epoch: Epoch, order_id: str) -> Ids:
 
 def _all_entries(epoch: Epoch, order_ids: Ids | None) -> Iterator[TimelineEntry]:
     journal, store = epoch.journal, epoch.store
-    for entry in journal.entries(
-        lambda entry: order_ids is None or entry.order_id in order_ids, with_bodies=False
-    ):
+    for entry in journal.entries(orders=order_ids, with_bodies=False):
         yield from _exchange_entries(entry)
-    statuses = _records_of(journal.statuses, order_ids)
+    statuses = journal.of(ReachedStatus, order_ids)
     outcomes = _outcomes(statuses)
     for action in journal.actions(order_ids):
         yield from _action_entries(action, store.order(action.order_id or ""), outcomes.get(action.id))
     yield from _status_entries(statuses)
-    yield from map(_agenda_entry, _records_of(journal.agenda_events, order_ids))
-    yield from map(_failure_entry, _records_of(journal.failures, order_ids))
+    yield from map(_agenda_entry, journal.of(AgendaEvent, order_ids))
+    failures = (each for each in journal.failures if order_ids is None or each.order_id in order_ids)
+    yield from map(_failure_entry, failures)
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, order_ids):
         yield from _webhook_entries(
             delivery, causes.get((delivery.order_id, delivery.status, delivery.created))
         )
-
-
-def _records_of(records: Iterable[Record], order_ids: Ids | None) -> list[Record]:
-    return [record for record in list(records) if order_ids is None or record.order_id in order_ids]
 
 
 def _deliveries(epoch: Epoch, order_ids: Ids | None) -> list[Delivery]:

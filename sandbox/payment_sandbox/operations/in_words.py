@@ -46,8 +46,7 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
 
 def _with_calls_in_words(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Describe the shop's calls in words: the request, and the status in the response or the refusal."""
-    calls = {timeline_entry.id for timeline_entry in timeline_entries if timeline_entry.kind == "request"}
-    entries = [entry for entry in epoch.journal.unmasked_entries() if entry.id in calls]
+    entries = epoch.journal.of(JournalEntry, {timeline_entry.order_id for timeline_entry in timeline_entries})
     words = {entry.id: describe_call(entry) for entry in entries}
     words |= {f"{entry.id}/response": _describe_response(entry) for entry in entries}
     return [

@@ -149,11 +149,7 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
     if name not in possible:
         raise Invalid([Violation("recipe", f"must be one of: {', '.join(possible)}", list(possible))])
     recipe = possible[name]
-    return follow(project, recipe, create(recipe.creation(name)))
-
-
-def follow(project: Project, recipe: Recipe, order: Order) -> Order:
-    """Perform the steps of a recipe on an order."""
+    order = create(recipe.creation(name))
     for step in recipe.steps:
         _perform(project, order, step)
     return project.find_order(order.id)

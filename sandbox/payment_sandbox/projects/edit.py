@@ -13,7 +13,7 @@ from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import Command, Resend
+from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import OrderChanged
@@ -29,7 +29,6 @@ from payment_sandbox.projects.store import ChangeSet, ServerSync
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
-SHORT_ID_LENGTH: Final = 8  # characters of an id in messages
 SAVED_ANSWERS_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
@@ -58,7 +57,7 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
-        self._changes: list[str] = []  # the names for ``ChangeCounter``
+        self._changes = 0
         self._attempts = 0
         self._part: RequestCommit | None = None  # the commit of a tracked request
 
@@ -219,7 +218,7 @@ class Edit:
         for order_id, status in self._needed_webhooks():
             self._add_webhook(self.orders[order_id], status)
         if self.epoch.changes.is_watched:
-            self._name_changes()
+            self._count_changes()
         self._remove_faults_at_rest()
         sequence = self.epoch.timeline.sequence
         dues = tuple(
@@ -311,43 +310,20 @@ class Edit:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
-    def _name_changes(self) -> None:
-        """Name the changes made by this edit, except changes by the clock, and count webhook attempts."""
+    def _count_changes(self) -> None:
+        """Count the changes made by this edit, except changes by the clock, and the webhook attempts."""
+        before, after = self.epoch.state, self.state
+        has_configured = (after.base_settings, after.scenario, after.faults, after.scenario_faults) != (
+            before.base_settings,
+            before.scenario,
+            before.faults,
+            before.scenario_faults,
+        )
         if not self.finished_entries:
-            self._changes = [*self._name_changed_records(), *self._name_changed_state()]
+            self._changes = len(self.orders) + len(self._qr_requests) + has_configured
         for item in self._deliveries.values():
             stored = self.epoch.store.delivery(item.id)
             self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
-
-    def _name_changed_records(self) -> Iterator[str]:
-        """Name the orders, QR requests and resends created or changed by this edit."""
-        actions = " and ".join(self.records.actions)
-        for order_id, order in self.orders.items():
-            kind = "refund" if order.is_refund else "order"
-            done = "created" if order_id in self._created else actions or "changed"
-            yield f"{kind} {order_id[:SHORT_ID_LENGTH]} ({done})"
-        for qr_id in self._qr_requests:
-            is_new = self.epoch.store.qr_request(qr_id) is None
-            yield f"QR request {qr_id[:SHORT_ID_LENGTH]} ({'created' if is_new else 'scanned'})"
-        for _, command in self._scheduled:
-            if isinstance(command, Resend):
-                yield f"a webhook of order {command.order_id[:SHORT_ID_LENGTH]} (to be resent)"
-
-    def _name_changed_state(self) -> Iterator[str]:
-        """Name the settings, scenario and faults changed by this edit."""
-        before, after = self.epoch.state, self.state
-        if after.base_settings is not before.base_settings:
-            old, new = before.base_settings.as_mapping(), after.base_settings.as_mapping()
-            yield from (f"setting {name}" for name in new if new[name] != old[name])
-        if after.scenario is not before.scenario:
-            yield f"scenario {after.scenario.name}"
-        if after.faults.document is not before.faults.document:
-            yield "faults (replaced)"
-        elif (
-            after.faults.uses != before.faults.uses
-            or after.scenario_faults.uses != before.scenario_faults.uses
-        ):
-            yield "faults (counted a request)"
 
     def _remove_faults_at_rest(self) -> None:
         """Remove the fault rules for orders at rest."""

@@ -5,7 +5,7 @@ import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import count
+from itertools import chain, count
 from threading import Lock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
 
@@ -358,6 +358,20 @@ class Records:
             self.decisions.popitem(last=False)
 
 
+class _RecordsByOrder(NamedTuple):
+    """The places of a kind's records by order, up to a state of the journal."""
+
+    ends: tuple[str, str, int]  # the first and the last record, and their number
+    places: Mapping[str | None, Sequence[int]]
+
+    @classmethod
+    def of(cls, records: Sequence[Any], ends: tuple[str, str, int]) -> "_RecordsByOrder":
+        places: dict[str | None, list[int]] = {}
+        for place, record in enumerate(records):
+            places.setdefault(record.order_id, []).append(place)
+        return cls(ends, places)
+
+
 class Journal:
     """The newest records of each kind, and the number of dropped requests.
 
@@ -378,6 +392,7 @@ class Journal:
             None  # called once, to fill ``_earlier_records``
         )
         self._reading = Lock()
+        self._by_order: dict[type, _RecordsByOrder] = {}
 
     def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
         """Share the journal: draw numbers unique among servers, and read records from other servers."""
@@ -395,24 +410,22 @@ class Journal:
         """Draw a number; all later records have higher numbers."""
         return next(self._numbers)
 
-    def copy_from(self, other: "Journal", number: int) -> None:
-        """Start with another journal's records up to a number."""
-        records = [record for kind in RECORDS.values() for record in other.of(kind)]
-        records = sorted((record for record in records if number_of(record) <= number), key=number_of)
-        self.add(records)
-        self._new_records.dropped_count = other.dropped_count
-        if self._read_newer is None:
-            self._numbers = count(number + 1)
-
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
         self._numbers = count(number + 1)
         self._read_earlier = read
 
-    def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
-        """Return the records of a kind, oldest first, unmasked."""
+    def of(self, kind: type[AnyRecord], orders: Iterable[str | None] | None = None) -> list[AnyRecord]:
+        """Return the records of a kind, all or those of some orders, oldest first, unmasked."""
         self._read()
-        return [*self._earlier_records.of(kind), *self._new_records.of(kind)][-ENTRIES_MAX:]
+        records = [*self._earlier_records.of(kind), *self._new_records.of(kind)][-ENTRIES_MAX:]
+        if orders is None or not records:
+            return records
+        index, ends = self._by_order.get(kind), (records[0].id, records[-1].id, len(records))
+        if index is None or index.ends != ends:
+            index = self._by_order[kind] = _RecordsByOrder.of(records, ends)
+        places = sorted(chain.from_iterable(index.places.get(order_id, ()) for order_id in set(orders)))
+        return [records[place] for place in places]
 
     def _read(self) -> None:
         if self._read_newer is not None and self._is_stale:
@@ -461,13 +474,18 @@ class Journal:
             self._unstored.extend(records)
 
     def entries(
-        self, entry_filter: EntryFilter | None = None, *, newest_first: bool = False, with_bodies: bool = True
+        self,
+        entry_filter: EntryFilter | None = None,
+        orders: Iterable[str | None] | None = None,
+        *,
+        newest_first: bool = False,
+        with_bodies: bool = True,
     ) -> Iterator[JournalEntry]:
         """Yield the selected entries (default: all), masked on access.
 
         Without bodies and headers, masking takes much less time.
         """
-        entries = self.of(JournalEntry)
+        entries = self.of(JournalEntry, orders)
         for entry in reversed(entries) if newest_first else entries:
             if entry_filter is None or entry_filter(entry):
                 yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
@@ -485,19 +503,15 @@ class Journal:
 
     def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
         """Yield all actions, or those on some orders, oldest first, masked."""
-        return (
-            self._masking.mask_record(action)
-            for action in self.of(PerformedAction)
-            if orders is None or action.order_id in orders
-        )
+        return map(self._masking.mask_record, self.of(PerformedAction, orders))
 
     def choices(self) -> Iterator[ConfigurationChange]:
         """Yield the changes to the settings and the scenario, oldest first, masked."""
         return map(self._masking.mask_record, self.of(ConfigurationChange))
 
-    def returns(self) -> list[PerformedAction]:
+    def returns(self, orders: Iterable[str] | None = None) -> list[PerformedAction]:
         """Return customers' visits to the return URL; these records contain no secrets."""
-        return [action for action in self.of(PerformedAction) if action.action == RETURN]
+        return [action for action in self.of(PerformedAction, orders) if action.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
         """Yield the records since the last call, masked, for the store."""

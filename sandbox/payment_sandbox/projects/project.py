@@ -192,23 +192,16 @@ class Project:
         self.services.on_epoch_end(before)
         self.events.publish("reset")
 
-    def replace_epoch(
-        self,
-        epoch: Epoch,
-        change: ChangeSet,
-        expected: Epoch | None = None,
-        check: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all records of the epoch.
+    def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
+        """Switch to a restored epoch; ``change`` holds all records of the epoch.
 
         Raises:
-            ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
+            ProjectReset: the project was deleted.
             Invalid: the epoch's settings, scenario or faults add a secret.
             QuotaReached: the restored epoch exceeds a quota.
         """
         with self.locked():
-            self._check_current(expected)
-            check()
+            self._check_current(None)
             self._refuse_secrets(self.epoch.state, epoch.state)
             before = self._replace_current(epoch, change)
         self.services.on_epoch_end(before)

@@ -59,11 +59,6 @@ class Recorder:
         """Publish an event."""
         self._events.append(PublishedEvent(kind, data))
 
-    @property
-    def actions(self) -> list[str]:
-        """The names of the recorded actions."""
-        return [f"{each.actor} {each.action}" for each in self._records if isinstance(each, PerformedAction)]
-
     def record_event_id(self, event_id: str) -> None:
         """Record the status reached by an attempt with this transaction event."""
         self._new_events.add(event_id)

@@ -42,6 +42,7 @@ class SubmittedForm(NamedTuple):
     has_number: bool = False  # a whole number, such as a quantity
     has_amount: bool = False  # an amount with cents
     has_choice: bool = False  # a select or radio button with another option
+    has_parts: bool = False  # a whole number above one, which can be split
 
 
 class OrderAction(NamedTuple):
@@ -119,6 +120,8 @@ class Repeat(NamedTuple):
     """A form of the shop is submitted twice, or a job runs twice."""
 
     at_once: bool
+    is_late: bool = False  # the second submission precedes the next action of a customer or a bank
+    in_parts: bool = False  # the form's number is split between both submissions
 
 
 class ChangedNumber(NamedTuple):
@@ -217,7 +220,7 @@ class VariationOffer(NamedTuple):
         if self.rules:
             return "remove the rule; a rule for one order ends with the order"
         moves_clock = isinstance(self.effect, ReplacementScene) and self.effect.moves_clock
-        return "undo the last clock move" if moves_clock else "create a new order"
+        return "restore a snapshot from before" if moves_clock else "create a new order"
 
     @property
     def scenario(self) -> Document:
@@ -249,7 +252,6 @@ class Variation:
     check: CoverageCheck | None = None
     reported_as: str = ""  # the name in coverage and sequences, if different
     offers: tuple[VariationOffer, ...] = ()
-    implied_by: str = ""  # a variation of the same step; if harmless, this variation is harmless, too
 
     def with_offers(self, *offers: VariationOffer) -> "Variation":
         """Return the variation with these offers."""

@@ -168,6 +168,8 @@ AFTER_EARLIER_EXPIRY: Final = ReplacementScene(
     moves_clock=True,
 )
 MANUAL_CAPTURE: Final = PriorEvent("the merchant captures by hand")
+MANUAL_PART_CAPTURE: Final = PriorEvent("the merchant captures half by hand")
+CUSTOMER_PAYMENT: Final = PriorEvent("the customer pays")
 MANUAL_VOID: Final = PriorEvent("the merchant voids by hand")
 AUTHORIZATION_EXPIRY: Final = PriorEvent("the authorization expires")
 ORDER_CHANGE: Final = PriorEvent("the order gets a new version")
@@ -176,12 +178,19 @@ _webhook = partial(Variation, kinds=(WEBHOOK,))
 _call = partial(Variation, kinds=(CREATE, CHANGE))
 _change = partial(Variation, kinds=(CHANGE,), condition=lambda call: "/v1/orders/" in call.path)
 _capture = partial(Variation, kinds=(CHANGE,), condition=lambda call: "/captures/" in call.path)
+_settlement_call = partial(
+    Variation,
+    kinds=(CHANGE,),
+    condition=lambda call: call.method == "DELETE" or "/captures/" in call.path or "/voids/" in call.path,
+)
+_cancellation = partial(Variation, kinds=(CHANGE,), condition=lambda call: call.method == "DELETE")
 _read = partial(Variation, kinds=(READ,))
 _order_read = partial(_read, condition=lambda call: "/orders/" in call.path)
 _form = partial(Variation, kinds=(PRESS,))
 _number = partial(_form, condition=lambda form: form.has_number)
 _amount = partial(_form, condition=lambda form: form.has_amount)
 _choice = partial(_form, condition=lambda form: form.has_choice)
+_count = partial(_form, condition=lambda form: form.has_parts)
 _job = partial(Variation, kinds=(JOB,))
 _time = partial(Variation, kinds=(TIME,))
 _action = partial(Variation, kinds=(ACTION,))
@@ -254,15 +263,13 @@ VARIATIONS: tuple[Variation, ...] = (
         AT_REST | SUSPECT,
         lambda delivery: delivery.status in UNPAID_STATUSES,
     ),
-    _webhook(
+    Variation(
         "refused",
         "{step} arrived two minutes late",
         Answer(503),
         UNSHIPPED,
-        AT_REST,
         check=_was_retried,
         reported_as="retried",
-        implied_by="late",
     ).with_offers(
         VariationOffer("slow-shop", "The first attempt of each webhook times out", WHAT_IF, effect=Timeout())
     ),
@@ -314,7 +321,11 @@ VARIATIONS: tuple[Variation, ...] = (
         ),
     ),
     _call("refused", "{step} was refused with 409, without any effect", CONFLICT_FAULT, NO_CAPTURE),
-    _capture("captured", "the merchant captured by hand before {step}", MANUAL_CAPTURE, DUPLICATION),
+    _settlement_call("captured", "the merchant captured by hand before {step}", MANUAL_CAPTURE, DUPLICATION),
+    _settlement_call(
+        "half-captured", "the merchant captured half by hand before {step}", MANUAL_PART_CAPTURE, UNPAID_GOODS
+    ),
+    _cancellation("paid", "the customer paid just before {step}", CUSTOMER_PAYMENT, UNSHIPPED),
     _capture("voided", "the merchant voided by hand before {step}", MANUAL_VOID, NO_CAPTURE),
     _capture("expired", "the authorization expired just before {step}", AUTHORIZATION_EXPIRY, NO_CAPTURE),
     _change("changed", "the order changed before {step}", ORDER_CHANGE, NO_CAPTURE),
@@ -333,6 +344,23 @@ VARIATIONS: tuple[Variation, ...] = (
         Repeat(at_once=True),
         DUPLICATION,
         SUSPECT | THREADS,
+    ),
+    _form(
+        "again-later",
+        "{step} was submitted again before the next payment",
+        Repeat(at_once=False, is_late=True),
+        UNPAID_GOODS,
+        SUSPECT,
+    ),
+    _count(
+        "in-parts", "{step} was submitted in two parts", Repeat(at_once=False, in_parts=True), DUPLICATION
+    ),
+    _count(
+        "parts-together",
+        "{step} was submitted in two parts at the same moment",
+        Repeat(at_once=True, in_parts=True),
+        DUPLICATION,
+        THREADS,
     ),
     _form(
         "another-pays",
@@ -378,6 +406,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     # Time
     _time("day-more", "a day more passed after {step}", ElapsedTime("P1D"), LAPSE),
+    _time("year-more", "400 days more passed after {step}", ElapsedTime("P400D"), DEBT),
     _time("lapses", "the authorization expired after {step}", LAPSES, LAPSE),
     _time("restarted", "the shop was restarted after {step}", RESTARTS, UNSHIPPED, AT_REST),
     # Customers
@@ -422,7 +451,7 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, UNSHIPPED),
-    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED),
+    _payment("last-moment", "{step} came a second before the expiry", ACTS_LAST_MOMENT, UNSHIPPED, SUSPECT),
     _customer(
         "late-on-page",
         "the customer opened the payment page, and {step} came a second before the expiry",

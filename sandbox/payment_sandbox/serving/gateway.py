@@ -31,7 +31,7 @@ STREAM_SECONDS_MAX: Final = 600.0  # the longest time to stream one response
 HEAD_BYTES_MAX: Final = 16 << 10  # the limit for the headers of a request
 HEAD_TOO_LONG: Final = f"the request line and headers are over {HEAD_BYTES_MAX} bytes"
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
-SILENT_SECONDS: Final = 60.0  # the longest wait for the next piece of a body
+SILENT_SECONDS: Final = 10.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Result = TypeVar("Result")
@@ -116,16 +116,6 @@ class Gateway:
         finally:
             self._count(reply.status, self._loop.time() - started_seconds)
 
-    @contextmanager
-    def _reserve_memory(self, length: int | None, bytes_max: int) -> Iterator[bool]:
-        """Reserve memory for a snapshot in the context; yield False if there is not enough."""
-        reserved = min(length or bytes_max, bytes_max) if bytes_max > BODY_BYTES_MAX else 0
-        self._snapshots_bytes += reserved
-        try:
-            yield reserved == 0 or self._snapshots_bytes <= self._limits.snapshots_bytes
-        finally:
-            self._snapshots_bytes -= reserved
-
     async def _answer(
         self, http: web.BaseRequest, reply: Reply, body: BytesIO, length: int
     ) -> web.StreamResponse:
@@ -147,8 +137,10 @@ class Gateway:
         """Run a call where it was placed, in its project's turn."""
         if call.placement is Placement.EVENT_LOOP:
             await self._on_loop.take(call.share)
-            self._loop.call_soon(self._on_loop.pass_on)  # other tasks run in between
-            return self._application.respond(call)
+            try:
+                return self._application.respond(call)
+            finally:
+                self._on_loop.pass_on_soon()
 
         def respond(turn: ThreadTurn) -> Response:
             call.connection.begin_waiting = turn.begin_waiting
@@ -204,6 +196,16 @@ class Gateway:
                 response.close()
             else:  # a thread may still be producing a piece
                 producing.add_done_callback(lambda _: response.close())
+
+    @contextmanager
+    def _reserve_memory(self, length: int | None, bytes_max: int) -> Iterator[bool]:
+        """Reserve memory for a snapshot in the context; yield False if there is not enough."""
+        reserved = min(length or bytes_max, bytes_max) if bytes_max > BODY_BYTES_MAX else 0
+        self._snapshots_bytes += reserved
+        try:
+            yield reserved == 0 or self._snapshots_bytes <= self._limits.snapshots_bytes
+        finally:
+            self._snapshots_bytes -= reserved
 
 
 def _refuse(http: web.BaseRequest) -> Response | None:

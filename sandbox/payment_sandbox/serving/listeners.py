@@ -14,7 +14,7 @@ from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
-    from payment_sandbox.web.app import SandboxFlask
+    from payment_sandbox.web.app import SandboxApp
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class SiteServer(Protocol):
     port: int
     url: str
 
-    def start(self, application: "SandboxFlask") -> None:
+    def start(self, application: "SandboxApp") -> None:
         """Serve on a background thread."""
         ...
 
@@ -50,7 +50,7 @@ class LazyServer:
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()
 
-    def start(self, application: "SandboxFlask") -> None:
+    def start(self, application: "SandboxApp") -> None:
         """Wait for the first connection on a background thread, then serve."""
         self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
         start(self._thread)
@@ -67,7 +67,7 @@ class LazyServer:
         self._stop_receiver.close()
         self._stop_sender.close()
 
-    def _watch(self, application: "SandboxFlask") -> None:
+    def _watch(self, application: "SandboxApp") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._stop_receiver, selectors.EVENT_READ)
@@ -91,7 +91,7 @@ class NoPort:
     port = 0
     url = "http://payment-sandbox.test"
 
-    def start(self, application: "SandboxFlask") -> None:
+    def start(self, application: "SandboxApp") -> None:
         """Do nothing."""
 
     def stop(self, finish_seconds: float = 0.0) -> None:

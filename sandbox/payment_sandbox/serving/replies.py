@@ -3,7 +3,6 @@
 import json
 import socket
 import struct
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -35,16 +34,17 @@ class Reply:
 
     async def send(self, response: Response) -> web.StreamResponse:
         """Send a whole response, or its part before a cut."""
-        pieces, _, headers = response.get_wsgi_response({"REQUEST_METHOD": self._http.method})
         body: list[bytes] = []
         is_cut = False
         try:
-            body.extend(pieces)
+            body.extend(response.iter_encoded())
         except ConnectionCut:
             is_cut = True
         if is_cut and not any(body):
             return self.reset()
-        whole = web.Response(body=b"".join(body), status=response.status_code, headers=_encode(headers))
+        whole = web.Response(
+            body=b"".join(body), status=response.status_code, headers=_encode_headers(response)
+        )
         self._start(whole)
         await self._send(whole)
         if is_cut and self._http.transport is not None:
@@ -53,8 +53,7 @@ class Reply:
 
     async def begin(self, response: Response) -> None:
         """Start a response of unknown length; in HTTP/1.0, closing the connection ends it."""
-        headers = response.get_wsgi_headers({}).to_wsgi_list()
-        self._stream = web.StreamResponse(status=response.status_code, headers=_encode(headers))
+        self._stream = web.StreamResponse(status=response.status_code, headers=_encode_headers(response))
         self._start(self._stream)
         await self._stream.prepare(self._http)
 
@@ -100,16 +99,16 @@ class Reply:
             await response.write_eof()
 
 
-def _encode(headers: Iterable[tuple[str, str]]) -> "CIMultiDict[str]":
-    """Encode WSGI headers, which have one character for each byte, for aiohttp, which sends UTF-8."""
-    result = CIMultiDict(
+def _encode_headers(response: Response) -> "CIMultiDict[str]":
+    """Encode headers, which have one character for each byte, for aiohttp, which sends UTF-8."""
+    headers = CIMultiDict(
         [
             (name, value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace"))
-            for name, value in headers
+            for name, value in response.get_wsgi_headers({})
         ]
     )
-    result[hdrs.SERVER] = SERVER
-    return result
+    headers[hdrs.SERVER] = SERVER
+    return headers
 
 
 def error(status: int, value: str, *, retry: bool = False) -> Response:

@@ -32,7 +32,7 @@ from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
-    from payment_sandbox.web.app import SandboxFlask
+    from payment_sandbox.web.app import SandboxApp
 
 FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls end at once
 
@@ -41,7 +41,7 @@ FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls end at once
 class Server:
     """A sandbox in this process, created by ``build``."""
 
-    app: "SandboxFlask"
+    app: "SandboxApp"
     url: str  # the URL for merchants and payers
     local_url: str  # the URL of the listening port
     security: Security
@@ -194,7 +194,7 @@ def _create_endpoint(
 
 def _create_app(
     config: ServerConfig, services: ServerServices, registry: Registry, endpoint: _Endpoint
-) -> "SandboxFlask":
+) -> "SandboxApp":
     on_refused = config.observer.on_refused if config.observer is not None else None
     speaks_tls, statistics = config.security.tls is not None, services.courier.statistics
     return make_app(
@@ -217,9 +217,7 @@ def openapi_description() -> str:
         from payment_sandbox.web.openapi import build_description  # deferred, for a faster start
 
     public_url = "http://127.0.0.1:8080"
-    return build_description(
-        make_app(unattended_registry(), public_url=public_url).register_deferred_faces(), public_url
-    )
+    return build_description(make_app(unattended_registry(), public_url=public_url).parts(), public_url)
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:

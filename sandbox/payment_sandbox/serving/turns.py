@@ -79,6 +79,13 @@ class Turns:
                 return
         self._free += 1
 
+    def pass_on_soon(self) -> None:
+        """Pass a turn on in the next iteration of the event loop, so that other tasks run in between."""
+        if self._queues:
+            self.pass_on()  # the next call wakes up in the next iteration
+        else:
+            self._loop.call_soon(self.pass_on)
+
 
 class ThreadTurn:
     """The turn of a call on a thread, passed on when the call begins to wait."""

@@ -24,7 +24,8 @@ def environment(http: "web.BaseRequest", body: BytesIO, length: int) -> dict[str
     """Build a request's WSGI environment; ``length`` is the length of its body, which may be truncated."""
     target = http.raw_path if http.raw_path[0] == "/" else http.rel_url.raw_path_qs  # as proxies send it
     path, _, query = target.encode(errors="surrogateescape").partition(b"?")
-    server, client = (http.get_extra_info(end) or ("", 0) for end in ("sockname", "peername"))
+    server = http.get_extra_info("sockname") or ("", 0)
+    client = http.get_extra_info("peername") or ("", 0)
     environ: dict[str, Any] = {
         **CONSTANT_ENVIRONMENT,
         "SERVER_NAME": server[0],

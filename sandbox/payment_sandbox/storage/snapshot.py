@@ -1,6 +1,5 @@
 """Snapshots: the whole state of a project as one document."""
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import GeneratorType
@@ -23,14 +22,13 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAct
 from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.changes import Moment
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.journal import Journal, RecordedDecision, number_of
+from payment_sandbox.projects.journal import Journal, RecordedDecision
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import (
     FEATURES,
@@ -337,11 +335,9 @@ def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> Iterator[At
             yield decode(AttemptDecision, {"transaction_id": attempt_id, **explanation}, "decisions")
 
 
-def _requeue_failed(project: Project, expected: Epoch | None = None) -> Snapshot:
+def _requeue_failed(project: Project) -> Snapshot:
     """Return the project's state with failed commands requeued, because another server may run them."""
-    with project.blocking_edits(
-        expected
-    ) as epoch:  # records are immutable, so only the references are taken here
+    with project.blocking_edits() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.failed_commands.values()), *epoch.timeline]
         orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
@@ -410,72 +406,6 @@ def _mask(masking: Masking, document: Any, name: str = "") -> Any:
     if isinstance(document, list):
         return [_mask(masking, item) for item in document]
     return masking.mask_text(document) if isinstance(document, str) else document
-
-
-class Checkpoint(NamedTuple):
-    """An epoch's state to return to; cheap, because the immutable records are shared."""
-
-    snapshot: Snapshot
-    mark: int
-    """The number of the epoch's last journal record."""
-    moment: Moment
-    """The number of the epoch's last change; undoing a move would discard later changes."""
-    advances: int
-    """The number of the epoch's previous advances."""
-
-
-class IrreversibleEffects(NamedTuple):
-    """Irreversible effects: sent webhooks, and requests dropped from the journal."""
-
-    webhooks: int
-    requests: int
-
-
-class UndoLosesChanges(Refusal):
-    """Undoing the move would also discard later changes."""
-
-    rule = "CTL-13"
-
-
-def take_checkpoint(project: Project, epoch: Epoch) -> Checkpoint:
-    """Save the current epoch of a project.
-
-    Raises:
-        ProjectReset: the epoch has ended.
-    """
-    # Settings first: a concurrent change is refused rather than lost.
-    moment, advances = epoch.changes.watch(), epoch.finished_advances
-    return Checkpoint(_requeue_failed(project, epoch), epoch.journal.mark(), moment, advances)
-
-
-def undo_move(project: Project, current: Epoch, before: Checkpoint) -> IrreversibleEffects:
-    """Undo a clock move: restore the previous epoch and journal.
-
-    Raises:
-        UndoLosesChanges: later changes exist; the error lists them, and nothing is undone.
-        ProjectReset: the project has been reset or restored since.
-    """
-    _refuse_loss(current, before)
-    snapshot = before.snapshot
-    checked = _check_consistency(project, snapshot, read_stored_settings(snapshot.settings, "state.settings"))
-    epoch = _create_epoch(project, checked, current.number + 1)
-    epoch.journal.copy_from(current.journal, before.mark)
-    epoch.scan_forms = OrderedDict(current.scan_forms)
-    project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
-    send_pending(project)
-    requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked_entries())
-    return IrreversibleEffects(current.changes.moment.attempts - before.moment.attempts, requests)
-
-
-def _refuse_loss(epoch: Epoch, before: Checkpoint) -> None:
-    """Refuse the undo if anything but the move and its consequences has changed."""
-    lost = epoch.changes.since(before.moment)
-    if epoch.finished_advances != before.advances + 1:
-        lost.append("the clock (moved or set again)")
-    if epoch.jobs:
-        lost.append("the shop's jobs (which would not run again)")
-    if lost:
-        raise UndoLosesChanges(f"the move cannot be undone, because that would discard: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:

@@ -1,11 +1,13 @@
-"""The WSGI application: both APIs, the payment pages and the documentation."""
+"""The WSGI application: both APIs, the payment pages and the documentation, mounted by path."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, cast
 
-from flask import Blueprint, Flask, Response
+from flask import Flask, Response
 from jinja2 import FunctionLoader
-from werkzeug.routing import Map, Rule
+from werkzeug import Request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.packaged import read_packaged
@@ -15,12 +17,14 @@ from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import APIS, MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.errors import CONTROL_API, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
-from payment_sandbox.web.routes import ResolvedRoute, required_facts, route
+from payment_sandbox.web.routes import FactsBlueprint, ResolvedRoute, facts_of, route
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
+
+HEALTH_PATHS: Final = ("/health", "/metrics")
 
 
 def _read_template(name: str) -> str | None:
@@ -32,88 +36,78 @@ def _read_template(name: str) -> str | None:
         return None
 
 
-class LazyRoute(Rule):
-    """A route that compiles its URL builders on first use, which halves the time to create an application.
+class Part(Flask):
+    """A part of the application, of which only routes and templates are Flask's."""
 
-    If Werkzeug ever renames ``_compile_builder``, this class has no effect.
-    """
-
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-        builders: list[Any] = []
-        compile_builder = super()._compile_builder
-
-        def build(rule: Rule, **values: Any) -> tuple[str, str]:
-            if not builders:
-                with LOADING:
-                    builders.append(compile_builder(append_unknown).__get__(rule, None))
-            result: tuple[str, str] = builders[0](**values)
-            return result
-
-        return build
-
-
-class SandboxFlask(Flask):
-    """A Flask app with its own call handling; only routes and templates are Flask's.
-
-    There is no automatic OPTIONS, because there is no CORS, and an undeclared method is a 405.
-    """
-
-    url_rule_class = LazyRoute
-    site: Site
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, faces: Iterable[Face]) -> None:
+        super().__init__("payment_sandbox", static_folder=None)
         # Every path works with and without its trailing slash, without a redirect (SET-01).
         self.url_map = Map(strict_slashes=False, merge_slashes=False)
-        self._faces: list[Face] = []
+        self.adapter = self.url_map.bind("sandbox")
         self._routes: dict[str, ResolvedRoute] = {}
-        self._load_deferred_faces: LoadFaces | None = None
+        for face in faces:
+            self.add(face)
 
     def create_global_jinja_loader(self) -> FunctionLoader:  # type: ignore[override]
         """Return a loader that finds the templates of all faces in this package."""
         return FunctionLoader(_read_template)
 
-    def add_url_rule(
-        self,
-        rule: str,
-        endpoint: str | None = None,
-        view_func: Any = None,
-        provide_automatic_options: bool | None = None,
-        **options: Any,
-    ) -> None:
-        """Add a route without automatic OPTIONS; Flask before 3.1 has no app-wide setting for this."""
-        super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
-
     def add(self, face: Face) -> None:
         """Register the routes of a face."""
-        self._faces.append(face)
         self.register_blueprint(face.blueprint)
         for rule in self.url_map.iter_rules():
             if rule.endpoint not in self._routes:
                 view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
-                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, required_facts(self, rule))
+                self._routes[rule.endpoint] = ResolvedRoute(face.answer, view, facts_of(view))
 
-    def defer(self, load: "LoadFaces") -> None:
-        """Defer faces until the first request without a matching route."""
-        self._load_deferred_faces = load
+    def match(self, call: Call, path: str) -> None:
+        """Find the route of a call."""
+        try:
+            endpoint, call.values = self.adapter.match(path, call.request.method)
+        except HTTPException as error:  # refused later
+            call.routing_error = error
+        else:
+            call.route = self._routes[endpoint]
 
-    def register_deferred_faces(self) -> "SandboxFlask":
-        """Register the deferred faces now; calls on other threads see all of their routes or none."""
-        with LOADING:
-            if self._load_deferred_faces is None:
-                return self
-            complete = SandboxFlask(self.import_name, static_folder=None)
-            for face in (*self._faces, *self._load_deferred_faces()):
-                complete.add(face)
-            self.blueprints, self.view_functions = complete.blueprints, complete.view_functions
-            self.jinja_env = complete.jinja_env  # it includes the filters of all faces
-            self._faces, self.url_map = complete._faces, complete.url_map
-            self._routes.update(complete._routes)  # updated in place, before the adapter returns them
-            self.site.adapter = complete.url_map.bind("sandbox")
-            self._load_deferred_faces = None
-        return self
 
-    def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+LoadFaces = Callable[[], Iterable[Face]]
+"""A function that imports faces."""
+
+
+class Mount(NamedTuple):
+    """The faces of a part, and the prefixes of its paths."""
+
+    prefixes: tuple[str, ...]
+    load: LoadFaces
+
+
+class SandboxApp:
+    """Dispatches calls to its parts by path; a part is loaded at its first request."""
+
+    site: Site
+
+    def __init__(self, mounts: Sequence[Mount]) -> None:
+        """The last mount has the HTML faces."""
+        self._mounts = mounts
+        self._parts: dict[Mount, Part] = {}
+
+    @property
+    def html(self) -> Part:
+        """The part with the HTML faces."""
+        return self._load(self._mounts[-1])
+
+    def parts(self) -> list[Part]:
+        """Return all parts."""
+        return [self._load(mount) for mount in self._mounts]
+
+    def _load(self, mount: Mount) -> Part:
+        if mount not in self._parts:
+            with LOADING:
+                if mount not in self._parts:
+                    self._parts[mount] = Part(mount.load())
+        return self._parts[mount]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request as a plain WSGI application (PEP 3333), without the sandbox's server."""
         length = environ.get("CONTENT_LENGTH") or ""
         call = self.place(environ, int(length) if length.isdecimal() else 0, ClientConnection())
@@ -121,13 +115,16 @@ class SandboxFlask(Flask):
 
     def place(self, environ: dict[str, Any], length: int, connection: ClientConnection) -> Call:
         """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
-        adapter = self.site.adapter
-        call = place(self.site, self._routes, environ, length, connection)
-        if call.routing_error is None or call.request.path.startswith(APIS):
-            return call
-        self.register_deferred_faces()
-        is_unchanged = self.site.adapter is adapter
-        return call if is_unchanged else place(self.site, self._routes, environ, length, connection)
+        call = Call(self.site, Request(environ), connection)
+        path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        for mount in self._mounts:
+            if path.startswith(mount.prefixes):
+                break
+        part = self._parts.get(mount) or self._load(mount)
+        part.match(call, path)
+        if call.route is not None:
+            place(call, length)
+        return call
 
     def respond(self, call: Call) -> Response:
         """Answer a call."""
@@ -151,7 +148,7 @@ def answer_unrouted_call(call: Call) -> Response:
     return show_unknown_path(call) or answer_for(call, error)
 
 
-description = Blueprint("description", __name__)
+description = FactsBlueprint("description", __name__)
 
 
 @route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
@@ -164,8 +161,6 @@ def get_openapi(call: Call) -> Response:
 
 
 DESCRIPTION: Final = Face(description, (), answer_for)
-LoadFaces = Callable[[], Iterable[Face]]
-"""A function that imports faces."""
 
 
 def load_dashboard() -> tuple[Face, ...]:
@@ -193,19 +188,22 @@ def make_app(
     allow_hosts: Iterable[str] = (),
     server_context: ServerContext = NO_SERVER,
     load_optional_faces: LoadFaces = load_dashboard,
-) -> SandboxFlask:
+) -> SandboxApp:
     """Build the application.
 
     ``public_url`` is the server's URL for merchants and payers, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
     additional host names for calls to the control API. ``load_optional_faces`` loads optional faces, in
-    addition to the APIs, the payment pages and the documentation. Only the APIs are loaded immediately; see
-    ``SandboxFlask.register_deferred_faces``.
+    addition to the APIs, the payment pages and the documentation.
     """
-    app = SandboxFlask("payment_sandbox", static_folder=None)
+    app = SandboxApp(
+        (
+            Mount((MERCHANT_API,), lambda: (merchant.FACE,)),
+            Mount((CONTROL_API,), lambda: control.FACES),
+            Mount(HEALTH_PATHS, lambda: (control.HEALTH_FACE,)),
+            Mount(("",), lambda: (*load_pages(), *load_optional_faces())),
+        )
+    )
     registry.services.public_url = public_url
     app.site = Site(app, registry, control_token, allow_hosts, server_context)
-    for face in (merchant.FACE, *control.FACES):
-        app.add(face)
-    app.defer(lambda: (*load_pages(), *load_optional_faces()))
     return app

@@ -135,14 +135,14 @@ class Call(Caller):
     )
 
     def __init__(self, site: Site, request: Request, connection: ClientConnection) -> None:
-        """Create a call; ``place`` then decides where it runs."""
+        """Create a call; ``SandboxApp.place`` finds its route, and decides where it runs."""
         super().__init__()
         self.site = site
         self.request = request
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
         """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
-        # set by ``place``
+        # set by ``SandboxApp.place``
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path
         self.routing_error: HTTPException | None = None  # set if no route matches

@@ -17,7 +17,8 @@ STATUS_BY_REFUSAL: Final = {
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
-APIS: Final = (MERCHANT_API, "/control")
+CONTROL_API: Final = "/control"
+APIS: Final = (MERCHANT_API, CONTROL_API)
 TYPE_BY_REFUSAL: Final = {
     refusals.Unknown: "NotFound",
     refusals.OrderChanged: "PreconditionFailed",

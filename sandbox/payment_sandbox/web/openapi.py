@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import getdoc
 from threading import Lock
 from typing import Any, Final
@@ -72,13 +72,13 @@ def openapi_text(site: Site) -> str:
     descriptions = site.slots.of(DESCRIPTIONS)
     with _DESCRIPTION_LOCK:
         if site.public_url not in descriptions:
-            descriptions[site.public_url] = build_description(site.app, site.public_url)
+            descriptions[site.public_url] = build_description(site.app.parts(), site.public_url)
         return descriptions[site.public_url]
 
 
-def build_description(app: Flask, public_url: str) -> str:
+def build_description(parts: Sequence[Flask], public_url: str) -> str:
     """Build the whole description as JSON text; ``make docs`` records its examples."""
-    forms = create_plugin(_strict_forms(app))
+    forms = create_plugin(_strict_forms(parts))
     spec = APISpec(
         title="Payment orders sandbox",
         version=__version__,
@@ -93,25 +93,28 @@ def build_description(app: Flask, public_url: str) -> str:
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
     examples = json.loads(read_packaged(EXAMPLES_FILE))
-    for rule, facts in sorted(described_routes(app), key=lambda pair: pair[0].rule):
+    views = {name: view for part in parts for name, view in part.view_functions.items()}
+    for rule, facts in sorted(described_routes(parts), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-        operation = _operation(app, rule, facts, examples.get(rule.endpoint, {}))
+        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}))
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
         spec.path(path=path, operations={method.lower(): operation})
     return json.dumps(spec.to_dict())
 
 
-def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
+def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
     """Yield the body forms that refuse unknown keys."""
-    for rule, facts in described_routes(app):
+    for rule, facts in described_routes(parts):
         if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT_BLUEPRINTS:
             yield facts.reads
 
 
-def _operation(app: Flask, rule: Rule, facts: Facts, example: Mapping[str, Any]) -> dict[str, Any]:
-    summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
+def _operation(
+    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any]
+) -> dict[str, Any]:
+    summary = (getdoc(view) or "").splitlines()[0]
     blueprint = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),

@@ -7,12 +7,8 @@ the length of the body decide. Projects take turns at each of these places. The 
 the event loop after its call.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
-
-from werkzeug import Request
-from werkzeug.exceptions import HTTPException
+from typing import Final
 
 from payment_sandbox.operations.agenda import clean_up_agenda, must_catch_up
 from payment_sandbox.operations.clock import catch_up
@@ -22,40 +18,22 @@ from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.auth import parse_api_key
-from payment_sandbox.web.call import Call, ClientConnection, Placement
+from payment_sandbox.web.call import Call, Placement
 from payment_sandbox.web.errors import APIS
 from payment_sandbox.web.idempotency import SAFE_METHODS
-from payment_sandbox.web.routes import ResolvedRoute
-from payment_sandbox.web.site import Site
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop
 THREAD_BYTES_MAX: Final = 1 << 16
 
 
-def place(
-    site: Site,
-    routes: Mapping[str, ResolvedRoute],
-    environ: dict[str, Any],
-    length: int,
-    connection: ClientConnection,
-) -> Call:
-    """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
-    call = Call(site, Request(environ), connection)
-    path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
-    try:
-        endpoint, values = site.adapter.match(path, environ["REQUEST_METHOD"])
-    except HTTPException as error:  # refused later
-        call.routing_error = error
-        return call
-    call.values, call.route = values, routes[endpoint]
+def place(call: Call, length: int) -> None:
+    """Decide where a call with a route runs, and whose share it uses; ``length`` is that of its body."""
     project = _find_project(call)
     call.share = project.project_id if project is not None else call.share
     call.placement = _decide(call, project, length)
-    return call
 
 
 def _decide(call: Call, project: Project | None, length: int) -> Placement:
-    """Decide where a call with a route runs."""
     assert call.route is not None, "a route must match"
     facts = call.route.facts
     if length > THREAD_BYTES_MAX:

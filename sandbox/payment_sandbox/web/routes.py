@@ -1,6 +1,6 @@
 """Routes and their declared facts, used by validation, OpenAPI and the documentation."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -55,7 +55,34 @@ class RouteWithoutFacts(Exception):
     """A route lacks its facts."""
 
 
-def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
+class FactsBlueprint(Blueprint):
+    """A blueprint whose routes declare their facts.
+
+    There is no automatic OPTIONS, because there is no CORS, and an undeclared method is a 405.
+    """
+
+    def add_url_rule(
+        self,
+        rule: str,
+        endpoint: str | None = None,
+        view_func: Any = None,
+        provide_automatic_options: bool | None = None,
+        **options: Any,
+    ) -> None:
+        """Add a route.
+
+        Raises:
+            RouteWithoutFacts: the view declares none, or its JSON response has no shape.
+        """
+        path, facts = f"{self.url_prefix or ''}{rule}", getattr(view_func, "facts", None)
+        if facts is None:
+            raise RouteWithoutFacts(f"{path} has no facts: declare it with web.routes.route")
+        if facts.media_type == JSON and facts.answers is None:
+            raise RouteWithoutFacts(f"{path} returns JSON but declares no shape")
+        super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
+
+
+def route(blueprint: FactsBlueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
     """Declare a route and its ``Facts``."""
     stated = Facts(**facts)
 
@@ -67,28 +94,14 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
     return declare
 
 
-def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
-    """Return the facts of a route; None if it declares none."""
-    facts: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
+def facts_of(view: Callable[..., object]) -> Facts:
+    """Return the facts of a view."""
+    facts: Facts = view.facts  # type: ignore[attr-defined]
     return facts
 
 
-def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
-    """Yield each route with its declared facts."""
-    for rule in app.url_map.iter_rules():
-        facts = required_facts(app, rule)
-        yield rule, facts
-
-
-def required_facts(app: Flask, rule: Rule) -> Facts:
-    """Return the facts of a route.
-
-    Raises:
-        RouteWithoutFacts: the route declares none, or its JSON response has no shape.
-    """
-    facts = facts_of(app, rule.endpoint)
-    if facts is None:
-        raise RouteWithoutFacts(f"{rule.rule} has no facts: declare it with web.routes.route")
-    if facts.media_type == JSON and facts.answers is None:
-        raise RouteWithoutFacts(f"{rule.rule} returns JSON but declares no shape")
-    return facts
+def described_routes(parts: Iterable[Flask]) -> Iterator[tuple[Rule, Facts]]:
+    """Yield each route of some parts with its declared facts."""
+    for part in parts:
+        for rule in part.url_map.iter_rules():
+            yield rule, facts_of(part.view_functions[rule.endpoint])

@@ -1,7 +1,7 @@
 """Forms of the control API and the dashboard: actions, deliveries, and clock advances."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from marshmallow import ValidationError, validate
 
@@ -27,6 +27,20 @@ class UnsentForm(Form):
     """The address for all unsent webhooks."""
 
     webhook_url = WebUrl(required=True, about="The address of the shop.")
+
+
+BODY_LENGTH_MAX: Final = 16_384
+
+
+class ResendForm(Form):
+    """Overrides for a manual resend, and its delay."""
+
+    url = WebUrl(about="Another address; the state of the webhook stays.")
+    body = Text(
+        validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"),
+        about="Another body; the state of the webhook stays.",
+    )
+    after = PeriodText(about="Resend after this period of sandbox time, such as PT10M.")
 
 
 class ActForm(Form):

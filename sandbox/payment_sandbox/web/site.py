@@ -14,6 +14,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from flask import Flask
+from jinja2 import Environment
+from werkzeug.routing import MapAdapter
 
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.registry import Registry
@@ -147,12 +149,36 @@ def _network_of(address: str) -> str:
     return address
 
 
+class HtmlPart(Protocol):
+    """The part of an application with the HTML faces."""
+
+    adapter: MapAdapter
+
+    @property
+    def jinja_env(self) -> Environment:
+        """The environment of the templates."""
+        ...
+
+
+class Parts(Protocol):
+    """An application that consists of parts."""
+
+    @property
+    def html(self) -> HtmlPart:
+        """The part with the HTML faces."""
+        ...
+
+    def parts(self) -> Sequence[Flask]:
+        """Return all parts."""
+        ...
+
+
 class Site:
     """One application: its projects, its URLs, and its access rules."""
 
     def __init__(
         self,
-        app: Flask,
+        app: Parts,
         registry: Registry,
         control_token: str | None,
         allow_hosts: Iterable[str],
@@ -166,7 +192,6 @@ class Site:
         shared = server_context.shared  # a form from one server of a company may be submitted to another
         self._salt = token_bytes(32) if shared is None else shared.salt.encode()
         self.sign_in_failures = SignInFailures(registry.services.real)
-        self.adapter = app.url_map.bind("sandbox")
         self.refused = RefusedCalls(registry.services.real)
         self.slots = Slots()  # data that the faces share across projects
         self.hosts = frozenset(name.lower() for name in (*LOOPBACK_HOSTS, *allow_hosts))
@@ -194,8 +219,8 @@ class Site:
         return urlsplit(self.public_url).path
 
     def path_of(self, endpoint: str, **values: Any) -> str:
-        """Build the path of a route; values that have no placeholder in the path become the query."""
-        return self.adapter.build(endpoint, values)
+        """Build the path of a page; values that have no placeholder in the path become the query."""
+        return self.app.html.adapter.build(endpoint, values)
 
     def change_public_url(self, public_url: str) -> None:
         """Change the public URL; URLs in earlier responses do not change."""
@@ -209,4 +234,4 @@ class Site:
 
     def render(self, template: str, **context: Any) -> str:
         """Render a template."""
-        return self.app.jinja_env.get_template(template).render(base=self.base_path, **context)
+        return self.app.html.jinja_env.get_template(template).render(base=self.base_path, **context)

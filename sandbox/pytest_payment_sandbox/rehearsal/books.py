@@ -130,6 +130,14 @@ def _check_missing_payment(purchase: Purchase) -> str | None:
     return "the shop marks it as paid, but no payment was made"
 
 
+def _check_partial_payment(purchase: Purchase) -> str | None:
+    known_cents = sum(max(record.received, record.authorized) for record in purchase.orders)
+    is_unpaid_shipment = purchase.entry.shipped > purchase.received
+    if is_unpaid_shipment or not 0 < known_cents < purchase.entry.paid:
+        return None
+    return f"the shop marks {euros(purchase.entry.paid)} as paid, but only {euros(known_cents)} was paid"
+
+
 def _check_missed_payment(purchase: Purchase) -> str | None:
     if purchase.net_received <= 0 or purchase.entry.paid:
         return None
@@ -171,6 +179,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     "shipped-unpaid": _check_unpaid_shipment,
     "shipped-twice": _check_double_shipment,
     PAID_FOR_NOTHING_KIND: _check_missing_payment,
+    "paid-in-part": _check_partial_payment,
     "payment-missed": _check_missed_payment,
     PAID_TWICE_KIND: _check_double_payment,
     "refunds-differ": _check_missing_refund,

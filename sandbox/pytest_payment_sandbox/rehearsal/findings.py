@@ -13,6 +13,7 @@ from pytest_payment_sandbox.rehearsal.changes import (
     describe_variation,
     variation_name,
 )
+from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX
 from pytest_payment_sandbox.rehearsal.planning import Run
 
 INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
@@ -52,11 +53,13 @@ class Findings:
     def suspect(self, variation: ChangedSteps, run: Run) -> Sequence[BookProblem]:
         """Return the problems of a run that are worth a replay.
 
-        A variation has only one finding, because its other problems have the same cause.
+        A variation has only one finding, because its other problems have the same cause. Findings of the
+        review do not count beside other problems: they are often known from other variations.
         """
         if not variation:
             return run.verdict.problems
         fresh = [each for each in run.verdict.problems if each.kind not in self._usual_kinds]
+        fresh = [each for each in fresh if not each.kind.startswith(REVIEW_PREFIX)] or fresh
         is_known = any(self._is_recorded(each.kind, variation, run.steps) for each in fresh)
         return [] if is_known else fresh[:1]
 

@@ -15,12 +15,9 @@ from payment_sandbox.scenarios.variation import (
     CALLS,
     CREATE,
     PRESS,
-    ElapsedTime,
     Repeat,
-    ReplacementScene,
     Step,
     Trait,
-    VariationEffect,
 )
 from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
@@ -416,7 +413,7 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
     excused = {
         UNANSWERED_RULE: _find_deferred_attempts(trial.project, trial.changes),
-        POLLING_RULE: trial.run.calls_by_jobs,
+        POLLING_RULE: trial.run.scheduled_calls,
     }
     return _find_mistakes(trial.project, lambda rule: rule not in excused_rules, excused)
 
@@ -424,19 +421,13 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
 def _excused_rules(changes: Sequence[ChangedStep]) -> Set[str]:
     """Return the rules that a correct shop may break after these changes.
 
-    A handler must report a failed read, a form is resent by the customer rather than by the shop, and a
-    shop's job may catch up after a jump of the clock.
+    A handler must report a failed read, and a form is resent by the customer rather than by the shop.
     """
     is_pressed = any(step.startswith(PRESS) for step, _ in changes)
     return {
         *([UNANSWERED_RULE] if has_changed_calls(changes) else ()),
         *(DUPLICATE_ORDER_RULES if is_pressed else ()),
-        *([POLLING_RULE] if any(_moves_clock(each.change.effect) for each in changes) else ()),
     }
-
-
-def _moves_clock(effect: VariationEffect) -> bool:
-    return isinstance(effect, ElapsedTime) or (isinstance(effect, ReplacementScene) and effect.moves_clock)
 
 
 def has_changed_calls(changes: Sequence[ChangedStep]) -> bool:

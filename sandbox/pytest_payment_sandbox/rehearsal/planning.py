@@ -7,7 +7,17 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.scenarios.effects import Swap
-from payment_sandbox.scenarios.variation import NO_TRAITS, WEBHOOK, OrderAction, Step, Trait, Variation
+from payment_sandbox.scenarios.variation import (
+    ACTION,
+    NO_TRAITS,
+    READ,
+    WEBHOOK,
+    OrderAction,
+    Repeat,
+    Step,
+    Trait,
+    Variation,
+)
 from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
@@ -113,20 +123,7 @@ class Plan:
             if not self._has_time():
                 self.untried = len(planned) - count
                 return
-            if not self._is_implied(variation):
-                yield variation
-
-    def _is_implied(self, variation: ChangedSteps) -> bool:
-        """Whether another change to the same step has proved that this change is harmless."""
-        if len(variation) != 1 or not variation[0].change.implied_by:
-            return False
-        (changed,) = variation
-        return any(
-            len(tried) == 1
-            and (tried[0].step, tried[0].change.name) == (changed.step, changed.change.implied_by)
-            and not run.verdict.problems
-            for tried, run in self.runs.items()
-        )
+            yield variation
 
     def _single_changes(self) -> list[ChangedStep]:
         baseline = self.baseline
@@ -153,11 +150,24 @@ class Plan:
             key=lambda each: (variations.index(each.change), places[each.step]),
         )
         pairs: list[ChangedSteps] = [
-            pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
+            pair
+            for pair in combinations(harmless, 2)
+            if pair[0].step != pair[1].step and self._can_happen(*pair) and self._can_happen(*pair[::-1])
         ]
         follow_ups = self._follow_ups(harmless)
         ordered = sorted(dict.fromkeys([*pairs, *follow_ups]), key=lambda pair: self._rank(pair, follow_ups))
         return self._diversify(ordered)[:PAIRS_MAX]
+
+    def _can_happen(self, changed: ChangedStep, other: ChangedStep) -> bool:
+        """Whether another change can happen after a change, which may have replaced the other one's step.
+
+        The run of a change that duplicated an earlier run has no steps after its test: only calls by jobs.
+        """
+        run = self.runs[(changed,)]
+        may_follow = run.verdict.is_duplicate and other.step.startswith(READ)
+        return may_follow or any(
+            step.name == other.step and other.change.applies_to(step) for step in run.steps
+        )
 
     def _harmless_changes(self) -> Iterator[ChangedStep]:
         """Yield one change per final state, unless the change has findings other than the review's.
@@ -208,7 +218,7 @@ class Plan:
             if step.name != first.step
             for change in possible_changes(step)
             if change not in usual.get((step.name, step.label), ())
-            and _is_possible(step, change, self.baseline)
+            and _is_possible(step, change, self.runs[(first,)])
             and Trait.THREADS not in change.traits
         }
 
@@ -264,14 +274,20 @@ def _kind_of_step(changed: ChangedStep) -> str:
     return changed.step.partition(":")[0]
 
 
-def _is_possible(step: Step, change: Variation, baseline: Run) -> bool:
-    if change.traits & TEST_TRAITS & ~baseline.traits:
+def _is_possible(step: Step, change: Variation, run: Run) -> bool:
+    if change.traits & TEST_TRAITS & ~run.traits:
         return False
-    if isinstance(change.effect, Swap) and step == _last_webhook(baseline):
+    if isinstance(change.effect, Swap) and step == _last_webhook(run):
         return False  # there is no later webhook to swap with
+    if isinstance(change.effect, Repeat) and change.effect.is_late and not _has_later_action(run, step):
+        return False
     has_return = isinstance(step.about, OrderAction) and step.about.has_return
     return has_return or Trait.RETURN not in change.traits
 
 
-def _last_webhook(baseline: Run) -> Step | None:
-    return next((step for step in reversed(baseline.steps) if step.kind == WEBHOOK), None)
+def _has_later_action(run: Run, step: Step) -> bool:
+    return any(each.kind == ACTION for each in run.steps[list(run.steps).index(step) :])
+
+
+def _last_webhook(run: Run) -> Step | None:
+    return next((step for step in reversed(run.steps) if step.kind == WEBHOOK), None)

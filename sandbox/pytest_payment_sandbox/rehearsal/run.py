@@ -3,8 +3,8 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
@@ -50,7 +50,12 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.shops.filling import add_cents, add_to_number, change_choice
+from payment_sandbox.testing.shops.filling import (
+    add_cents,
+    add_to_number,
+    change_choice,
+    change_number_to_one,
+)
 from payment_sandbox.testing.shops.submitting import Submission
 from pytest_payment_sandbox.rehearsal.changes import IN_JOB, ChangedStep, StepRecorder, kind_of_call
 from pytest_payment_sandbox.rehearsal.pacing import JobPace
@@ -197,7 +202,8 @@ class RehearsedRun:
         self._is_acting = False  # whether an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
         self._orders_of_other_customer: list[str] = []  # the orders of another customer
-        self._job_times: set[datetime] = set()  # when the shop's jobs ran
+        self._late_submissions: list[Callable[[], None]] = []
+        self._job_times: set[datetime] = set()  # when the shop's jobs ran, or had to catch up
         self._is_job_recorded = True  # False while a job runs that is not yet recorded as a step
         self._repeats_job = False  # whether the current run of a job must be repeated
         self._concurrent_run: Thread | None = None  # simulates the same job in another process
@@ -216,8 +222,8 @@ class RehearsedRun:
         return [each.name for each in changes if not self._has_test_ended or each.step.startswith(READ)]
 
     @property
-    def calls_by_jobs(self) -> set[str]:
-        """The ids of the calls made while one of the shop's jobs ran."""
+    def scheduled_calls(self) -> set[str]:
+        """The ids of calls made when one of the shop's jobs ran, or caught up after a jump of the clock."""
         entries = self.project.epoch.journal.entries(with_bodies=False)
         return {entry.id for entry in entries if entry.at in self._job_times}
 
@@ -356,6 +362,7 @@ class RehearsedRun:
         """Perform an action by a customer or a bank, or its replacement in this run."""
         if not self._is_recording or self._has_test_ended or self._is_acting:
             return do(action)
+        self._submit_late_forms()
         order = self._act(order_id, action, do)
         if self._after_payment and action.name in ACTION_LABELS:
             deliver_webhooks(self.project)
@@ -363,6 +370,14 @@ class RehearsedRun:
             for delivery_id in overtaken:
                 redeliver(self.project, delivery_id)
         return order
+
+    def _submit_late_forms(self) -> None:
+        """Submit the forms whose second submission was postponed until the next action."""
+        late_submissions, self._late_submissions = self._late_submissions, []
+        if late_submissions:
+            caller().begin_waiting()
+        for submit in late_submissions:
+            submit()
 
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
         if action.actor == CUSTOMER and self._is_address_lost(order_id):
@@ -383,11 +398,19 @@ class RehearsedRun:
         effect = self._next_effect(ACTION, label, about)
         if not isinstance(effect, Action | ElapsedTime | ReplacementScene):
             return do(action)
-        self._is_acting = True
-        try:
+        with self._jumping():
             return play(effect, Scene(self.project, order_id, action, do, self.visit, self.restart, before))
+
+    @contextmanager
+    def _jumping(self) -> Iterator[None]:
+        """Act outside the test; if the clock moves, the test's own jobs catch up at its new time."""
+        self._is_acting, before = True, self.project.now()
+        try:
+            yield
         finally:
             self._is_acting = False
+            if self.project.now() > before:
+                self._job_times.add(self.project.now())
 
     def _is_address_lost(self, order_id: str) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address."""
@@ -406,11 +429,8 @@ class RehearsedRun:
         effect = self._next_effect(TIME, "the clock advance", about)
         result = do()
         if isinstance(effect, ElapsedTime | ReplacementScene):
-            self._is_acting = True
-            try:
+            with self._jumping():
                 play_after_advance(effect, self.project, self.restart)
-            finally:
-                self._is_acting = False
         return result
 
     def decide(self, subject: Subject) -> Mapping[str, Any] | None:
@@ -443,7 +463,12 @@ class RehearsedRun:
             return None
         if effect.at_once:
             self._rendezvous = Rendezvous()
-        return Submission(at_once=effect.at_once)
+        submission = Submission(effect.at_once)
+        if effect.in_parts:
+            submission = submission._replace(
+                fill=partial(add_to_number, difference=-1), refill=change_number_to_one
+            )
+        return submission._replace(postpone=self._late_submissions.append if effect.is_late else None)
 
     def _order_ids(self) -> set[str]:
         return {order.id for order in self.project.epoch.store.orders_newest_first()}

@@ -270,15 +270,17 @@ def _expire_authorization(project: "Project", order: Order) -> None:
     run_due(project)
 
 
-def _act_as_merchant(project: "Project", order: Order, action: str) -> None:
-    """Capture or void the remaining authorized amount, as a merchant does in the back office."""
+def _act_as_merchant(project: "Project", order: Order, action: str, share: int = 1) -> None:
+    """Capture or void the remaining amount, or one share, as a merchant does in the back office."""
     attempt = order.last_transaction
     if attempt is not None and attempt.authorization is not None:
-        act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents)
+        act_as_merchant(project, order.id, action, attempt.authorization.remaining_cents // share)
 
 
 EVENT_APPLIERS: Final[Mapping[PriorEvent, Callable[["Project", Order], object]]] = {
     variations.MANUAL_CAPTURE: lambda project, order: _act_as_merchant(project, order, "capture"),
+    variations.MANUAL_PART_CAPTURE: lambda project, order: _act_as_merchant(project, order, "capture", 2),
+    variations.CUSTOMER_PAYMENT: lambda project, order: act(project, order.id, Action(CUSTOMER, "pay")),
     variations.MANUAL_VOID: lambda project, order: _act_as_merchant(project, order, "void"),
     variations.AUTHORIZATION_EXPIRY: _expire_authorization,
     variations.ORDER_CHANGE: lambda project, order: update(

@@ -5,7 +5,6 @@ each test. All projects that belong to no test count as one additional test, who
 """
 
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -35,9 +34,6 @@ INITIAL_CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
 NO_CALLS_MESSAGE: Final = "the suite made no call to SANDBOX_URL, so there is no step to change"
 UNNAMED_TEST: Final = ""
 """The name of the additional test: all projects that no helper announced."""
-TEST_PLACEHOLDER: Final = "{test}"
-NUMBER_SUFFIX: Final = re.compile(r" #\d+$")  # the suffix of a second test with the same name
-REGEX_CHARACTERS: Final = re.compile(r"[.*+?^$(){}|\[\]\\/]")
 
 
 class SuiteFailed(Exception):
@@ -127,20 +123,12 @@ class _SuiteRun:
 class SuitePlayer:
     """Plays the variations of a suite by running its command."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        sources: Sources,
-        write_line: Callable[[str], None],
-        single_command: str | None = None,
-    ) -> None:
-        """Prepare a suite; ``single_command`` runs a single test, with ``{test}`` as a placeholder."""
+    def __init__(self, command: Sequence[str], sources: Sources, write_line: Callable[[str], None]) -> None:
         self._command = list(command)
         self._sources = sources
         self._write_line = write_line
-        self._single_command = single_command
         self._memories: dict[str, TestMemory] = {}
-        self.suite_seconds = self._single_test_seconds = 0.0
+        self.suite_seconds = 0.0
 
     def run_unchanged(self) -> dict[str, Run]:
         """Run the unchanged suite; return the run of each test.
@@ -150,7 +138,7 @@ class SuitePlayer:
             OSError: the command cannot be run.
         """
         started_seconds = monotonic_seconds()
-        run, failure = self._run_suite({}, self._command, {}, None)
+        run, failure = self._run_suite({}, {}, None)
         self.suite_seconds = monotonic_seconds() - started_seconds
         if failure is not None:
             raise SuiteFailed(f"the unchanged suite fails: {failure}")
@@ -163,7 +151,7 @@ class SuitePlayer:
         return _require_usable_tests(run, runs)
 
     def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
-        """Run the suite once for all announced tests, or once for each test if that is faster.
+        """Run the suite once for all announced tests.
 
         Projects that belong to no test are varied in a separate run, because the exit code is their verdict.
         """
@@ -178,20 +166,14 @@ class SuitePlayer:
     def _group(self, batch: Batch) -> Iterator[Batch]:
         """Group the tests into runs."""
         named = {name: variation for name, variation in batch.items() if name != UNNAMED_TEST}
-        single_seconds = self._single_test_seconds * len(named)
-        if self._single_command is not None and single_seconds < self.suite_seconds:
-            yield from ({name: variation} for name, variation in named.items())
-        elif named:
+        if named:
             yield named
         if UNNAMED_TEST in batch:
             yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
     def _play(self, group: Batch, memories: Mapping[str, TestMemory]) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
-        command = self._command_for(list(group))
-        run, failure = self._run_suite(
-            group, command, memories, self._sources.budget.for_run(self.suite_seconds)
-        )
+        run, failure = self._run_suite(group, memories, self._sources.budget.for_run(self.suite_seconds))
         finished = run.collect_runs(failure)
         runs = {name: finished[name] for name in group if name in finished}
         for name in [name for name in group if name not in finished]:
@@ -201,32 +183,19 @@ class SuitePlayer:
                 runs[name] = unfinished_run(run.tests.get(name), group[name], failure)
         return runs
 
-    def _command_for(self, names: Sequence[str]) -> list[str]:
-        if self._single_command is None or len(names) != 1 or names == [UNNAMED_TEST]:
-            return self._command
-        pattern = pattern_of(names[0])
-        return [word.replace(TEST_PLACEHOLDER, pattern) for word in shlex.split(self._single_command)]
-
     def _run_suite(
-        self,
-        variations: Batch,
-        command: Sequence[str],
-        memories: Mapping[str, TestMemory],
-        budget: Budget | None,
+        self, variations: Batch, memories: Mapping[str, TestMemory], budget: Budget | None
     ) -> tuple[_SuiteRun, str | None]:
-        """Run a command against a new server; return the run, and the reason for a failure, if any."""
-        started_seconds = monotonic_seconds()
+        """Run the suite against a new server; return the run, and the reason for a failure, if any."""
         run = _SuiteRun(variations, memories, replace(self._sources, budget=budget or self._sources.budget))
         config = ServerConfig(observer=run, seed=SEED, clock=INITIAL_CLOCK)
         with build(config) as server, HelperEndpoint(run) as endpoint:
             run.url = server.url
             if budget is None:  # only the unchanged suite has no budget
-                self._write_line(f"running the unchanged suite: {shlex.join(command)}")
-            failure, output = _run_command(command, server.url, endpoint.url, budget)
+                self._write_line(f"running the unchanged suite: {shlex.join(self._command)}")
+            failure, output = _run_command(self._command, server.url, endpoint.url, budget)
         if not any(variations.values()):
             run.add_leaks(output)
-        if command is not self._command:
-            self._single_test_seconds = monotonic_seconds() - started_seconds
         return run, failure
 
 
@@ -263,12 +232,6 @@ def _require_usable_tests(run: _SuiteRun, runs: Mapping[str, Run]) -> dict[str, 
     if problems or not usable:
         raise SuiteFailed([*problems, NO_CALLS_MESSAGE][0])
     return usable
-
-
-def pattern_of(test: str) -> str:
-    """Return the regular expression that selects a test in a test runner; node:test needs the bare name."""
-    name = NUMBER_SUFFIX.sub("", test).rpartition(" > ")[2]
-    return REGEX_CHARACTERS.sub(r"\\\g<0>", name)
 
 
 def _kill_process_group(process: "subprocess.Popen[str]") -> None:

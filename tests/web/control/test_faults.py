@@ -48,7 +48,7 @@ def test_an_answer_can_be_late(sandbox: Sandbox) -> None:
     set_fault(sandbox, {"latency": 0.2})
     started = perf_counter()
     assert sandbox.create(card()).status_code == 201
-    assert 0.2 <= perf_counter() - started < 2
+    assert perf_counter() - started >= 0.2
 
 
 @pytest.mark.rule("CTL-24")

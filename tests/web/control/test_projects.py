@@ -22,14 +22,14 @@ def test_a_server_starts_with_a_project(server: Server) -> None:
 def test_a_project_is_made_from_its_settings(server: Server) -> None:
     """The response has IDs, settings and, only this time, the key."""
     settings = {"mode": "live", "webhook_url": "https://shop.example/hook", "name": "Shop", "seed": 7}
-    answer = requests.post(f"{server.url}/control/projects/", json=settings, timeout=5)
+    answer = requests.post(f"{server.url}/control/projects/", json=settings)
     created = answer.json()
     assert answer.status_code == 201
     assert {key: created["settings"][key] for key in settings} == settings
     shown = keyed(server, created["api_key"], "/control/project/").json()
     assert (shown["project_id"], shown["merchant_id"]) == (created["project_id"], created["merchant_id"])
     assert created["api_key"] not in str(shown)
-    listing = requests.get(f"{server.url}/control/projects/", timeout=5)
+    listing = requests.get(f"{server.url}/control/projects/")
     assert created["project_id"] in listing.text
     assert created["api_key"] not in listing.text
 
@@ -55,7 +55,7 @@ def test_a_project_needs_no_settings(server: Server) -> None:
     """An empty body and an empty object create a project with the defaults."""
     bodies: list[dict[str, str] | None] = [None, {}]
     for body in bodies:
-        answer = requests.post(f"{server.url}/control/projects/", timeout=5, json=body)
+        answer = requests.post(f"{server.url}/control/projects/", json=body)
         assert answer.json()["settings"]["mode"] == "test"
 
 

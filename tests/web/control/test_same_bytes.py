@@ -72,7 +72,6 @@ class Recording:
             auth=(KEY, ""),
             headers=headers,
             allow_redirects=False,
-            timeout=30,
             **options,
         )
         names = sorted(name for name in answer.headers if name.lower() not in CONNECTION_HEADERS)
@@ -115,7 +114,7 @@ def record_play(
 
         def read(received: Received) -> int:
             path = f"{server.local_url}/v1/orders/{received.body['order_id']}/"
-            order = requests.get(path, auth=(KEY, ""), headers={**HOST, "User-Agent": "shop"}, timeout=10)
+            order = requests.get(path, auth=(KEY, ""), headers={**HOST, "User-Agent": "shop"})
             return 503 if order.json()["status"] == "accepted" else 204
 
         del shop.received[:]

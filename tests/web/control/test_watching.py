@@ -107,9 +107,7 @@ def parse_events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any
 def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
     """The stream has requests, statuses, webhooks and clock changes of this project only."""
     watcher = with_own_connection(watched)
-    with watcher.http.get(
-        f"{watched.url}/control/events/", auth=(watched.key, ""), stream=True, timeout=10
-    ) as answer:
+    with watcher.http.get(f"{watched.url}/control/events/", auth=(watched.key, ""), stream=True) as answer:
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         stream = parse_events(answer)
         order = watched.place(card())
@@ -186,6 +184,6 @@ def test_a_stream_reports_missed_events(sandbox: Sandbox, after: int) -> None:
         project.events.publish("idle")
     number = project.events.number
     url = f"{sandbox.url}/control/events/?after={after}"
-    with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True, timeout=10) as answer:
+    with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True) as answer:
         first = next(parse_events(answer))
     assert first == ("missed", {"after": after, "first_kept": number - EVENTS_STORED_MAX + 1})

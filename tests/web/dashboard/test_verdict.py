@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from payment_sandbox.operations.review import Finding
-from payment_sandbox.web.dashboard import verdict as verdicts
-from payment_sandbox.web.dashboard.verdict import IMMEDIATE_REVIEW_MAX
+from payment_sandbox.web.answers import verdict as verdicts
+from payment_sandbox.web.dashboard.reviewing import IMMEDIATE_REVIEW_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port

@@ -21,7 +21,7 @@ def test_an_address_shows_its_own_order_only(live: Sandbox, payer: Payer, which:
     }[which]
     page = payer.open(address)
     assert (page.status, "nothing" in page.ids) == (404, True)
-    assert requests.get(f"http://{address}", timeout=5).json()["error"]["type"] == "NotFound"
+    assert requests.get(f"http://{address}").json()["error"]["type"] == "NotFound"
 
 
 def test_refunds_and_stored_cards_have_no_page(live: Sandbox, payer: Payer) -> None:
@@ -47,9 +47,9 @@ def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
     with make_server(public_url="https://pay.example/sandbox/") as server:
         url = f"http://127.0.0.1:{server.port}"
         body = {"currency": "EUR", "amount": 5, "return_url": RETURN, "transactions": [by("wallet-web")]}
-        order = requests.post(f"{url}/v1/orders/", json=body, auth=("sandbox-key", ""), timeout=5).json()
+        order = requests.post(f"{url}/v1/orders/", json=body, auth=("sandbox-key", "")).json()
         path = payment_page(order).removeprefix("pay.example/sandbox")
-        answer = requests.get(f"{url}{path}", headers={"Accept": "text/html"}, timeout=5)
+        answer = requests.get(f"{url}{path}", headers={"Accept": "text/html"})
         page = Page(answer)
         form = page.form_with("pay")
         assert "/sandbox/pay/" in form.action
@@ -59,6 +59,5 @@ def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
             data={**form.fields, "action": "pay"},
             headers={"Origin": "https://pay.example"},
             allow_redirects=False,
-            timeout=5,
         )
         assert posted.headers["Location"].startswith("http://shop.example:8443/thanks")

@@ -186,7 +186,6 @@ def test_an_empty_form_for_typed_cards_pays_nothing(sandbox: Sandbox) -> None:
         f"{form.action}?typed=1",
         data={**form.fields, "action": "pay"},
         headers={"Origin": sandbox.url},
-        timeout=5,
     )
     assert answer.status_code == 400
     assert sandbox.read(order)["status"] == "processing"

@@ -34,7 +34,6 @@ def test_each_outcome_gives_the_status_on_its_button(live: Sandbox, method: str,
         data={**panel.fields, "action": end},
         headers={"Origin": live.url},
         allow_redirects=False,
-        timeout=10,
     )
     assert live.read(order)["status"] == named[1]
 
@@ -176,7 +175,7 @@ def test_a_return_to_the_shop_is_recorded(live: Sandbox) -> None:
     ]
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
-    assert live.http.get(url, allow_redirects=False, timeout=5).status_code == 404
+    assert live.http.get(url, allow_redirects=False).status_code == 404
 
 
 def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
@@ -224,7 +223,7 @@ def test_a_refusal_says_why(sandbox: Sandbox) -> None:
     """The error page for a wrong host names the option that allows it."""
     order = sandbox.place(card())
     page = f"http://{payment_page(order)}"
-    answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"}, timeout=5)
+    answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"})
     assert answer.status_code == 403
     assert "--allow-host pay.example" in answer.text
 

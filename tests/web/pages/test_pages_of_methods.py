@@ -58,7 +58,7 @@ def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) ->
     """The code opens the confirmation in the app; afterwards the waiting page redirects to the shop."""
     order = placed(live, "wallet-qr")
     page = payer.open(payment_page(order))
-    image = payer.http.get(f"{page.url}code.svg", timeout=10)
+    image = payer.http.get(f"{page.url}code.svg")
     phone = Payer(live)
     phone.press(phone.open(read_svg(image.text)), "pay")
     assert live.status(order) == ("completed", "completed")
@@ -127,7 +127,7 @@ def test_steps_of_other_payments_are_refused(live: Sandbox, payer: Payer, method
     page = payer.open(payment_page(order))
     assert "notice" in payer.open(f"{payment_page(order)}secure/?{query}").ids
     form = {"token": page.form_with("pay").fields["token"], "action": "pay", **dict([query.split("=")])}
-    requests.post(f"http://{payment_page(order)}secure/", data=form, timeout=5)
+    requests.post(f"http://{payment_page(order)}secure/", data=form)
     assert live.status(order) == ("processing", "processing")
 
 

@@ -38,7 +38,6 @@ def test_a_page_of_another_site_cannot_post(live: Sandbox, payer: Payer) -> None
             data={**form.fields, "action": "pay"},
             headers=headers,
             allow_redirects=False,
-            timeout=5,
         )
         assert answer.status_code == 403
     assert live.status(order) == ("processing", "processing")
@@ -49,7 +48,7 @@ def test_an_action_without_a_button_is_ignored(live: Sandbox, payer: Payer, acti
     """A posted action without a button is ignored."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
-    requests.post(form.action, data={**form.fields, "action": action}, timeout=5)
+    requests.post(form.action, data={**form.fields, "action": action})
     assert live.status(order) == ("processing", "processing")
 
 
@@ -99,5 +98,5 @@ def test_a_form_is_bounded(live: Sandbox, payer: Payer) -> None:
     """A form of more than 1 MiB is refused unread."""
     order = placed(live, "wallet-web")
     form = payer.open(payment_page(order)).form_with("pay")
-    answer = requests.post(form.action, data={**form.fields, "x": "x" * (1 << 20)}, timeout=5)
+    answer = requests.post(form.action, data={**form.fields, "x": "x" * (1 << 20)})
     assert (answer.status_code, answer.json()["error"]["status"]) == (413, 413)

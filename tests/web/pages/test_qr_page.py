@@ -15,7 +15,7 @@ def open_new_code(sandbox: Sandbox, payer: Payer, **request: Any) -> Page:
     """Open the page of a new QR request by its code."""
     created = sandbox.post("/v1/bankqr/", {"amount": 1295, "return_url": RETURN, **request})
     assert created.status_code == 201, created.text
-    image = payer.http.get(created.json()["qr_url"], timeout=10)
+    image = payer.http.get(created.json()["qr_url"])
     return payer.open(read_code(image.content))
 
 

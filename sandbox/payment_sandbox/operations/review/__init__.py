@@ -18,7 +18,10 @@ from payment_sandbox.operations.review.evidence import (
     HINT,
     KINDS,
     Finding,
+    FindingGroup,
     ReviewedHistory,
+    cents_at_risk,
+    group_findings,
     is_answer_lost,
     start_of,
 )
@@ -60,7 +63,7 @@ from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.variations import LAPSE, UNSHIPPED
 
@@ -69,8 +72,11 @@ __all__ = [
     "KINDS",
     "VAULT_TOKEN",
     "Finding",
+    "FindingGroup",
     "calls_during",
+    "cents_at_risk",
     "describe_mistakes",
+    "group_findings",
     "is_answer_lost",
     "review",
     "review_order",
@@ -119,22 +125,19 @@ def review(epoch: Epoch) -> list[Finding]:
 def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review the history of one order and its refunds."""
     order_ids = (order.id, *(refund.refund_id for refund in order.refunds))
-
-    def is_about(record: PerformedAction | ReachedStatus) -> bool:
-        return record.order_id in order_ids
-
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, order_ids)))
     all_requests = _evidence(epoch)
-    own = [entry for entry in all_requests if entry.order_id in order_ids]
+    own = _evidence(epoch, order_ids)
     related = charges_during(deliveries, all_requests) | series_of(own, all_requests)
-    requests = [entry for entry in all_requests if entry.order_id in order_ids or entry.id in related]
+    also_own = {entry.id for entry in own} | related
+    requests = [entry for entry in all_requests if entry.id in also_own] if related else own
     orders = _index_orders(epoch, requests, deliveries)
     history = ReviewedHistory(
         requests,
-        list(filter(is_about, epoch.journal.returns())),
+        epoch.journal.returns(order_ids),
         deliveries,
         orders,
-        list(filter(is_about, epoch.journal.statuses)),
+        epoch.journal.of(ReachedStatus, order_ids),
         epoch.now(),
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
@@ -166,16 +169,16 @@ def _collect_basket(
     def is_same_basket(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    creations = list(filter(is_same_basket, filter(is_creation, all_requests)))
+    creations = list(filter(is_creation, filter(is_same_basket, all_requests)))
     orders = _index_orders(epoch, creations)
-    cancelled = [entry for entry in all_requests if entry.method == "DELETE" and entry.order_id in orders]
-    reached = [each for each in epoch.journal.statuses if each.order_id in orders]
+    cancelled = [entry for entry in _evidence(epoch, orders) if entry.method == "DELETE"]
+    reached = epoch.journal.of(ReachedStatus, orders)
     return ReviewedHistory([*creations, *cancelled], (), (), orders, reached, epoch.now())
 
 
-def _evidence(epoch: Epoch) -> list[JournalEntry]:
-    """Return the calls that show what the shop does or knows."""
-    return [entry for entry in epoch.journal.unmasked_entries() if entry.is_evidence]
+def _evidence(epoch: Epoch, orders: Iterable[str] | None = None) -> list[JournalEntry]:
+    """Return the calls, all or those about some orders, that show what the shop does or knows."""
+    return [entry for entry in epoch.journal.of(JournalEntry, orders) if entry.is_evidence]
 
 
 def _run_checks(epoch: Epoch, checks: Iterable["Check"], history: ReviewedHistory) -> list[Finding]:

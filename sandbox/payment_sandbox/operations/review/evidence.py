@@ -1,7 +1,7 @@
 """The evidence for a review, and its findings."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review.lessons import FAILING_REFUNDS
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, ReachedStatus
@@ -44,6 +45,9 @@ class Finding(NamedTuple):
     amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
     healed: Annotated[str, "The later correction, such as a retry; empty without one."] = ""
     shown_by: tuple[Annotated[str, "The id of a timeline record with the mistake."], ...] = ()
+    preceded_by: tuple[
+        Annotated[str, "The id of a right record before them, such as a first refund."], ...
+    ] = ()
 
     @property
     def is_about_refund(self) -> bool:
@@ -53,7 +57,7 @@ class Finding(NamedTuple):
     @classmethod
     def from_data(cls, item: Mapping[str, Any]) -> "Finding":
         """Create a finding from JSON data."""
-        grouped = {name: tuple(item[name]) for name in ("requests", "shown_by")}
+        grouped = {name: tuple(item[name]) for name in ("requests", "shown_by", "preceded_by")}
         return cls(**{**item, **grouped})
 
     @property
@@ -67,6 +71,65 @@ class Finding(NamedTuple):
         shown = "".join(f"\n    {request}" for request in self.requests)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
         return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
+
+
+class FindingGroup(NamedTuple):
+    """Findings of a review with the same rule and advice, and their orders."""
+
+    name: str  # the rule, with a number if it has several groups
+    first: Finding
+    findings: Sequence[Finding]
+
+    @property
+    def amount(self) -> int:
+        """The cents at risk in all orders of the group."""
+        return cents_at_risk(self.findings)
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """The sandbox time of the newest request or webhook with the mistake; None if no time is known."""
+        lines = (line for each in self.findings for line in each.requests if line[:1].isdigit())
+        times = [line.partition("  ")[0] for line in lines]  # other lines quote a rule of the scenario
+        return datetime.fromisoformat(max(times)) if times else None
+
+    @property
+    def risk(self) -> str:
+        """The cost of the mistake, with the amount of all orders; empty for hints."""
+        sentence = self.first.risk.removeprefix(f"{euros(self.first.amount)}: ")
+        return f"{euros(self.amount)}: {sentence}" if sentence and self.amount else sentence
+
+    @property
+    def others(self) -> list[str]:
+        """The problems of the group, except the first one."""
+        return list(dict.fromkeys(each.problem for each in self.findings))[1:]
+
+    @property
+    def orders(self) -> list[str]:
+        """The distinct ids of the orders."""
+        return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
+
+
+def cents_at_risk(findings: Iterable[Finding]) -> int:
+    """Sum the cents at risk; an order with several findings counts once."""
+    amounts: dict[object, int] = {}
+    for each in findings:
+        order = each.order_id or id(each)
+        amounts[order] = max(amounts.get(order, 0), each.amount)
+    return sum(amounts.values())
+
+
+def group_findings(findings: Iterable[Finding]) -> list[FindingGroup]:
+    """Group the findings of a review: open mistakes first, then by amount, largest first."""
+    by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
+    numbers = Counter[str]()
+    groups = []
+    for (rule, *_), alike in sorted(by_kind.items()):
+        numbers[rule] += 1
+        name = rule if numbers[rule] == 1 else f"{rule}.{numbers[rule]}"
+        groups.append(FindingGroup(name, alike[0], alike))
+    return sorted(groups, key=lambda group: (not group.first.is_open, -group.amount))
 
 
 @dataclass(frozen=True)

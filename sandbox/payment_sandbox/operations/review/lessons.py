@@ -61,6 +61,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     # keyed by the kind of problem in a rehearsal
     "shipped-unpaid": READ_ORDER,
     "paid-for-nothing": READ_ORDER,
+    "paid-in-part": READ_ORDER,
     "payment-missed": NOTICE_PAYMENTS,
     "unknown-money": LOST_ORDER,
     "paid-twice": LOST_RESPONSE,

@@ -269,6 +269,7 @@ def _report_refused_repeat(
         tuple(format_request(call.entry) for call in [first, *repeats]),
         risk=f"the service accepts repeated parts: your shop would {verb} a part twice",
         shown_by=tuple(call.entry.id for call in repeats),
+        preceded_by=(first.entry.id,),
     )
 
 
@@ -290,6 +291,7 @@ def _report_repeated_move(
         page=ACT_ONCE.path,
         amount=(cents or 0) * (len(calls) - 1),
         shown_by=tuple(call.entry.id for call in calls[1:]),
+        preceded_by=(calls[0].entry.id,),
     )
 
 

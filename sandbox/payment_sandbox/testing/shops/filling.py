@@ -62,16 +62,23 @@ class FormBody(NamedTuple):
     @property
     def details(self) -> SubmittedForm:
         """The kinds of values that can be changed."""
+        number = _NUMBER_PATTERN.search(self.body)
         return SubmittedForm(
-            _NUMBER_PATTERN.search(self.body) is not None,
+            number is not None,
             _AMOUNT_PATTERN.search(self.body) is not None,
             change_choice(self) != self.body,
+            number is not None and int(number[1]) > 1,
         )
 
 
 def add_to_number(form: FormBody, difference: int) -> bytes:
     """Add ``difference`` to the first whole number in a form."""
     return _NUMBER_PATTERN.sub(lambda number: str(int(number[1]) + difference).encode(), form.body, count=1)
+
+
+def change_number_to_one(form: FormBody) -> bytes:
+    """Replace the first whole number in a form with 1."""
+    return _NUMBER_PATTERN.sub(b"1", form.body, count=1)
 
 
 def add_cents(form: FormBody, difference: int) -> bytes:

@@ -15,17 +15,31 @@ from payment_sandbox.testing.shops.filling import FormBody, read_choices
 POST_METHOD: Final = "POST"
 Environ = dict[str, Any]
 Scope = dict[str, Any]
+WsgiAnswer = Callable[[Environ, Any], Any]
+"""Answers a request, given ``start_response``."""
 CUSTOMER_HEADERS: Final = ("cookie", "authorization")
 HTML_TYPE: Final = "text/html"
 CONTENT_TYPE: Final = "content-type"
 
 
 class Submission(NamedTuple):
-    """A variation of a submission: by default a second submission, ``at_once`` or afterwards."""
+    """A variation of a submission: by default a second submission, ``at_once`` or afterwards.
+
+    ``fill`` returns a changed body, which is submitted once unless ``refill`` returns a second body.
+    ``postpone`` receives the second submission, and performs it later.
+    """
 
     at_once: bool = False
-    fill: Callable[[FormBody], bytes] | None = None  # returns the changed body, which is submitted once
+    fill: Callable[[FormBody], bytes] | None = None
     after_other_customer: Callable[[], None] | None = None  # called after the other customer's submission
+    refill: Callable[[FormBody], bytes] | None = None
+    postpone: Callable[[Callable[[], None]], None] | None = None
+
+    def bodies(self, form: FormBody) -> tuple[bytes, bytes | None]:
+        """Return the bodies of the first and the second submission, if there is a second one."""
+        if self.fill is None:
+            return form.body, form.body
+        return self.fill(form), self.refill(form) if self.refill is not None else None
 
 
 SubmissionChooser = Callable[[str, SubmittedForm], Submission | None]
@@ -81,9 +95,7 @@ class RepeatedRequest:
             self._repeat()
 
 
-def answer_submission(
-    environ: Environ, answer: Callable[[Environ, Any], Any], start_response: Any = None
-) -> Any:
+def answer_submission(environ: Environ, answer: WsgiAnswer, start_response: Any = None) -> Any:
     """Answer a WSGI request from a test, applying the rehearsal's variation, if any."""
     if not _runs:
         return answer(environ, start_response)
@@ -96,26 +108,49 @@ def answer_submission(
     submission, form = run.choose_submission(environ["PATH_INFO"], body)
     if submission is None:
         return answer(environ, start_response)
-    copy = {**environ, "wsgi.input": BytesIO(body)}
-    if submission.fill is not None:
-        filled = submission.fill(form)
-        return answer(
-            {**environ, "wsgi.input": BytesIO(filled), "CONTENT_LENGTH": str(len(filled))}, start_response
-        )
+    return _answer_changed(submission, form, environ, answer, start_response)
+
+
+def _answer_changed(
+    submission: Submission,
+    form: FormBody,
+    environ: Environ,
+    answer: WsgiAnswer,
+    start_response: Any,
+) -> Any:
+    """Answer a changed WSGI request, and its repetition, if there is one; the first response counts."""
+    first, second = submission.bodies(form)
+    own = _with_body(environ, form, first)
+    if second is None:
+        return answer(own, start_response)
+    copy, is_at_once = _with_body(environ, form, second), submission.at_once
+
+    def repeat() -> RepeatedRequest:
+        return RepeatedRequest(copy, is_at_once, lambda sent: answer(sent, _discard_response))
+
     if submission.after_other_customer is not None:
         for name in CUSTOMER_HEADERS:
             copy.pop(f"HTTP_{name.upper()}", None)
-        RepeatedRequest(copy, False, lambda sent: answer(sent, _discard_response)).end()
+        repeat().end()
         submission.after_other_customer()
-        return answer(environ, start_response)
-    repeated = RepeatedRequest(copy, submission.at_once, lambda sent: answer(sent, _discard_response))
+        return answer(own, start_response)
+    if submission.postpone is not None:
+        submission.postpone(lambda: repeat().end())
+        return answer(own, start_response)
+    repeated = repeat()
     try:
-        return answer(environ, start_response)
+        return answer(own, start_response)
     finally:
         repeated.end()
 
 
-def _wrap_answer(run: _SubmissionRun, answer: Callable[[Environ, Any], Any]) -> Callable[[Environ, Any], Any]:
+def _with_body(environ: Environ, form: FormBody, body: bytes) -> Environ:
+    """Return a request with this body; an unchanged body keeps its declared length."""
+    length = {} if body == form.body else {"CONTENT_LENGTH": str(len(body))}
+    return {**environ, "wsgi.input": BytesIO(body), **length}
+
+
+def _wrap_answer(run: _SubmissionRun, answer: WsgiAnswer) -> WsgiAnswer:
     """Wrap ``answer``, so that the run reads the choices on each returned page."""
 
     def read(environ: Environ, start_response: Any) -> Any:
@@ -178,16 +213,13 @@ async def answer_submission_on_loop(scope: Scope, receive: Receive, send: Send, 
     submission, form = run.choose_submission(scope["path"], body)
     if submission is None:
         await answer(scope, _create_receive(body), send)
-    elif submission.fill is not None:
-        filled = submission.fill(form)
-        await answer(_with_length(scope, len(filled)), _create_receive(filled), send)
     elif submission.after_other_customer is not None:
         with suppress(Exception):
             await answer(_without_customer_headers(scope), _create_receive(body), _discard_message)
         submission.after_other_customer()
         await answer(scope, _create_receive(body), send)
     else:
-        await _answer_twice(submission, scope, body, send, answer)
+        await _answer_changed_on_loop(submission, scope, form, send, answer)
 
 
 def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
@@ -208,19 +240,41 @@ def _wrap_send(run: _SubmissionRun, send: Send) -> Send:
     return read
 
 
-async def _answer_twice(
-    submission: Submission, scope: Scope, body: bytes, send: Send, answer: Answer
+async def _answer_changed_on_loop(
+    submission: Submission, scope: Scope, form: FormBody, send: Send, answer: Answer
 ) -> None:
-    """Answer a request and its repetition; the first response counts."""
-    first = answer(dict(scope), _create_receive(body), send)
-    second = answer(dict(scope), _create_receive(body), _discard_message)
-    if submission.at_once:
-        from asyncio import gather  # deferred: few shops have a loop
+    """Answer a changed ASGI request, and its repetition, if there is one; the first response counts."""
+    from asyncio import gather, run  # deferred: few shops have a loop
 
-        await gather(first, second)
+    first, second = submission.bodies(form)
+    own = answer(_with_length(scope, form, first), _create_receive(first), send)
+    if second is None:
+        await own
+        return
+
+    async def repeat() -> None:
+        await answer(_with_length(scope, form, second), _create_receive(second), _discard_message)
+
+    if submission.at_once:
+        await gather(own, repeat())
+        return
+    await own
+    if submission.postpone is None:
+        await repeat()
     else:
-        await first
-        await second
+        submission.postpone(lambda: _run_on_thread(lambda: run(repeat())))
+
+
+def _run_on_thread(task: Callable[[], None]) -> None:
+    """Run a task on another thread, because this thread may run a loop; ignore exceptions."""
+
+    def run() -> None:
+        with suppress(Exception):
+            task()
+
+    thread = Thread(target=run, name="later click")
+    start(thread)
+    thread.join()
 
 
 def _create_receive(body: bytes) -> Receive:
@@ -233,9 +287,12 @@ def _create_receive(body: bytes) -> Receive:
     return receive
 
 
-def _with_length(scope: Scope, length: int) -> Scope:
+def _with_length(scope: Scope, form: FormBody, body: bytes) -> Scope:
+    """Return a request with the length of this body; an unchanged body keeps its declared length."""
+    if body == form.body:
+        return dict(scope)
     others = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
-    return {**scope, "headers": [*others, (b"content-length", str(length).encode())]}
+    return {**scope, "headers": [*others, (b"content-length", str(len(body)).encode())]}
 
 
 def _without_customer_headers(scope: Scope) -> Scope:

@@ -213,6 +213,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         else f"review: {finding.rule} {finding.problem}"
     )
     yield f"    {finding.advice}"
+    if finding.is_open and finding.amount:
+        yield f"    Risk: {finding.risk}."
 
 
 def _entry_lines(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Annotated, Any, Final, TypedDict, cast
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
@@ -10,6 +10,7 @@ from payment_sandbox.operations.agenda import entries_of, event
 from payment_sandbox.operations.beliefs import shop_statuses, standing
 from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.coverage import CoverageGroup, how_to_meet
+from payment_sandbox.operations.review import Finding, FindingGroup
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
@@ -20,10 +21,39 @@ from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import order_url, payment_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
+from payment_sandbox.web.answers.kinds import Moment
 from payment_sandbox.web.answers.order import order_record
 
 MERCHANT_ACTOR: Final = "merchant"
 IDS_SHOWN_MAX: Final = 100
+
+
+class BeliefRecord(TypedDict):
+    """The last status of an order that the shop has read, and the actual status."""
+
+    at: Annotated[Moment, "Sandbox time."]
+    shop: str
+    service: str
+    is_true: Annotated[bool, "Whether the shop knows the actual status."]
+
+
+class MoneyRecord(TypedDict):
+    """An amount of an order."""
+
+    state: Annotated[str, "Such as received, refunded or still reserved."]
+    amount: Annotated[int, "Cents."]
+    remark: Annotated[str, "Such as the expiry of the authorization; often empty."]
+
+
+class OrderReview(TypedDict):
+    """The review of one order, its money, and a test of it."""
+
+    findings: list[Finding]
+    praise: Annotated[str, "What the shop knows, if it made no mistake; empty if it had nothing to do yet."]
+    beliefs: Annotated[list[BeliefRecord], "Oldest first."]
+    money: list[MoneyRecord]
+    second_status: Annotated[str, "The state of the authorization or capture; often empty."]
+    test: Annotated[str | None, "The source of a test for pytest; null if the order cannot be repeated."]
 
 
 def order_rows(project: Project, orders: Iterable[Order]) -> Iterator[records.OrderRow]:
@@ -163,6 +193,20 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
         ],
         "webhooks": list(document.get("webhooks", ())),
         "faults": list(document.get("faults", ())),
+    }
+
+
+def group_record(group: FindingGroup) -> records.MistakeGroup:
+    """Serialize the findings with the same rule and advice."""
+    return {
+        "name": group.name,
+        "problem": group.first.problem,
+        "advice": group.first.advice,
+        "is_open": group.first.is_open,
+        "orders": group.orders,
+        "amount": group.amount,
+        "risk": group.risk,
+        "last_seen": timestamp(group.last_seen) if group.last_seen is not None else None,
     }
 
 

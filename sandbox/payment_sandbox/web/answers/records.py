@@ -523,11 +523,25 @@ class QrRow(TypedDict):
     page: Annotated[str, "The URL that the code contains."]
 
 
+class MistakeGroup(TypedDict):
+    """The findings with the same rule and advice."""
+
+    name: Annotated[str, "The rule, with a number if it has several groups."]
+    problem: Annotated[str, "The first finding, in a sentence."]
+    advice: Annotated[str, "The advice."]
+    is_open: Annotated[bool, "Whether these are mistakes that were not corrected later."]
+    orders: list[Annotated[str, "The id of an order."]]
+    amount: Annotated[int, "Cents at risk in all orders; an order counts once."]
+    risk: Annotated[str, "The cost of the mistake, with the amount; empty for hints."]
+    last_seen: Annotated[Moment | None, "Sandbox time of the newest request or webhook with the mistake."]
+
+
 class ReviewResult(TypedDict):
     """The findings of the review."""
 
     items: list[Finding]
     dropped: Annotated[int, "Always 0."]
+    groups: Annotated[list[MistakeGroup], "The findings by mistake, open ones first, largest amounts first."]
     text: Annotated[str, "The open mistakes, for the output of a test; empty if there are none."]
 
 

@@ -5,6 +5,6 @@ from payment_sandbox.web.control.blueprint import CONTROL
 from payment_sandbox.web.control.projects import HEALTH_FACE, PROJECTS_FACE
 from payment_sandbox.web.control.watching import WATCHING
 
-FACES = (HEALTH_FACE, PROJECTS_FACE, CONTROL, WATCHING)
+FACES = (PROJECTS_FACE, CONTROL, WATCHING)
 
-__all__ = ["FACES", "history", "orders"]
+__all__ = ["FACES", "HEALTH_FACE", "history", "orders"]

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Final
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -12,6 +12,7 @@ from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks
+from payment_sandbox.web.routes import FactsBlueprint
 
 METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -41,7 +42,7 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
-control = Blueprint("control", __name__, url_prefix="/control")
+control = FactsBlueprint("control", __name__, url_prefix="/control")
 MIDDLEWARES: Final = (
     let_others_run,
     require_same_site,

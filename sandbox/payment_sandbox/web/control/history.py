@@ -18,8 +18,9 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import UnsentForm
+from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
+RESEND_FORM: Final = ResendForm()
 UNSENT_FORM: Final = UnsentForm()
 
 
@@ -48,13 +49,18 @@ def get_webhook(call: Call, delivery_id: str) -> Response:
     control,
     "POST",
     "/webhooks/<delivery_id>/redeliver/",
+    reads=ResendForm,
     answers=records.Webhook,
-    errors=(401, 404),
+    needs_body=False,
+    errors=(*BODY_ERRORS, 404),
+    example={"after": "PT10M"},
     waits=True,
 )
 def post_redelivery(call: Call, delivery_id: str) -> Response:
-    """Redeliver a webhook now (CTL-22)."""
-    return json_answer(delivery_record(redeliver(call.project, delivery_id), call.project.masking))
+    """Redeliver a webhook, now or later, unchanged or with another address or body (CTL-22)."""
+    changed = read(RESEND_FORM, json_body(call, empty_is={}))
+    delivery = redeliver(call.project, delivery_id, **changed)
+    return json_answer(delivery_record(delivery, call.project.masking))
 
 
 @route(

@@ -7,13 +7,19 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.loading import LOADING
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import describe_mistakes, review, start_of
+from payment_sandbox.operations.review import (
+    describe_mistakes,
+    group_findings,
+    review,
+    start_of,
+)
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
@@ -28,7 +34,14 @@ from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
-from payment_sandbox.web.answers.overview import coverage_row, order_overview, order_rows, scenario_record
+from payment_sandbox.web.answers.overview import (
+    OrderReview,
+    coverage_row,
+    group_record,
+    order_overview,
+    order_rows,
+    scenario_record,
+)
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import document_body, json_body
@@ -71,6 +84,22 @@ def get_orders(call: Call) -> Response:
 def get_order_overview(call: Call, order_id: str) -> Response:
     """Get one order with its possible actions, scheduled events, webhooks and refunds."""
     return json_answer(order_overview(call.project, call.project.find_order(order_id)))
+
+
+@route(
+    control,
+    "GET",
+    "/orders/<order_id>/review/",
+    answers=OrderReview,
+    errors=(401, 404),
+    slow=True,
+)
+def get_order_review(call: Call, order_id: str) -> Response:
+    """Review one order, and write a test of it, which fails while the shop makes the order's mistakes."""
+    with LOADING:
+        from payment_sandbox.web.answers.verdict import verdict_record  # deferred, for a faster start
+
+    return json_answer(verdict_record(call.project, call.project.find_order(order_id)))
 
 
 @route(
@@ -146,7 +175,8 @@ def get_actions(call: Call) -> Response:
 def get_review(call: Call) -> Response:
     """List the mistakes in the integration's requests and webhook responses."""
     findings = review(call.project.epoch)
-    return list_answer([each._asdict() for each in findings], text=describe_mistakes(findings))
+    groups = [group_record(group) for group in group_findings(findings)]
+    return list_answer([each._asdict() for each in findings], groups=groups, text=describe_mistakes(findings))
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)

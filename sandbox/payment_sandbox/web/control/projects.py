@@ -4,7 +4,7 @@ import json
 from hmac import compare_digest
 from typing import Any, Final
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
@@ -36,13 +36,13 @@ from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.statistics import Statistics
 
-health = Blueprint("health", __name__)
-projects = Blueprint("projects", __name__, url_prefix="/control")
+health = FactsBlueprint("health", __name__)
+projects = FactsBlueprint("projects", __name__, url_prefix="/control")
 
 
 @route(health, "GET", "/health/", answers=records.Health, errors=())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
@@ -24,12 +24,12 @@ from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, last_event_number
 from payment_sandbox.web.faces import Face, let_others_run
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 
-watching = Blueprint("watching", __name__, url_prefix="/control")
+watching = FactsBlueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
     watching, (let_others_run, require_same_site, require_api_key, refuse_unknown_keys), answer_for
 )

@@ -8,11 +8,9 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.clock import advance_clock, change_clock
-from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Checkpoint, IrreversibleEffects, take_checkpoint, undo_move
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import FORM_FACTS, dashboard, enter, form_page, url
@@ -36,12 +34,9 @@ def post_clock(call: Call, project_id: str) -> Response:
     }
     back = form_page(call) or url(project, "orders/")
     if target:
-        epoch = project.epoch
-        before = take_checkpoint(project, epoch)
         given = _with_zone(target)
         _refuse_past_time(project, given.get("to"))
         result = advance_clock(project, read(ADVANCE_FORM, given))
-        epoch.slots.of(LAST_MOVE).before = before
         back = with_notice(project, back, move_notice(project, result, target))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])
@@ -58,45 +53,6 @@ def post_clock_stop(call: Call, project_id: str) -> Response:
     project = enter(call, project_id, catches_up=False)
     text = "The clock was stopped." if stop_advance(project) else "The clock had already stopped."
     return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
-
-
-class NothingToUndo(Refusal):
-    """There is no clock move to undo."""
-
-    rule = "CTL-13"
-
-
-class LastMove:
-    """The state before the last clock move of an epoch, for undo."""
-
-    before: Checkpoint | None = None
-
-
-LAST_MOVE: Final = Slot(LastMove)
-
-
-@route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **FORM_FACTS)
-def post_clock_undo(call: Call, project_id: str) -> Response:
-    """Undo the last clock move."""
-    project = enter(call, project_id)
-    epoch = project.epoch
-    before = epoch.slots.of(LAST_MOVE).before
-    if before is None:
-        raise NothingToUndo("nothing to undo: the clock has not been moved since the start or the last reset")
-    undone = undo_move(project, epoch, before)
-    text = f"Undone: it is {project.now():%H:%M:%S} again.{_permanent_effects(undone)}"
-    return redirect(with_notice(project, form_page(call) or url(project, "orders/"), Notice(text)))
-
-
-def _permanent_effects(undone: IrreversibleEffects) -> str:
-    webhooks, requests = undone
-    sent = {0: "", 1: " One webhook had been sent, which cannot be undone."}.get(
-        webhooks, f" {webhooks} webhooks had been sent, which cannot be undone."
-    )
-    read = {0: "", 1: " One request since then was removed from the journal."}.get(
-        requests, f" {requests} requests since then were removed from the journal."
-    )
-    return f"{sent}{read}"
 
 
 @route(

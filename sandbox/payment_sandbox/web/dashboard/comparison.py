@@ -14,6 +14,7 @@ from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import fold
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
+from payment_sandbox.operations.review import FindingGroup
 from payment_sandbox.operations.what_if import playable_variations, replay_with
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
@@ -24,6 +25,8 @@ from payment_sandbox.scenarios.variations import offers_in
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
+from payment_sandbox.web.answers.reproductions import creation_body, creation_of
+from payment_sandbox.web.answers.verdict import OrderVerdict, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import (
@@ -36,8 +39,6 @@ from payment_sandbox.web.dashboard.frame import (
     url,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.snippets import creation_body, creation_of
-from payment_sandbox.web.dashboard.verdict import FindingGroup, OrderVerdict, verdict
 from payment_sandbox.web.routes import route
 
 ORDER_FORM: Final = OrderForm()

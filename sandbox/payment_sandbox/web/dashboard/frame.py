@@ -1,6 +1,5 @@
 """The common parts of all dashboard pages: blueprint, access, headers and page frame."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -8,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, UUID
 from payment_sandbox.operations.agenda import applies, event
@@ -17,7 +16,6 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.slots import Slot
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import accepts_snapshot, base_path
 from payment_sandbox.web.auth import redirect_without_secrets, require_same_site
@@ -32,8 +30,8 @@ from payment_sandbox.web.dashboard.notices import (
     with_notice,
     without_notice,
 )
+from payment_sandbox.web.dashboard.reviewing import available_review
 from payment_sandbox.web.dashboard.signing_in import (
-    COOKIE,
     FOREIGN_FORM,
     OLD_FORM,
     OTHER_FORM,
@@ -43,12 +41,11 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.dashboard.verdict import available_review
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks, with_headers
 from payment_sandbox.web.placing import catch_up_call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 
 ASSETS: Final = {
     "dashboard.css": "text/css",
@@ -65,9 +62,11 @@ ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 5
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
-REFRESH_MS_MAX: Final = 2000
+REFRESH_MS_MAX: Final = 10_000
 REFRESH_MS_PER_WATCHER: Final = 25
 REFRESH_PER_TIME_TAKEN: Final = 20
+LOAD_PARTS: Final = 4
+"""The open pages of a project keep a processor busy for at most one of these parts of the time."""
 HEADERS: Final = {**PAGE_HEADERS, **csp_headers("'self'")}
 VIEW_FACTS: Final[Mapping[str, Any]] = {
     "media_type": "text/html",
@@ -92,7 +91,7 @@ VIEW_TITLES: Final = {
     "settings": "Settings",
 }
 
-dashboard = Blueprint("dashboard", __name__)
+dashboard = FactsBlueprint("dashboard", __name__)
 
 
 def refuse_large_forms(call: Call, call_next: CallNext) -> Response:
@@ -115,12 +114,6 @@ def format_clock(at: datetime | str) -> str:
     """Format a time to the second."""
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     return f"{moment.day} {moment:%b %Y %H:%M:%S}"
-
-
-@dashboard.app_template_filter("since")
-def format_since(moment: datetime, now: datetime) -> str:
-    """Format a time of day to the second, with the date unless it is today."""
-    return f"{moment:%H:%M:%S}" if moment.date() == now.date() else format_clock(moment)
 
 
 @dashboard.app_template_filter("day")
@@ -249,9 +242,9 @@ def _refresh_ms(call: Call, project: Project) -> int:
     """Return the refresh interval of open pages, which grows with their number and rendering time."""
     begun = call.real_at
     took = project.services.real.wall_now() - begun if begun is not None else timedelta()
-    by_time = REFRESH_PER_TIME_TAKEN * took / timedelta(milliseconds=1)
-    waits = max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * project.events.watchers, round(by_time))
-    return min(REFRESH_MS_MAX, waits)
+    took_ms, watchers = took / timedelta(milliseconds=1), project.events.watchers
+    by_time = max(REFRESH_PER_TIME_TAKEN, LOAD_PARTS * watchers) * took_ms
+    return min(REFRESH_MS_MAX, max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers, round(by_time)))
 
 
 def _menu(call: Call, project: Project) -> list[Project]:
@@ -348,62 +341,7 @@ def asset(name: str) -> bytes:
 
 
 LIVE_HEADER: Final = "Sandbox-Live"
-"""The header sent when a page refreshes itself; requests without it get an uncached page."""
-
-OK: Final = 200
-CROWD_MIN: Final = 9
-REFRESH_SHARE: Final = 0.25
-PAGES_MAX: Final = 16
-LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDict)
-"""The recently rendered pages of a busy project, oldest first: the time and the page."""
-
-
-def serve_shared_pages(call: Call, call_next: CallNext) -> Response:
-    """Answer with a recently rendered page, or cache a new one."""
-    project = _crowded_project(call)
-    if project is None:
-        return call_next(call)
-    pages = project.epoch.slots.of(LIVE_PAGES)
-    shared = pages.get(_cache_key(call))
-    if shared is not None and _monotonic_seconds(project) - shared[0] <= _age_seconds_max(project):
-        return Response(shared[1], content_type=HTML)
-    response = call_next(call)
-    if response.status_code == OK and response.mimetype == "text/html":
-        _cache(project, pages, _cache_key(call), response.get_data())
-    return response
-
-
-def _cache(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
-    now = _monotonic_seconds(project)
-    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads may add pages
-        if now - at_seconds > _age_seconds_max(project):
-            pages.pop(other, None)
-    pages[key] = (now, page)
-    while len(pages) > PAGES_MAX:
-        pages.popitem(last=False)
-
-
-def _crowded_project(call: Call) -> Project | None:
-    """Return the project of a refreshing page if many of its pages are open; None otherwise."""
-    if call.request.method != "GET" or LIVE_HEADER not in call.request.headers:
-        return None
-    project = call.site.registry.find_by_id(call.values.get("project_id", ""))
-    if project is None or project.events.watchers < CROWD_MIN or not may_see(call, project):
-        return None
-    return project
-
-
-def _cache_key(call: Call) -> str:
-    return f"{call.request.full_path} {call.request.cookies.get(COOKIE, '')}"
-
-
-def _monotonic_seconds(project: Project) -> float:
-    return project.services.real.monotonic_seconds()
-
-
-def _age_seconds_max(project: Project) -> float:
-    return REFRESH_SHARE * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000
-
+"""The header sent when a page refreshes itself."""
 
 MIDDLEWARES: Final = (
     let_others_run,
@@ -411,7 +349,6 @@ MIDDLEWARES: Final = (
     require_same_site,
     redirect_without_secrets,
     refuse_large_forms,
-    serve_shared_pages,
     release_held_webhooks,
 )
 FACE: Final = Face(dashboard, MIDDLEWARES, answer_error)

@@ -35,7 +35,6 @@ class Notice(NamedTuple):
     orders: Sequence[str] = ()  # the ids of the affected orders
     is_refusal: bool = False
     inputs: Mapping[str, str] = {}
-    is_move: bool = False  # whether the notice is about a clock move, which can be undone
     target: Mapping[str, str] = {}  # the target of a move that stopped early, to continue it
 
 
@@ -80,13 +79,11 @@ def move_notice(project: Project, result: AdvanceResult, target: Mapping[str, st
     orders = list(dict.fromkeys(event["order_id"] for event in result.events if event.get("order_id")))
     to = short_moment(result.ended, result.begun)
     if not result.stopped:
-        return Notice(f"Moved to {to}: {happened}.", orders[:ORDERS_SHOWN], is_move=True)
+        return Notice(f"Moved to {to}: {happened}.", orders[:ORDERS_SHOWN])
     if result.by_hand:
-        return Notice(
-            f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN], is_move=True
-        )
-    text = f"Stopped at {to}: {_stop_reason(project, result)}: continue or undo."
-    return Notice(text, (), True, is_move=True, target=_remaining_target(result, target))
+        return Notice(f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN])
+    text = f"Stopped at {to}: {_stop_reason(project, result)}."
+    return Notice(text, (), True, target=_remaining_target(result, target))
 
 
 def _stop_reason(project: Project, result: AdvanceResult) -> str:

@@ -25,7 +25,9 @@ from payment_sandbox.storage import snapshot
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.answers.reproductions import creation_of, reproduction
 from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import failing_variation, what_if_options
@@ -39,9 +41,7 @@ from payment_sandbox.web.dashboard.frame import (
     show,
     url,
 )
-from payment_sandbox.web.dashboard.reproductions import reproduction
-from payment_sandbox.web.dashboard.snippets import creation_of, curl, format_body
-from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, verdict
+from payment_sandbox.web.dashboard.snippets import curl, format_body
 from payment_sandbox.web.pictures import (
     LANES,
     ROWS_MAX,

@@ -10,6 +10,7 @@ from flask import Response
 from payment_sandbox.operations.beliefs import is_behind, shop_statuses
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.recipes import play, playable_recipes
+from payment_sandbox.operations.review import FindingGroup, cents_at_risk
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
@@ -17,6 +18,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.scenarios.variation import VariationOffer
 from payment_sandbox.web.answers.overview import order_rows
+from payment_sandbox.web.answers.reproductions import creation_of
+from payment_sandbox.web.answers.verdict import look_of
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import create_manual_order, failing_variation, what_if_options
@@ -31,15 +34,12 @@ from payment_sandbox.web.dashboard.frame import (
     url,
     valid_query,
 )
-from payment_sandbox.web.dashboard.snippets import command, creation_of
-from payment_sandbox.web.dashboard.verdict import (
+from payment_sandbox.web.dashboard.reviewing import (
     CurrentReview,
-    FindingGroup,
     available_review,
-    cents_at_risk,
     listed_id,
-    look_of,
 )
+from payment_sandbox.web.dashboard.snippets import command
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50

@@ -7,10 +7,9 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from flask import Response
-from marshmallow import validate
 
-from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
-from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.forms import read
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies
 from payment_sandbox.operations.beliefs import format_moment_of_day, status_in
 from payment_sandbox.operations.deliver_webhook import (
@@ -19,7 +18,6 @@ from payment_sandbox.operations.deliver_webhook import (
     find_delivery,
     find_unsent,
     redeliver,
-    resend_later,
     standard_body,
     standard_url,
     unsent_webhooks,
@@ -31,7 +29,6 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
-from payment_sandbox.projects.outbox import ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import request_record
@@ -52,10 +49,9 @@ from payment_sandbox.web.dashboard.frame import (
 from payment_sandbox.web.dashboard.notices import Notice, answer_notice, with_notice
 from payment_sandbox.web.dashboard.snippets import curl, format_body
 from payment_sandbox.web.routes import route
-from payment_sandbox.web.shared_forms import UnsentForm
+from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
 ROWS_SHOWN: Final = 50
-BODY_LENGTH_MAX: Final = 16_384
 ANSWER_SECONDS: Final = 12.0  # the longest possible response times of two webhooks
 REFUSED_MIN: Final = 400
 CUT: Final = "cut"
@@ -117,23 +113,23 @@ Entry = JournalEntry | Delivery
 """An entry of the list."""
 
 
-def _newest_first(project: Project, query: RequestQuery) -> Iterator[Entry]:
+def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delivery]) -> Iterator[Entry]:
     """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
     epoch = project.epoch
     reached = {(each.order_id, each.status): each for each in epoch.journal.statuses}
     calls = epoch.journal.entries(
         lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
     )
-    webhooks, unsent = (
+    webhooks, unsent_entries = (
         (each for each in reversed(known) if query.matches_webhook(project, each))
-        for known in (epoch.store.deliveries(), unsent_webhooks(epoch))
+        for known in (epoch.store.deliveries(), unsent)
     )
 
     def place(entry: Entry) -> int:
         record = entry if isinstance(entry, JournalEntry) else reached.get((entry.order_id, entry.status))
         return 0 if record is None else number_of(record)
 
-    return heapq.merge(calls, webhooks, unsent, key=place, reverse=True)
+    return heapq.merge(calls, webhooks, unsent_entries, key=place, reverse=True)
 
 
 def _find_entry(project: Project, entry_id: str) -> Entry | None:
@@ -149,7 +145,8 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         call.request.args, before=lambda known: _find_entry(project, known), show=SHOWN.__contains__
     )
     query = RequestQuery(**{name: args.get(name, "").strip() for name in RequestQuery._fields})
-    entries = _newest_first(project, query)
+    unsent = unsent_webhooks(project.epoch)
+    entries = _newest_first(project, query, unsent)
     if query.before:
         next((entry for entry in entries if entry.id == query.before), None)
     page = list(islice(entries, ROWS_SHOWN + 1))
@@ -165,7 +162,7 @@ def get_requests_view(call: Call, project_id: str) -> Response:
         query=query,
         remark=remark,
         outcomes=OUTCOME_LABELS,
-        unsent=len(unsent_webhooks(project.epoch)),
+        unsent=len(unsent),
     )
 
 
@@ -311,16 +308,16 @@ def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Respo
     project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
     back = form_page(call) or url(project, f"requests/{delivery_id}/")
-    given = read(
-        RESEND_FORM, {name: value for name in RESEND_FORM.fields if (value := call.request.form.get(name))}
+    standard_address, body = _default_request(project, delivery)
+    unchanged = {"url": standard_address, "body": body, "after": ""}
+    given = {name: call.request.form.get(name, "") for name in unchanged}
+    data = read(
+        RESEND_FORM, {name: each for name, each in given.items() if each.strip() not in ("", unchanged[name])}
     )
-    default_url, body = _default_request(project, delivery)
-    changed = ResendChanges(_override(given.get("url"), default_url), _override(given.get("body"), body))
-    if "after" not in given:
-        redeliver(project, delivery_id, changed)
+    redeliver(project, delivery_id, **data)
+    if "after" not in data:
         return redirect(back)
-    resend_later(project, delivery_id, changed, Period.parse(given["after"]))
-    text = f"The webhook will be resent in {DELAY_LABELS[given['after']]} of sandbox time."
+    text = f"The webhook will be resent in {DELAY_LABELS.get(data['after'], data['after'])} of sandbox time."
     return redirect(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
@@ -329,18 +326,6 @@ def _default_request(project: Project, delivery: Delivery) -> tuple[str, str]:
     return project.masking.mask_text(standard_url(project.settings, delivery)), standard_body(
         project, delivery
     )
-
-
-def _override(value: str | None, default: str) -> str | None:
-    return value if value is not None and value.strip() != default else None
-
-
-class ResendForm(Form):
-    """Overrides for a manual resend, and its delay."""
-
-    url = WebUrl()
-    body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
-    after = Choice(tuple(DELAY_LABELS))
 
 
 RESEND_FORM: Final = ResendForm()

@@ -114,14 +114,8 @@ def post_scenario(call: Call, project_id: str) -> Response:
     project = enter(call, project_id)
     text = call.request.form.get("yaml", "")
     try:
-        if text.strip():
-            document = parse_yaml(text)
-            choose_scenario(project, document, call.site.registry.catalogue)
-        elif call.request.form.get("name") == default_scenario().name:
-            project.activate(default_scenario())
-        else:
-            chosen = {"name": call.request.form.get("name", "")}
-            choose_scenario(project, Document(chosen), call.site.registry.catalogue)
+        body = parse_yaml(text) if text.strip() else Document({"name": call.request.form.get("name", "")})
+        choose_scenario(project, body, call.site.registry.catalogue)
     except Invalid as invalid:
         return _simulate_page(call, project, text, invalid.violations)
     return redirect(url(project, "simulate/"))
@@ -152,9 +146,8 @@ def _simulate_page(call: Call, project: Project, text: str = "", wrong: Sequence
 
 
 def _card_and_code_values(project: Project) -> dict[str, object]:
-    store, first = project.epoch.store, next(iter(STORABLE_CARDS))
+    store = project.epoch.store
     cards, codes = store.credentials()[::-1], store.qr_requests()[::-1]
-    pay = {"actor": "customer", "action": "pay", "card": first}
     return {
         "cards": [(card, _charge_command(project, card)) for card in cards[:ROWS_SHOWN]],
         "codes": [
@@ -166,9 +159,6 @@ def _card_and_code_values(project: Project) -> dict[str, object]:
         "page_of": partial(qr_page_path, project),
         "storable": STORABLE_CARDS,
         "uses": CARD_USE_LABELS,
-        "store_curl": command(project, "/v1/orders/", _first_payment(ONE_CLICK, SAMPLE_CENTS)),
-        "pay_curl": command(project, "/control/orders/<order_id>/act/", pay),
-        "code_curl": command(project, "/v1/bankqr/", _qr_body("Table 4", SAMPLE_CENTS, False, False)),
     }
 
 

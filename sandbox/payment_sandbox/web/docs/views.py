@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
@@ -27,7 +27,7 @@ from payment_sandbox.web.docs.library import (
 )
 from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
@@ -161,7 +161,7 @@ MARKDOWN_TYPE: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE_METADATA: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
-docs = Blueprint("docs", __name__)
+docs = FactsBlueprint("docs", __name__)
 
 FLOW_NAME: Final = re.compile("[a-z-]+")
 RENDER_CACHE: Final[Slot[dict[str, str]]] = Slot(dict)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
@@ -17,11 +17,12 @@ from payment_sandbox.web.merchant.journal import add_entry, journal_call
 from payment_sandbox.web.merchant.reading import note_unknown_query
 from payment_sandbox.web.merchant.rehearsal import rehearse_call
 from payment_sandbox.web.placing import catch_up_call
+from payment_sandbox.web.routes import FactsBlueprint
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 CHANGE_ERRORS: Final = (400, 401, 404, 409, 412, 413, 415)
 
-api = Blueprint("api", __name__, url_prefix="/v1")
+api = FactsBlueprint("api", __name__, url_prefix="/v1")
 
 
 def admit_call(call: Call, call_next: CallNext) -> Response:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from flask import Blueprint, Response
+from flask import Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
@@ -17,7 +17,7 @@ from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, release_held_webhooks, with_headers
 from payment_sandbox.web.pages.language import LANGUAGE_NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import FactsBlueprint, route
 
 ICONS: Final = ("bank", "card", "later", "transfer", "wallet", "paid", "open", "failed")
 ASSETS: Final = {
@@ -37,7 +37,7 @@ PAGE_METADATA: Final[Mapping[str, Any]] = {
 }
 FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
-pages = Blueprint("pages", __name__)
+pages = FactsBlueprint("pages", __name__)
 
 
 def refuse_foreign_posts(call: Call, call_next: CallNext) -> Response:

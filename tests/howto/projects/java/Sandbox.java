@@ -1,4 +1,3 @@
-import java.io.File;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -13,7 +12,6 @@ import java.util.regex.Pattern;
 /** One sandbox for all tests, with a project for each test. Use your JSON library instead of field(). */
 record Sandbox(String url, String key) {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
-    private static final String HINT = "; pipx install 'payment-sandbox[server]', or set SANDBOX_COMMAND";
     private static String started;
 
     static synchronized Sandbox project(String webhookUrl) throws Exception {
@@ -64,26 +62,19 @@ record Sandbox(String url, String key) {
         if (System.getenv("SANDBOX_URL") != null) {
             return System.getenv("SANDBOX_URL");
         }
-        File ready = File.createTempFile("sandbox", ".json");
-        ready.delete();
+        Path ready = Files.createTempDirectory("sandbox").resolve("ready.json");
         String command = System.getenv().getOrDefault("SANDBOX_COMMAND", "payment-sandbox");
-        String options = " serve --port 0 --ready-file " + ready;
-        Process server;
-        try {
-            server = new ProcessBuilder((command + options).split(" "))
-                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
-        } catch (IOException missing) {
-            throw new IOException(missing.getMessage() + HINT);
-        }
+        Process server = new ProcessBuilder((command + " serve --port 0 --ready-file " + ready).split(" "))
+            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
         Runtime.getRuntime().addShutdownHook(new Thread(server::destroy));
-        while (!ready.exists()) {
+        while (!Files.exists(ready)) {
             if (!server.isAlive()) {
-                throw new IOException(command + " did not start" + HINT);
+                throw new IOException(command + " did not start");
             }
             Thread.sleep(20);
         }
-        return field(Files.readString(Path.of(ready.getPath())), "url");
+        return field(Files.readString(ready), "url");
     }
 }

@@ -1,7 +1,8 @@
 """Generates a test of an order, which fails while the shop makes the order's mistakes."""
 
+import json
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.operations.history import history
 from payment_sandbox.operations.review import (
     VAULT_TOKEN,
     Finding,
@@ -27,25 +29,26 @@ from payment_sandbox.orders.webhooks import (
     WebhookAttempt,
 )
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
-from payment_sandbox.projects.journal import RETURN, JournalEntry
+from payment_sandbox.projects.journal import (
+    MERCHANT_ACTOR,
+    RETURN,
+    SCAN,
+    SHOP_REQUEST,
+    VIA_SCENARIO,
+    JournalEntry,
+    PerformedAction,
+    ReachedStatus,
+)
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Answer, Delay, Drop, Duplicate, RateLimit, Swap, Timeout
 from payment_sandbox.web.answers.history import request_record
-from payment_sandbox.web.dashboard.snippets import (
-    ONE_SECOND,
-    asserted_call_lines,
-    creation_body,
-    creation_of,
-    format_literal,
-    format_period,
-    is_order_creation,
-    is_replayed,
-    last_moment,
-    replayed_action_lines,
-    replayed_call,
-)
 
+CREATE = "create"
+ACTIONS_NOT_REPLAYED = (SHOP_REQUEST, RETURN, SCAN, CREATE)
+ONE_SECOND = timedelta(seconds=1)
+LINE_LENGTH = 70
+ATTEMPT_LINE = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 Rule = dict[str, Any]
 """A fault rule, an effect, or a body, as JSON."""
 UNREPRODUCIBLE_RULES: Final = ("SET-03", "FLOW-09", "HOOK-03", "HOOK-04")
@@ -140,8 +143,8 @@ def _reproducible_mistakes(mistakes: Iterable[Finding], entries: Iterable[Journa
 
 def _first_seen(project: Project, order: Order) -> datetime:
     """Return when a manually created order appeared, in real time; ``NEVER`` if the journal dropped it."""
-    reached = (each.real_at for each in project.epoch.journal.statuses if each.order_id == order.id)
-    return min(reached, default=NEVER)
+    reached = project.epoch.journal.of(ReachedStatus, (order.id,))
+    return min((each.real_at for each in reached), default=NEVER)
 
 
 def _creation_lines(created: JournalEntry | None) -> Iterator[str]:
@@ -234,8 +237,8 @@ def _test_end(case: ReproducedOrder) -> datetime:
     end = last_moment(case.project, case.order)
     if case.rules.isdisjoint(DAY_LATER_RULES):
         return end
-    reached = case.project.epoch.journal.statuses
-    own = [each.at for each in reached if each.order_id == case.order.id and each.payment_method is None]
+    reached = case.project.epoch.journal.of(ReachedStatus, (case.order.id,))
+    own = [each.at for each in reached if each.payment_method is None]
     return max(end, max(own, default=end) + timedelta(days=1))
 
 
@@ -410,3 +413,101 @@ def _request_rules(case: ReproducedOrder) -> Iterator[Rule]:
 
 def _path_pattern(path: str) -> str:
     return "/".join("*" if fnmatchcase(part, "*-*-*-*-*") else part for part in path.split("/"))
+
+
+def creation_of(project: Project, order: Order) -> JournalEntry | None:
+    """Find the creation request of an order; None if there was none, or the journal dropped it."""
+    return next(project.epoch.journal.entries(is_order_creation, (order.id,)), None)
+
+
+def creation_body(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
+    """Return the body of the request that ``created`` an order, or of its manual creation.
+
+    None if the journal dropped the body, or the body contains secrets.
+    """
+    if created is not None:
+        body = request_record(project, created)["request"]
+    else:
+        actions = project.epoch.journal.actions(frozenset((order.id,)))
+        body = next((performed.how.get("order") for performed in actions if performed.action == CREATE), None)
+    return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
+
+
+def is_order_creation(entry: JournalEntry) -> bool:
+    """Whether a request created an order, even if its response was lost."""
+    return entry.path.rstrip("/") == "/v1/orders" and entry.method == "POST" and entry.order_id is not None
+
+
+def is_replayed(performed: PerformedAction) -> bool:
+    """Whether a test must repeat an action, because no scenario performs it."""
+    return performed.via != VIA_SCENARIO and performed.action not in ACTIONS_NOT_REPLAYED
+
+
+def last_moment(project: Project, order: Order) -> datetime:
+    """Return the time of an order's last timeline entry, regardless of the current time."""
+    return max(timeline_entry.at for timeline_entry in history(project.epoch, order.id))
+
+
+def format_period(elapsed: timedelta) -> str:
+    """Format an exact ISO 8601 period, such as P2DT1H."""
+    minutes, seconds = divmod(elapsed.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    exact = f"{seconds}.{elapsed.microseconds:06}" if elapsed.microseconds else seconds
+    time = "".join(
+        f"{count}{unit}" for unit, count in zip("HMS", (hours, minutes, exact), strict=True) if count
+    )
+    return f"P{f'{elapsed.days}D' if elapsed.days else ''}{f'T{time}' if time else ''}"
+
+
+def replayed_action_lines(performed: PerformedAction) -> Iterator[str]:
+    """Yield the lines to repeat an action; a merchant's manual action becomes an API call."""
+    how = {"amount" if name == "amount_cents" else name: value for name, value in performed.how.items()}
+    if performed.actor != MERCHANT_ACTOR:
+        more = "".join(f", {name}={value!r}" for name, value in how.items())
+        yield f"    sandbox.act(order_id, {performed.actor!r}, {performed.action!r}{more})"
+    elif performed.action == "cancel":
+        yield from asserted_call_lines('delete(f"{orders}{order_id}/")')
+    elif performed.action == "refund":
+        yield from asserted_call_lines(
+            f'post(f"{{orders}}{{order_id}}/refunds/", json={format_literal(how, 4)})'
+        )
+    else:
+        yield ATTEMPT_LINE
+        url = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{performed.action}s/amount/"'
+        yield from asserted_call_lines(f"post({url}, json={format_literal(how, 4)})")
+
+
+def asserted_call_lines(call: str, status: int | None = None) -> Iterator[str]:
+    """Yield a call and an assertion of its status; None asserts that the call succeeded."""
+    yield f"    answer = sandbox.session.{call}"
+    yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
+
+
+def replayed_call(project: Project, order: Order, entry: JournalEntry) -> tuple[list[str], str]:
+    """Return the lines before a replayed request, and the request with the ids of the new order.
+
+    The path after the id of the order is a quoted string.
+    """
+    rest = entry.path.partition(order.id)[2]
+    url, needed = f"orders + order_id + {rest!r}", []
+    for transaction_id in (attempt.id for attempt in order.transactions):
+        before, match, after = rest.partition(transaction_id)
+        if match:
+            needed = [ATTEMPT_LINE]
+            url = f"orders + order_id + {before!r} + attempt + {after!r}"
+    body = request_record(project, entry)["request"]
+    sent = f", json={format_literal(body, 4)}" if body is not None else ""
+    return needed, f"{entry.method.lower()}({url}{sent})"
+
+
+def format_literal(value: Any, indent: int) -> str:
+    """Format a value as Python source, over several lines if it is long."""
+    short = repr(value)
+    if len(short) <= LINE_LENGTH or not isinstance(value, dict | list) or not value:
+        return short
+    inner = " " * (indent + 4)
+    if isinstance(value, dict):
+        lines = [f"{inner}{key!r}: {format_literal(item, indent + 4)}," for key, item in value.items()]
+        return "\n".join(["{", *lines, f"{' ' * indent}}}"])
+    lines = [f"{inner}{format_literal(item, indent + 4)}," for item in value]
+    return "\n".join(["[", *lines, f"{' ' * indent}]"])

@@ -1,0 +1,82 @@
+"""The review of a project for its pages, which is renewed less often if it is slow."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from payment_sandbox.operations.coverage import Matrix, coverage
+from payment_sandbox.operations.review import Finding, FindingGroup, group_findings, review
+from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.slots import Slot
+
+REFRESH_PER_TIME_TAKEN: Final = 10
+IMMEDIATE_REVIEW_MAX: Final = 1000
+"""The longest journal to review before rendering a page; the review of a longer one appears on refresh."""
+
+
+class NewestReview:
+    """The newest review of an epoch, shared by all pages."""
+
+    review: "CurrentReview | None" = None
+
+
+NEWEST_REVIEW: Final = Slot(NewestReview)
+
+
+class CurrentReview(NamedTuple):
+    """The review of a project, and the time of the review."""
+
+    event: int
+    at_seconds: float
+    took_seconds: float
+    findings: Sequence[Finding]
+    groups: Sequence[FindingGroup]
+    problems: Mapping[str, str]
+    """The first mistake in each order with one, in a sentence."""
+    covered: Matrix
+
+    @property
+    def mistakes(self) -> list[FindingGroup]:
+        """The groups of mistakes that were not corrected."""
+        return [group for group in self.groups if group.first.is_open]
+
+
+def _with_existing_order(epoch: Epoch, finding: Finding) -> Finding:
+    return finding if epoch.store.order(finding.order_id or "") else finding._replace(order_id=None)
+
+
+def listed_id(order: Order) -> str:
+    """Return the id under which a list shows an order; a refund belongs to its order."""
+    return order.refund_of_order_id or order.id
+
+
+def available_review(project: Project, *, may_wait: bool) -> CurrentReview | None:
+    """Return the review of the project; None if the first review is slow and the caller cannot wait."""
+    is_long = len(project.epoch.journal.unmasked_entries()) > IMMEDIATE_REVIEW_MAX
+    if is_long and not may_wait and project.epoch.slots.of(NEWEST_REVIEW).review is None:
+        return None
+    return current_review(project)
+
+
+def current_review(project: Project) -> CurrentReview:
+    """Return the review of the project; a slow review is renewed less often."""
+    epoch = project.epoch
+    newest = epoch.slots.of(NEWEST_REVIEW)
+    known, now = newest.review, project.services.real.monotonic_seconds()
+    event = project.events.number
+    if known is not None:
+        is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
+        if known.event == event or is_recent:
+            return known
+    findings = [_with_existing_order(epoch, finding) for finding in review(epoch)]
+    problems = {
+        listed_id(epoch.find_order(each.order_id)): each.problem
+        for each in reversed(findings)
+        if each.is_open and each.order_id is not None
+    }
+    groups = group_findings(findings)
+    covered = coverage(project, findings)
+    took_seconds = project.services.real.monotonic_seconds() - now
+    newest.review = CurrentReview(event, now, took_seconds, findings, groups, problems, covered)
+    return newest.review

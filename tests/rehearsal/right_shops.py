@@ -1,0 +1,104 @@
+"""Rehearses shops without mistakes in full: every finding is a false alarm.
+
+``python -m tests.rehearsal.right_shops 60s`` rehearses each shop for at most a minute.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from payment_sandbox.web.docs.library import read_source
+from tests.rehearsal import test_busy, test_rehearsing, test_right_shops
+from tests.rehearsal.planting import RehearsalResult, plant_mistake, run_suite
+from tests.rehearsal.test_cells import SUITE as CELLS
+from tests.support.blocks import blocks
+from tests.support.documentation import ROOT
+from tests.support.suites import SHOP
+
+PROJECTS: Final = ROOT / "tests" / "howto" / "projects"
+FRAMEWORKS: Final = ("flask", "fastapi", "django", "asyncio", "unittest")
+PERIODS: Final = ("PT1M", "PT5M", "PT15M", "PT1H", "PT6H", "P1D")
+ALL_FLOWS: Final = """
+walk, test_a_cell = test_a_cell, None
+
+
+@pytest.mark.parametrize("mistake", [""])
+@pytest.mark.parametrize("flow", FLOWS)
+def test_a_flow(flow, shop, browser, payment_sandbox):
+    walk(flow, shop, browser, payment_sandbox)
+"""
+PlaceShop = Callable[[Path], object]
+"""Places a shop and its tests in a folder."""
+
+
+def write_tests(text: str) -> PlaceShop:
+    """Return a function that writes a shop with its tests in one file."""
+    return lambda folder: (folder / "test_shop.py").write_text(text)
+
+
+def copy_project(name: str) -> PlaceShop:
+    """Return a function that copies the example of a framework."""
+    return lambda folder: shutil.copytree(PROJECTS / name, folder, dirs_exist_ok=True)
+
+
+def right_shops() -> Iterator[tuple[str, PlaceShop]]:
+    """Yield the name of each shop, and the function that places it."""
+    yield "sock shop with books", lambda folder: plant_mistake(folder, None)
+    yield "sock shop without books", lambda folder: plant_mistake(folder, None, has_books=False)
+    yield from ((name, copy_project(name)) for name in FRAMEWORKS)
+    yield "all flows", write_tests(CELLS.read_text() + ALL_FLOWS)
+    (example,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
+    yield "documentation", write_tests(example.text)
+    yield "locked", write_tests(SHOP + test_rehearsing.LOCKED + test_rehearsing.A_SALE)
+    for manner in test_busy.LOCK_ARGUMENTS:
+        yield f"busy: {manner}", write_tests(SHOP + test_busy.suite_with_lock(manner))
+    yield "cart", write_tests(SHOP + test_right_shops.CART)
+    yield "captures at once", write_tests(SHOP + test_right_shops.CAPTURES_AT_ONCE)
+    yield "catches up", write_tests(SHOP + test_right_shops.CATCHES_UP)
+    for period in PERIODS:
+        text = test_right_shops.LOOKS_OFTEN.replace("PERIOD", period)
+        yield f"job every {period}", write_tests(SHOP + text)
+
+
+def rehearse_shop(place: PlaceShop, budget: str) -> RehearsalResult:
+    """Rehearse a shop in a folder of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place(folder)
+        return run_suite(folder, "--payment-rehearse", f"--payment-rehearse-budget={budget}")
+
+
+def main() -> None:
+    """Rehearse all shops, or those whose names contain a text, and print their findings as JSON lines."""
+    budget, wanted = [*sys.argv[1:], *("60s", "")[len(sys.argv) - 1 :]][:2]
+    variations = findings = 0
+    for name, place in right_shops():
+        if wanted not in name:
+            continue
+        result = rehearse_shop(place, budget)
+        variations += result.count("variations")
+        findings += len(result.findings) + (result.code != 0 and not result.findings)
+        summary = {
+            "shop": name,
+            "code": result.code,
+            "seconds": round(result.seconds, 1),
+            "tests": len(result.tests),
+            "variations": result.count("variations"),
+            "alike": result.count("alike"),
+            "left": result.count("left"),
+            "findings": [f"{each['again']}: {each['sentence']}" for each in result.findings],
+            "notes": sorted({note for test in result.tests for note in test["notes"]}),
+        }
+        print(json.dumps(summary, ensure_ascii=False), flush=True)
+        if result.code and not result.findings:
+            print(result.text[-2000:], file=sys.stderr)
+    print(json.dumps({"variations": variations, "findings": findings}))
+    sys.exit(int(findings > 0))
+
+
+if __name__ == "__main__":
+    main()
