@@ -199,7 +199,7 @@ def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
 def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: VariationOffer) -> None:
     """The rules of a switch turn on this switch and no other."""
     payment_sandbox.client.faults(**offer.rules)
-    shown = {switch.offer.name: switch.is_on for switch in switches(project_of(payment_sandbox))}
+    shown = {offer.name: is_on for offer, is_on in switches(project_of(payment_sandbox))}
     assert shown == {name: name == offer.name for name in shown}
 
 

@@ -71,7 +71,7 @@ def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
     assert "empty" in empty.ids
     form = next(form for form in empty.forms if form.action.endswith("orders/") and "token" in form.fields)
     page = browser.send(form, {}, empty)
-    assert "22.95" in page.text
+    assert "12.95" in page.text
     (paying,) = {link for link in page.links if link.startswith("/pay/")}
     order_id = page.url.rstrip("/").rpartition("/")[2]
     assert order_id in paying

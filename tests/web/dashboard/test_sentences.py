@@ -1,7 +1,6 @@
 """Messages of the dashboard say what went wrong and what to do next."""
 
 import re
-from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -25,16 +24,14 @@ def project_of(sandbox: Sandbox) -> Project:
 
 
 def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
-    """The notice names the unanswered webhooks and offers to continue; it is not shown as a success."""
+    """The notice names the unanswered webhooks; it is not shown as a success."""
     project = project_of(watched)
     now = project.now()
     result = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-    notice = move_notice(project, result, {"by": "P1D"})
+    notice = move_notice(project, result)
     assert notice.is_refusal
     assert notice.orders == ()
     assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet."
-    assert notice.target == {"to": (now + timedelta(days=1)).isoformat()}
-    assert move_notice(project, result, {"until": "idle"}).target == {"until": "idle"}
 
 
 def test_a_slow_shop_is_named(watched: Sandbox) -> None:
@@ -43,7 +40,7 @@ def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     now = project.now()
     watched.pay(watched.place(card()))
     watched.settle()
-    notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
+    notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]))
     assert re.fullmatch(
         r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", notice.text
     )
@@ -163,6 +160,6 @@ def test_a_stopped_move_reports_its_result(watched: Sandbox) -> None:
     """A stopped clock move is reported as requested, not as a failure."""
     project = project_of(watched)
     now = project.now()
-    notice = move_notice(project, AdvanceResult(now, now, [], True, [], True), {"by": "P1D"})
+    notice = move_notice(project, AdvanceResult(now, now, [], True, [], True))
     assert notice.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
     assert not notice.is_refusal

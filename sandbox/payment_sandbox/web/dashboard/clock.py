@@ -37,7 +37,7 @@ def post_clock(call: Call, project_id: str) -> Response:
         given = _with_zone(target)
         _refuse_past_time(project, given.get("to"))
         result = advance_clock(project, read(ADVANCE_FORM, given))
-        back = with_notice(project, back, move_notice(project, result, target))
+        back = with_notice(project, back, move_notice(project, result))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])
     elif call.request.form.get("rate") == FROZEN:

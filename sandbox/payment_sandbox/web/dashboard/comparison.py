@@ -10,7 +10,6 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.find_orders import OrderFilter, find_orders
 from payment_sandbox.operations.folding import fold
 from payment_sandbox.operations.history import TimelineEntry
 from payment_sandbox.operations.in_words import describe_history
@@ -162,14 +161,12 @@ def create_manual_order(project: Project, body: Mapping[str, Any], client: Mappi
     return create_by_hand(project, {**read(ORDER_FORM, body), "client": client}, body)
 
 
-def what_if_options(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
-    """Return the possible variations of an order, and the id of the order to compare it with."""
-    offers: list[VariationOffer] = []
-    if creation_body(project, order, created) is not None:
-        webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
-        offers = playable_variations(order, has_webhook_url=webhook_url is not None)
-    previous = next(find_orders(project.epoch, OrderFilter(before=order.id)), None)
-    return {"variations": offers, "previous_order": previous.id if previous is not None else None}
+def what_if_options(project: Project, order: Order, created: JournalEntry | None) -> list[VariationOffer]:
+    """Return the possible variations of an order."""
+    if creation_body(project, order, created) is None:
+        return []
+    webhook_url = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+    return playable_variations(order, has_webhook_url=webhook_url is not None)
 
 
 def failing_variation(

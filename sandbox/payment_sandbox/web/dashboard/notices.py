@@ -7,7 +7,6 @@ from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.orders.amounts import euros
@@ -35,7 +34,6 @@ class Notice(NamedTuple):
     orders: Sequence[str] = ()  # the ids of the affected orders
     is_refusal: bool = False
     inputs: Mapping[str, str] = {}
-    target: Mapping[str, str] = {}  # the target of a move that stopped early, to continue it
 
 
 def format_optional_euros(cents: int | None) -> str:
@@ -73,8 +71,8 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
     return project.slots.of(NOTICES).get(name or "")
 
 
-def move_notice(project: Project, result: AdvanceResult, target: Mapping[str, str]) -> Notice:
-    """Describe a clock move; if it stopped early, add the reason and the remaining target."""
+def move_notice(project: Project, result: AdvanceResult) -> Notice:
+    """Describe a clock move; if it stopped early, add the reason."""
     happened = _count_events(result.events)
     orders = list(dict.fromkeys(event["order_id"] for event in result.events if event.get("order_id")))
     to = short_moment(result.ended, result.begun)
@@ -83,7 +81,7 @@ def move_notice(project: Project, result: AdvanceResult, target: Mapping[str, st
     if result.by_hand:
         return Notice(f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN])
     text = f"Stopped at {to}: {_stop_reason(project, result)}."
-    return Notice(text, (), True, target=_remaining_target(result, target))
+    return Notice(text, (), True)
 
 
 def _stop_reason(project: Project, result: AdvanceResult) -> str:
@@ -104,13 +102,6 @@ def _stop_reason(project: Project, result: AdvanceResult) -> str:
 
 def _count_webhooks(webhooks: int) -> str:
     return f"{webhooks} webhook{'' if webhooks == 1 else 's'}"
-
-
-def _remaining_target(result: AdvanceResult, target: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the target of the remaining move, with a period converted to a time."""
-    if "by" not in target:
-        return target
-    return {"to": Period.parse(target["by"]).after(result.begun).isoformat()}
 
 
 def _count_events(events: Sequence[Mapping[str, Any]]) -> str:

@@ -135,7 +135,7 @@ def link_of(project: Project, timeline_entry: TimelineEntry) -> str | None:
 def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
     known, created = verdict(project, order), creation_of(project, order)
     overview = order_overview(project, order)
-    what_if = what_if_options(project, order, created)
+    variations = what_if_options(project, order, created)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     return {
@@ -153,8 +153,8 @@ def _order_values(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "test_code": reproduction(project, order, known.findings),
         "format_body": format_body,
         **_history_values(call, project, order, known),
-        **what_if,
-        "failing": failing_variation(known.mistakes[:1], what_if["variations"]),
+        "variations": variations,
+        "failing": failing_variation(known.mistakes[:1], variations),
     }
 
 

@@ -9,7 +9,7 @@ from flask import Response
 
 from payment_sandbox.operations.beliefs import is_behind, shop_statuses
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
-from payment_sandbox.operations.recipes import play, playable_recipes
+from payment_sandbox.operations.recipes import SAMPLE_CUSTOMER, SAMPLE_LINES, play, playable_recipes
 from payment_sandbox.operations.review import FindingGroup, cents_at_risk
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
@@ -62,35 +62,10 @@ FILTERS_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 TEST_ORDER: Final = {
     "currency": "EUR",
-    "amount": 2295,
+    "amount": 1295,
     "description": "Two pairs of wool socks",
-    "order_lines": [
-        {
-            "type": "physical",
-            "name": "Wool socks, blue",
-            "merchant_order_line_id": "socks",
-            "quantity": 2,
-            "amount": 995,
-            "currency": "EUR",
-            "vat_percentage": 2100,
-        },
-        {
-            "type": "shipping_fee",
-            "name": "Shipping",
-            "merchant_order_line_id": "shipping",
-            "quantity": 1,
-            "amount": 305,
-            "currency": "EUR",
-            "vat_percentage": 2100,
-        },
-    ],
-    "customer": {
-        "first_name": "Jan",
-        "last_name": "de Vries",
-        "email_address": "jan@example.com",
-        "country": "NL",
-        "locale": "en-GB",
-    },
+    "order_lines": list(SAMPLE_LINES),
+    "customer": {**SAMPLE_CUSTOMER, "locale": "en-GB", "email_address": "noor@shop.example"},
 }
 
 
@@ -200,9 +175,7 @@ def _failing_variation(project: Project, group: FindingGroup) -> VariationOffer 
     if not group.orders:
         return None
     order = project.find_order(group.orders[0])
-    return failing_variation(
-        [group], what_if_options(project, order, creation_of(project, order))["variations"]
-    )
+    return failing_variation([group], what_if_options(project, order, creation_of(project, order)))
 
 
 def _first_payment_values(project: Project, listed: ListedOrders) -> dict[str, object]:

@@ -72,11 +72,6 @@ SETTING_GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """The editable settings with their labels; the seed is excluded, because it changes all later ids."""
 EDITABLE_SETTINGS: Final = tuple(name for labels in SETTING_GROUPS.values() for name in labels)
-DESCRIPTIONS: Final = {
-    "expires_after": "After its last call, in real time.",
-    "webhook_url": "For orders without their own webhook_url; leave empty for none.",
-}
-"""Descriptions that differ from the API's descriptions of the same settings."""
 EXAMPLES: Final = {
     "name": "Shop of the checkout team",
     "owner": "checkout-ci",
@@ -201,7 +196,7 @@ def _form_field(call: Call, project: Project, name: str, label: str, *, is_typed
     return {
         "name": name,
         "label": label,
-        "about": DESCRIPTIONS.get(name, field.metadata.get("description", "")),
+        "about": field.metadata.get("description", ""),
         "example": EXAMPLES.get(name, ""),
         "kind": kind,
         "choices": getattr(field, "choices", ()),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from flask import Response
 
@@ -59,17 +59,10 @@ METHODS_WITH_PAGE: Final = frozenset(
 """The payment methods with a customer page."""
 
 
-class FaultSwitch(NamedTuple):
-    """A fault switch and its state."""
-
-    offer: VariationOffer
-    is_on: bool
-
-
-def switches(project: Project) -> list[FaultSwitch]:
-    """Return all switches with their current state."""
+def switches(project: Project) -> list[tuple[VariationOffer, bool]]:
+    """Return all fault switches, and whether they are on."""
     faults = project.epoch.state.faults
-    return [FaultSwitch(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
+    return [(offer, _is_on(offer, faults)) for offer in offers_in(OfferedIn.SWITCH).values()]
 
 
 def _is_on(offer: VariationOffer, faults: Faults) -> bool:
