@@ -380,8 +380,7 @@ class RehearsedRun:
     def _submit_late_forms(self) -> None:
         """Submit the forms whose second submission was postponed until the next action."""
         late_submissions, self._late_submissions = self._late_submissions, []
-        if late_submissions:
-            caller().begin_waiting()
+        caller().begin_waiting()
         for submit in late_submissions:
             submit()
 
@@ -417,6 +416,7 @@ class RehearsedRun:
             self._is_acting = False
             if self.project.now() > before:
                 self._job_times.add(self.project.now())
+                self.calls.set_limit(SAME_CALLS_BASELINE_MAX)
 
     def _is_address_lost(self, order_id: str) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address."""
