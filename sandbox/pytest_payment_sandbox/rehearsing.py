@@ -237,13 +237,17 @@ class ItemRun:
         return verdict
 
     def _describe_changed_line(self, run: RehearsedRun) -> list[str]:
-        """Return the location of the changed call in the shop, as a line for the timeline."""
+        """Return the shop's line of the changed call, or of its first call after the change."""
         line = run.find_changed_line(self._baseline.calls if self._baseline is not None else ())
-        return [f'the changed call was made in File "{line[0]}", line {line[1]}'] if line is not None else []
+        return (
+            [f'the shop called the service after the change in File "{line[0]}", line {line[1]}']
+            if line is not None
+            else []
+        )
 
     def _advance(self, project: PaymentSandbox, until: datetime) -> None:
         with suppress(Exception):  # errors from handlers are ignored, because the test has ended
-            project.clock.advance(to=until, timeout_seconds=self.budget.remaining_seconds)
+            project.clock.advance(to=until, timeout_seconds=self.budget.wait_seconds)
 
     def _read_view(self, project: PaymentSandbox, run: RehearsedRun) -> CustomerView:
         """Read the shop's pages and emails as its customers do."""

@@ -178,6 +178,7 @@ def test_a_transfer_takes_a_day(payment_sandbox):
         pytest.param(CAPTURES_AT_ONCE, "webhook:1:late", id="the first webhook comes after the capture"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:2:twice", id="a webhook comes again after the capture"),
         pytest.param(CATCHES_UP, "time:1:day-more", id="a job catches up"),
+        pytest.param(CATCHES_UP, "time:1:year-more", id="a job catches up after a year"),
     ],
 )
 def test_a_right_shop_survives_a_variation(tmp_path: Path, tests: str, variation: str) -> None:
@@ -211,6 +212,14 @@ def test_a_job_of_any_interval_may_read_open_orders(tmp_path: Path, period: str)
     """A job that reads open orders until they end does not poll."""
     tests = LOOKS_OFTEN.replace("PERIOD", period)
     only = "--payment-rehearse-only=action:1:walks-away"
+    code, report, output = rehearse_suite(tmp_path, tests, only)
+    assert (code, report["findings"]) == (0, []), output[-3000:]
+
+
+def test_a_job_may_read_an_order_after_a_webhook_handler(tmp_path: Path) -> None:
+    """The reads of a job are no polling, although a webhook handler has read the order, too."""
+    tests = LOOKS_OFTEN.replace("PERIOD", "PT1M").replace('"cancelled", "error"', '"cancelled"')
+    only = "--payment-rehearse-only=action:1:fails"
     code, report, output = rehearse_suite(tmp_path, tests, only)
     assert (code, report["findings"]) == (0, []), output[-3000:]
 

@@ -73,7 +73,8 @@ def test_paths_work_with_and_without_a_trailing_slash(sandbox: Sandbox) -> None:
      "/v1/orders/\x7f/", "/v1/orders/" + "a" * 5000 + "/"],
 )  # fmt: skip
 def test_other_paths_do_not_exist(sandbox: Sandbox, path: str) -> None:
-    """Unknown paths are refused with 404, even with invalid escapes or control characters."""
+    """Unknown paths are refused with 404, even with invalid escapes or control characters; ``/v1/`` exists."""
+    assert sandbox.get("/v1/bank-redirect-nl/issuers/").status_code == 200
     prepared = requests.Request("GET", sandbox.url, auth=(sandbox.key, "")).prepare()
     prepared.url = sandbox.url + path
     refused(sandbox.http.send(prepared, allow_redirects=False), 404, "NotFound")

@@ -190,4 +190,4 @@ def _next_hour(now: datetime) -> datetime:
 def advance_to(project: Project, budget: Budget, until: datetime) -> None:
     """Advance the clock as far as possible, ignoring errors."""
     with suppress(Exception):  # the history lists failed events
-        advance_clock(project, {"to": until}, AdvanceLimits(timeout_seconds=budget.remaining_seconds))
+        advance_clock(project, {"to": until}, AdvanceLimits(timeout_seconds=budget.wait_seconds))

@@ -44,6 +44,11 @@ class Budget:
         """The remaining time, at least 0."""
         return max(0.0, self._until_seconds - monotonic_seconds())
 
+    @property
+    def wait_seconds(self) -> float:
+        """The limit of one of several waits: half of the remaining time, so that the run ends in time."""
+        return self.remaining_seconds / 2
+
     def has_time(self) -> bool:
         """Whether time remains."""
         return self.remaining_seconds > 0

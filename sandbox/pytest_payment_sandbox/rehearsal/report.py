@@ -109,8 +109,7 @@ def rows_of(tests: Reports) -> list[str]:
 
 
 def save(path: Path, report: Mapping[str, Any]) -> None:
-    """Write a report as JSON, atomically; create its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a report as JSON, atomically."""
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(json.dumps(report, indent=1), encoding="utf-8")
     unfinished.replace(path)

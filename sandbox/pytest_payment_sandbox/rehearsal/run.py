@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
 from functools import partial
+from itertools import dropwhile
 from threading import Condition, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
@@ -233,9 +234,14 @@ class RehearsedRun:
         return list(self._call_lines.values())
 
     def find_changed_line(self, baseline_calls: Iterable[LocatedCall]) -> SourceLine | None:
-        """Return the line that decided to make the changed call, if the shop runs in this process."""
-        changed = [self._call_lines[each.step] for each in self.applied if each.step in self._call_lines]
-        return deciding_line(changed[-1], [*self.located_calls, *baseline_calls]) if changed else None
+        """Return the line of the changed call, or of the first call after another change.
+
+        The line is the one that decided to make the call. It is known if the shop runs in this process.
+        """
+        changed = self.applied[-1].step if self.applied else ""
+        steps = dropwhile(lambda name: name != changed, (step.name for step in self.steps))
+        located = [self._call_lines[name] for name in steps if name in self._call_lines]
+        return deciding_line(located[0], [*self.located_calls, *baseline_calls]) if located else None
 
     def end_test(self) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
@@ -374,8 +380,7 @@ class RehearsedRun:
     def _submit_late_forms(self) -> None:
         """Submit the forms whose second submission was postponed until the next action."""
         late_submissions, self._late_submissions = self._late_submissions, []
-        if late_submissions:
-            caller().begin_waiting()
+        caller().begin_waiting()
         for submit in late_submissions:
             submit()
 
@@ -411,6 +416,7 @@ class RehearsedRun:
             self._is_acting = False
             if self.project.now() > before:
                 self._job_times.add(self.project.now())
+                self.calls.set_limit(SAME_CALLS_BASELINE_MAX)
 
     def _is_address_lost(self, order_id: str) -> bool:
         """Whether no response with an order reached the shop, so that no customer has its address."""

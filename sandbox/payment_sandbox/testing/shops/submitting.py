@@ -73,7 +73,7 @@ def set_submission_chooser(choose: SubmissionChooser | None) -> None:
 
 
 class RepeatedRequest:
-    """A repetition of a WSGI request, at the same time or afterwards."""
+    """A repetition of a request, on another thread ``at_once``, or afterwards."""
 
     def __init__(self, environ: Environ, at_once: bool, send: Callable[[Environ], Any]) -> None:
         context = copy_context()
@@ -262,19 +262,7 @@ async def _answer_changed_on_loop(
     if submission.postpone is None:
         await repeat()
     else:
-        submission.postpone(lambda: _run_on_thread(lambda: run(repeat())))
-
-
-def _run_on_thread(task: Callable[[], None]) -> None:
-    """Run a task on another thread, because this thread may run a loop; ignore exceptions."""
-
-    def run() -> None:
-        with suppress(Exception):
-            task()
-
-    thread = Thread(target=run, name="later click")
-    start(thread)
-    thread.join()
+        submission.postpone(lambda: RepeatedRequest({}, True, lambda _: run(repeat())).end())
 
 
 def _create_receive(body: bytes) -> Receive:
