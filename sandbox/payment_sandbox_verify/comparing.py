@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.web.answers.order import UpdateForm
-from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, value_at
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
 from payment_sandbox_verify.differences import (
     STATE_PATHS,
     AnswerDifference,
@@ -52,7 +52,11 @@ STATE_DEPENDENT: Final = (  # fields that follow from the status
     *("payment_method_details", "order_line_details", "amount_details", "last_transaction_added"),
 )
 REQUIRED_REFUND_FIELDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
-HEADER_RULES: Final = (("challenge", CHALLENGE_RULE), ("media type", MEDIA_TYPE_RULE), ("etag", ETAG_RULE))
+HEADER_RULES: Final = (
+    ("WWW-Authenticate", CHALLENGE_RULE),
+    ("media type", MEDIA_TYPE_RULE),
+    ("etag", ETAG_RULE),
+)
 PAGE_RULES: Final = {"language": "CUS-12"}
 WEBHOOK_RULES: Final = {
     "method": "HOOK-01",
@@ -135,7 +139,7 @@ class _SceneComparison:
         if decisive is not None:
             cause = decisive.rule, decisive.reason
             self._tainted |= dict.fromkeys(pair.names | pair.saved, cause)
-        elif all(each.is_message for each in found):
+        else:
             self._agree(pair)
 
     def _with_put_fields(self, pair: "_StepPair") -> "_StepPair":
@@ -229,8 +233,9 @@ class _StepPair(NamedTuple):
             return
         yield from (*SUCCESS_RULES, rule_of_call(self.step.method, self.step.path))
         for leaf in self._leaves():
-            yield self._rule_of(self.step, leaf)
-            yield from (SPELLING_RULE,) if isinstance(leaf.ours, ShownTime) else ()
+            if is_alike(leaf, self.play.seconds):
+                yield self._rule_of(self.step, leaf)
+                yield from (SPELLING_RULE,) if isinstance(leaf.ours, ShownTime) else ()
 
     def differences(self) -> Iterator[AnswerDifference]:
         """Yield the differences of the step."""
@@ -265,11 +270,11 @@ class _StepPair(NamedTuple):
         self, rule: str, reason: str, path: str, theirs: Any = None, ours: Any = None
     ) -> AnswerDifference:
         step, record = self.step, "order"
-        name = step.name or type(step).__name__
+        name = step.name or self.play.scene.name
         if isinstance(step, ApiCall):
             call = rule_of_call(step.method, step.path)
             record = call if call in OTHER_RECORDS else record
-            name = step.name or f"{step.method} {self.theirs.answer.path}"
+            name = step.name or f"{name}, {step.method} {self.theirs.answer.path}"
         place = self.play.scene.name, self.number
         return AnswerDifference(rule, f"{name}: {reason}", *place, path, theirs, ours, record=record)
 
@@ -367,7 +372,7 @@ class _StepPair(NamedTuple):
     def _state_rule(self, step: ApiCall, is_refund: bool) -> str:
         rule = REFUND_RULE if is_refund else step.about.get("status", "")
         if not rule and (step.method, step.path) == ("POST", ORDERS_PATH):
-            return initial_rules(value_at(step.body, "transactions[0].payment_method"))[0]
+            return initial_rules(self.ours.answer.at("transactions[0].payment_method"))[0]
         if not rule and "/voids/" in step.path:
             return VOIDED_RULE
         if not rule and "/captures/" in step.path and INVOICE in str(self.ours.answer.data):

@@ -143,7 +143,11 @@ def _transport_steps() -> Iterator[Step]:
         yield post(ORDERS_PATH, None, "SET-08", f"a body of {shown}", content=content)
     yield post(ORDERS_PATH, None, "SET-09", "a body of more than 1 MiB", content=OVERSIZED_BODY)
     plain = {"Content-Type": "text/plain"}
-    yield post(ORDERS_PATH, None, "SET-09", "a body of plain text", content=b"amount=1", headers=plain)
+    for shown, content in (
+        ("plain text", b"amount=1"),
+        ("JSON as plain text", b'{"currency": "EUR", "amount": 1}'),
+    ):
+        yield post(ORDERS_PATH, None, "SET-09", f"a body of {shown}", content=content, headers=plain)
     for path in ("/orders/", "/v2/orders/"):
         yield post(path, order, "VER-02", f"an order at {path}")
     yield get(f"{ORDERS_PATH}<<order.id>>", "SET-01 VER-01", "a read without the final slash")

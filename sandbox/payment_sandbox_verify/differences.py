@@ -58,7 +58,7 @@ class AnswerDifference(NamedTuple):
             return self.rule, self.path, f"{self.theirs!r:.40}{self.ours!r:.40}"
         if isinstance(self.theirs, ShownTime) and isinstance(self.ours, ShownTime) and theirs != ours:
             return self.rule, "", f"{theirs}, not {ours}"
-        if theirs != ours or isinstance(self.theirs, Named):  # the names differ from scene to scene
+        if theirs != ours or isinstance(self.theirs, Named | ShownTime):  # these differ from scene to scene
             return self.record, name, f"{theirs}, not {ours}"
         if is_truncated(self.theirs, self.ours):
             return self.record, name, "truncated"
@@ -100,18 +100,25 @@ def is_respelled(leaf: Leaf) -> bool:
 
 
 def leaves(theirs: Any, ours: Any, path: str = "") -> Iterator[Leaf]:
-    """Yield the values in two answers, in pairs; lists of different lengths also yield their lengths."""
+    """Yield the values in two answers, in pairs; lists of different lengths also yield their lengths.
+
+    Two lists of texts are one pair.
+    """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in {**ours, **theirs}:
             below = f"{path}.{key}".lstrip(".")
             yield from leaves(theirs.get(key, MISSING), ours.get(key, MISSING), below)
-    elif isinstance(theirs, list) and isinstance(ours, list):
+    elif isinstance(theirs, list) and isinstance(ours, list) and not _are_texts(theirs, ours):
         for index, (one, other) in enumerate(zip(theirs, ours, strict=False)):
             yield from leaves(one, other, f"{path}[{index}]")
         if len(theirs) != len(ours):
             yield Leaf(path, [f"{len(theirs)} items"], [f"{len(ours)} items"])
     else:
         yield Leaf(path, theirs, ours)
+
+
+def _are_texts(theirs: list[Any], ours: list[Any]) -> bool:
+    return bool(theirs and ours) and all(isinstance(each, str) for each in (*theirs, *ours))
 
 
 def is_alike(leaf: Leaf, seconds: float) -> bool:

@@ -29,15 +29,16 @@ OWN_VALUES: Final = (  # values of which only the type has a rule
 
 
 class ShownTime(NamedTuple):
-    """A time: its spelling with ``d`` for each digit, and its distance from the start of the scene."""
+    """A time: its text, its spelling with ``d`` for each digit, and its distance from the start."""
 
+    text: str
     spelling: str
-    seconds: float | None
+    seconds: float | None = None
     at: datetime | None = None
 
     def __repr__(self) -> str:
-        distance = "" if self.seconds is None else f", {self.seconds:+.0f} s from the start"
-        return f"a time spelled {self.spelling}{distance}"
+        distance = "" if self.seconds is None else f" ({self.seconds:+.0f} s from the start)"
+        return f"{self.text!r}{distance}"
 
 
 class Gap(NamedTuple):
@@ -120,11 +121,11 @@ class Names:
         try:
             at = datetime.fromisoformat(text)
         except ValueError:
-            return ShownTime(spelling, None)
+            return ShownTime(text, spelling)
         if self.start is None:
-            return ShownTime(spelling, None)
+            return ShownTime(text, spelling)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        return ShownTime(spelling, (at - self.start).total_seconds(), at)
+        return ShownTime(text, spelling, (at - self.start).total_seconds(), at)
 
 
 def _form_of_id(value: Any) -> Named:

@@ -426,7 +426,7 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
         etag = answer.headers["ETag"]
         shown["etag"] = names.name(etag, "ETag" if STRONG_ETAG.fullmatch(etag) else "weak ETag")
     if answer.status == UNAUTHORIZED:
-        shown["challenge"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
+        shown["WWW-Authenticate"] = answer.headers.get("WWW-Authenticate", "").partition(" ")[0].lower()
     if answer.headers.get(IGNORED_HEADER):
         shown["ignored"] = sorted(answer.headers[IGNORED_HEADER].split(", "))
     if answer.is_success:

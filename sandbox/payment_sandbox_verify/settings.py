@@ -8,7 +8,7 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
 from payment_sandbox_verify.comparing import compare_scene
-from payment_sandbox_verify.differences import AnswerDifference, unique
+from payment_sandbox_verify.differences import AnswerDifference, by_rule, unique
 from payment_sandbox_verify.normalising import anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.samples import card, sale
@@ -28,8 +28,6 @@ ROUNDS_MAX: Final = 3
 HIDING_WEIGHT: Final = 10
 UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
 VALIDATION_ERROR: Final = "ValidationError"
-
-Kinds = frozenset[tuple[str, str, str]]
 
 
 class SettingsFound(NamedTuple):
@@ -80,7 +78,7 @@ def find_settings(
     """Try each setting alone, then together with those that helped, until no other one helps.
 
     Each trial plays one scene for each kind of difference. In the end, a sandbox with the settings found
-    plays all scenes; a setting that adds a difference is dropped.
+    plays all scenes; a setting that makes further rules differ is dropped.
     """
     kinds = {each.kind: each.scene for each in reversed(differences)}
     search = _Search([each for each in played if each.scene.name in set(kinds.values())], base, play)
@@ -91,17 +89,18 @@ def find_settings(
         if settings == before or not search.remaining(settings):
             break
     whole = _Search(played, base, play)
-    settings = _without_harm(whole, settings, frozenset(kinds))
+    settings = _without_harm(whole, settings, _rules_of(differences))
     return SettingsFound(settings, whole.remaining(settings) if settings else differences)
 
 
-def _without_harm(whole: "_Search", settings: dict[str, Any], known: Kinds) -> dict[str, Any]:
-    """Return the settings without those that add more to the known differences than they explain."""
-    while settings and (added := whole.kinds(settings) - known):
-        fewer = min(_without_one(settings), key=lambda each: len(whole.kinds(each) & added))
-        if whole.weight(fewer) >= whole.weight(settings):
-            break  # each setting explains more than it adds
-        settings = fewer
+def _rules_of(differences: Sequence[AnswerDifference]) -> frozenset[str]:
+    return frozenset(by_rule(differences))
+
+
+def _without_harm(whole: "_Search", settings: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the settings without those with which a sandbox differs in further rules."""
+    while settings and (added := whole.rules(settings) - known):
+        settings = min(_without_one(settings), key=lambda each: len(whole.rules(each) & added))
     return settings
 
 
@@ -126,9 +125,9 @@ class _Search:
             self._remaining[key] = [each for scene in compared for each in scene.differences]
         return self._remaining[key]
 
-    def kinds(self, settings: Mapping[str, Any]) -> Kinds:
-        """Return the kinds of the remaining differences."""
-        return frozenset(each.kind for each in unique(self.remaining(settings)))
+    def rules(self, settings: Mapping[str, Any]) -> frozenset[str]:
+        """Return the rules in which the service differs from a sandbox with these settings."""
+        return _rules_of(self.remaining(settings))
 
     def improve(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings with each single one, and each override of an error, that helps."""

@@ -443,7 +443,7 @@ def _refund_invoice_by_amount(x: Exchange) -> None:
     """Accept a refund of an invoice by amount."""
     if (
         x.path.endswith("/refunds/")
-        and "order_lines" in str(x.error.get("violations"))
+        and [each["path"] for each in x.error.get("violations", ())] == ["order_lines"]
         and "amount" in (x.body or {})
     ):
         x.reply(201)
