@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
@@ -80,7 +80,7 @@ def app() -> App:
 def url(app: App) -> Iterator[str]:
     """A server that allows few blocking calls."""
     server = HttpServer(bind("127.0.0.1", 0), limits=Limits(waiting=2 * WAITING))
-    server.start(app)
+    server.start(cast(Any, app))
     yield server.url
     app.released.set()
     server.stop()

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
 from aiohttp.hdrs import EXPECT, METH_CONNECT, TRANSFER_ENCODING
@@ -24,6 +24,9 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
 from payment_sandbox.web.statistics import Statistics
 
+if TYPE_CHECKING:
+    from payment_sandbox.web.app import SandboxApp
+
 RUNNING_CALLS_MAX: Final = 2  # more threads would only slow down one another and the event loop
 RUNNING_CALLS_MAX_SHARED: Final = 12  # with a database, threads are mostly waiting for it
 READING_MAX: Final = 1  # the number of concurrent calls with large bodies; parsing blocks the interpreter
@@ -35,18 +38,6 @@ SILENT_SECONDS: Final = 10.0  # the longest wait for the next piece of a body
 CONTINUE_RESPONSE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Result = TypeVar("Result")
-
-
-class Application(Protocol):
-    """An application that decides where each call should run."""
-
-    def place(self, environ: dict[str, Any], length: int, line: ClientConnection) -> Call:
-        """Create the call for a request, and decide where it runs; ``length`` is the length of its body."""
-        ...
-
-    def respond(self, call: Call) -> Response:
-        """Answer a call."""
-        ...
 
 
 class Limits(NamedTuple):
@@ -64,7 +55,7 @@ class Gateway:
 
     def __init__(
         self,
-        application: Application,
+        application: "SandboxApp",
         loop: AbstractEventLoop,
         limits: Limits,
         statistics: Statistics,

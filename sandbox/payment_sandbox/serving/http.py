@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, HEAD_TOO_LONG, Application, Gateway, Limits
+from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, HEAD_TOO_LONG, Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.replies import error
 from payment_sandbox.serving.threads import start
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from flask import Response
+
+    from payment_sandbox.web.app import SandboxApp
 
 
 OPEN_FILES_LIMIT: Final = 16_384
@@ -83,7 +85,7 @@ class HttpServer:
         self._connections: _JsonServer | None = None
         self._thread: Thread | None = None
 
-    def start(self, application: Application) -> None:
+    def start(self, application: "SandboxApp") -> None:
         """Serve on a background thread."""
         cluster = self._cluster
         is_draining = None if cluster is None else lambda: cluster.is_draining
@@ -272,16 +274,12 @@ class _LastResponse(web.Response):
 
 def raise_open_files_limit() -> None:
     """Raise the open-file limit of this process as far as the system allows, up to what a server can use."""
-    try:
+    with suppress(ImportError, ValueError, OSError):  # Windows has no limit; some systems refuse theirs
         import resource
-    except ImportError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return
-    limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
-    if limit > soft:
-        with suppress(ValueError, OSError):  # some systems refuse the limit that they report
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
+        if limit > soft != resource.RLIM_INFINITY:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 

@@ -69,11 +69,8 @@ class _WatcherGroup:
         if not self._is_scheduled:
             self._is_scheduled = True
             with suppress(RuntimeError):  # the loop has stopped
-                self._loop.call_soon_threadsafe(self._delay_wakeup)
-
-    def _delay_wakeup(self) -> None:
-        """Let events accumulate for a while."""
-        self._loop.call_later(self._stream.batch_seconds, self._wake)
+                # events accumulate for a while
+                self._loop.call_soon_threadsafe(self._loop.call_later, self._stream.batch_seconds, self._wake)
 
     def _wake(self) -> None:
         self._is_scheduled = False

@@ -29,7 +29,9 @@ THREAD_BYTES_MAX: Final = 1 << 16
 def place(call: Call, length: int) -> None:
     """Decide where a call with a route runs, and whose share it uses; ``length`` is that of its body."""
     project = _find_project(call)
-    call.share = project.project_id if project is not None else call.share
+    if project is not None:
+        call.share = project.project_id
+        project.used_at_seconds = project.services.real.monotonic_seconds()
     call.placement = _decide(call, project, length)
 
 
@@ -47,19 +49,13 @@ def _decide(call: Call, project: Project | None, length: int) -> Placement:
 
 
 def _find_project(call: Call) -> Project | None:
-    """Find the project of a call if it is in memory, and record its use."""
+    """Find the project of a call if it is in memory."""
     environ = call.request.environ
     name = call.values.get("project_id")
     key = parse_api_key(environ.get("HTTP_AUTHORIZATION"))
     if name is None and key and environ["PATH_INFO"].startswith(APIS):
         name = digest(key)
-    return _record_use(call.site.registry.find_local(name)) if name is not None else None
-
-
-def _record_use(project: Project | None) -> Project | None:
-    if project is not None:
-        project.used_at_seconds = project.services.real.monotonic_seconds()
-    return project
+    return call.site.registry.find_local(name) if name is not None else None
 
 
 def _may_wait(project: Project | None) -> bool:
