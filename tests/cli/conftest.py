@@ -50,7 +50,7 @@ class PrintedLines:
         """Wait until a line contains these words; return the lines without their times."""
         while words not in self.text:
             self._more.clear()
-            assert words in self.text or self._more.wait(10), self.text
+            assert words in self.text or self._more.wait(60), self.text
         return [line[TIME:] for line in self.text.splitlines()]
 
 

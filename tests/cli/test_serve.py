@@ -203,5 +203,5 @@ def test_the_json_log_is_as_complete_as_the_text(serve: Serve, tmp_path: Path) -
     created = requests.post(f"http://127.0.0.1:{port}/control/projects/", headers=headers)
     assert (created.status_code, start["url"]) == (201, "http://pay.test:8080")
     process.terminate()
-    process.wait(5)
+    process.wait(60)
     assert json.loads(ready.read_text())["listening"] == start["listening"]

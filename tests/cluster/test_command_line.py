@@ -94,7 +94,7 @@ def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
     with serve(state) as (url, first), serve(state) as (other, _):
         order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY).json()
         first.send_signal(signal.SIGTERM)
-        first.wait(10)
+        first.wait(60)
         answer = requests.get(f"{other}/v1/orders/{order['id']}/", auth=KEY, timeout=1)
         assert answer.status_code == 200
 

@@ -59,7 +59,7 @@ def test_an_advance_ends_with_its_epoch() -> None:
         running_advance = threads.submit(advance_clock, project, {"by": "PT1H"})
         assert called.wait(60)
         project.reset()
-        result = running_advance.result(10)
+        result = running_advance.result(60)
         may_answer.set()
     assert result.stopped
     assert (project.epoch.is_advancing, project.epoch.advance_log) == (False, None)

@@ -58,7 +58,7 @@ def start_polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
         started.append(thread)
         relay = relay_of(forwarding)
         with relay._changed:
-            assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 10)
+            assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 60)
         return thread
 
     yield poll

@@ -56,11 +56,11 @@ class ChangedPackage(ChangedTree):
         if not ready.exists():
             shutil.copytree(CHECKOUT / "scenarios", ready)
 
-    def run(self, program: str, timeout_seconds: float = 60) -> str:
+    def run(self, program: str) -> str:
         """Run a program that imports the copy; return its output."""
         (self.folder / "program.py").write_text(program)
         paths = (self.folder, CHECKOUT)  # with the tests of the checkout
-        result = python(["-W", "error", "program.py"], self.folder, paths, timeout_seconds)
+        result = python(["-W", "error", "program.py"], self.folder, paths)
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
         return result.stdout
 
@@ -73,16 +73,16 @@ class ChangedCheckout(ChangedTree):
         self.package = ChangedTree(self.root / PACKAGE.relative_to(CHECKOUT))
         copy_checkout(self.root)
 
-    def run(self, program: str, timeout_seconds: float = 60) -> str:
+    def run(self, program: str) -> str:
         """Run a program that imports the copy and its tests; return its output, with errors if it failed."""
         self.add("program.py", program)
-        result = python(["-W", "error", "program.py"], self.root, (self.root / "sandbox",), timeout_seconds)
+        result = python(["-W", "error", "program.py"], self.root, (self.root / "sandbox",))
         return result.stdout if result.returncode == 0 else result.stdout + result.stderr
 
     def failing(self, *tests: str, options: Sequence[str] = ("-m", "")) -> set[str]:
         """Run tests of the copy; return the failing ones, such as ``test_schema.py::test_it_is_served``."""
         pytest = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
-        result = python([*pytest, *tests], self.root, (self.root / "sandbox",), 240)
+        result = python([*pytest, *tests], self.root, (self.root / "sandbox",))
         assert result.returncode in (0, 1), result.stdout[-2000:] + result.stderr[-2000:]
         failed = set(FAILED.findall(result.stdout))
         assert bool(failed) == bool(result.returncode), result.stdout[-2000:]
@@ -98,9 +98,7 @@ def copy_checkout(folder: Path) -> None:
             (folder / file.name).write_bytes(file.read_bytes())
 
 
-def python(
-    arguments: Sequence[str], folder: Path, paths: Sequence[Path], timeout_seconds: float
-) -> subprocess.CompletedProcess[str]:
+def python(arguments: Sequence[str], folder: Path, paths: Sequence[Path]) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder, with ``paths`` as its PYTHONPATH."""
     return subprocess.run(
         [sys.executable, *arguments],
@@ -108,6 +106,5 @@ def python(
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=timeout_seconds,
         check=False,
     )

@@ -28,7 +28,7 @@ def crowding(url: str, connections: int = 60) -> Iterator[list[int]]:
     try:
         yield refused
     finally:
-        printed, _ = crowd.communicate(timeout=30)
+        printed, _ = crowd.communicate()
     refused.append(int(printed))
 
 
