@@ -76,7 +76,7 @@ def written(name: str) -> str:
 
 
 PAGES_MAX = 25
-WORDS_MAX = 21_800
+WORDS_MAX = 20_000
 """The words of the README and of the pages in the menu, without generated blocks; lower it when they fall."""
 
 

@@ -367,8 +367,8 @@ def test_suites_without_rehearsals_are_unaffected(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
-    """The example on the page has no findings."""
-    (block,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
+    """The example shop to which the page links has no findings."""
+    (block,) = [block for block in blocks(read_source("agents")) if block.language == "python"]
     (tmp_path / "report.json").unlink(missing_ok=True)
     code, report, output = rehearse_suite(tmp_path, f"\n{block.text}", "--payment-rehearse-budget=3s")
     assert (code, report["findings"]) == (0, []), output[-2000:]

@@ -228,7 +228,7 @@ def test_a_suite_may_number_its_purchases_from_one_in_each_test(tmp_path: Path) 
 
 def test_nobody_pays_an_order_whose_creation_lost_its_response(tmp_path: Path) -> None:
     """Nobody has the address of an order whose response was lost: neither this customer nor another one."""
-    (block,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
+    (block,) = [block for block in blocks(read_source("agents")) if block.language == "python"]
     for only in ("create:1:answer-lost+press:1:another-pays", "create:1:answer-lost"):
         code, report, output = rehearse_suite(tmp_path, f"\n{block.text}", f"--payment-rehearse-only={only}")
         assert (code, report["findings"]) == (0, []), output[-3000:]

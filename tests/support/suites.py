@@ -55,16 +55,22 @@ WITHOUT: Final = [
 
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run these tests as a suite in a separate process."""
-    (tmp_path / "test_shop.py").write_text(SHOP + tests)
-    command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, *options]
+    options = ("-m", "pytest", "-q", *WITHOUT, *options, str(tmp_path))
+    return run_suite(tmp_path, SHOP + tests, *options, **environment)
+
+
+def run_suite(
+    tmp_path: Path, code: str, *options: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Write a module of tests, and run Python in its folder with these options."""
+    (tmp_path / "test_shop.py").write_text(code)
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     return subprocess.run(
-        [*command, str(tmp_path)],
+        [sys.executable, *options],
         env={**env, **environment},
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
 

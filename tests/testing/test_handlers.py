@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
-from payment_sandbox.testing.project import HandlerThread, PaymentSandbox
+from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 
@@ -199,18 +199,6 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
     assert notified_orders
     assert errors(payment_sandbox) == {"None"}
     payment_sandbox.client.wait(idle=True, timeout_seconds=5)
-
-
-@pytest.mark.parametrize("thread", ["waiting", "own"])
-def test_a_handler_that_is_too_slow_has_failed(
-    payment_sandbox: PaymentSandbox, thread: HandlerThread
-) -> None:
-    """A handler fails after five seconds of real time on either thread."""
-    is_over = threading.Event()
-    payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(5.5)), thread=thread)
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    is_over.set()
-    assert errors(payment_sandbox) == {"no answer within 5 seconds"}
 
 
 def test_the_handler_of_another_project_may_run_in_between(

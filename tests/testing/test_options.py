@@ -51,18 +51,6 @@ def test_a_marker_takes_a_file(tmp_path: Path, marker: str) -> None:
     assert "SCENARIO own" in result.stdout
 
 
-def test_a_wrong_file_in_a_folder_is_reported_with_its_line(tmp_path: Path) -> None:
-    """A wrong scenario file in a folder is reported with file and line, without a traceback."""
-    folder = tmp_path / "scenarios"
-    folder.mkdir()
-    (folder / "own.yaml").write_text("name: own\nrules:\n  - then: {custommer: fails}\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_scenarios = scenarios\n")
-    result = suite(tmp_path, ONE_TEST)
-    assert "own.yaml:3:" in result.stdout
-    assert "did you mean 'customer'" in result.stdout
-    assert "During handling" not in result.stdout
-
-
 def test_shared_projects_have_no_sequences(tmp_path: Path) -> None:
     """Webhook sequences with a shared project are refused."""
     code = "@pytest.mark.payment_webhook_sequences\ndef test_it(module_payment_sandbox): pass\n"
@@ -90,15 +78,29 @@ def test_a_marker_that_would_do_nothing(tmp_path: Path, marker: str) -> None:
     assert "UsageError" in result.stdout
 
 
-def test_a_wrong_file_is_reported_with_its_line(tmp_path: Path) -> None:
-    """A wrong file is reported with its line, a missing one with the searched folders."""
-    (tmp_path / "own.yaml").write_text("name: own\nrules:\n  - then: {custommer: fails}\n")
-    code = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('own.yaml')\ndef test_it")
+WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
+WITH_FILE = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('own.yaml')\ndef test_it")
+
+
+@pytest.mark.parametrize(
+    ("folder", "ini", "code"),
+    [("scenarios", "payment_scenarios = scenarios", ONE_TEST), (".", "", WITH_FILE)],
+)
+def test_a_wrong_file_is_reported_with_its_line(tmp_path: Path, folder: str, ini: str, code: str) -> None:
+    """A wrong file, in a folder or of a marker, is reported with its line and without a traceback."""
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "own.yaml").write_text(WRONG_FILE)
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{ini}\n")
     result = suite(tmp_path, code)
     assert "own.yaml:3:" in result.stdout
     assert "did you mean 'customer'" in result.stdout
-    result = suite(tmp_path, code.replace("own.yaml", "other.yaml"))
-    assert "payment_scenario: there is no file other.yaml in the current folder or in" in result.stdout
+    assert "During handling" not in result.stdout
+
+
+def test_a_missing_file_is_reported_with_the_searched_folders(tmp_path: Path) -> None:
+    """A marker names a file that does not exist."""
+    result = suite(tmp_path, WITH_FILE)
+    assert "payment_scenario: there is no file own.yaml in the current folder or in" in result.stdout
 
 
 CARELESS = """
@@ -160,43 +162,36 @@ def test_fails(payment_sandbox, webhook_receiver):
 """
 
 
-def test_a_review_that_fails_tests(tmp_path: Path) -> None:
-    """The review fails tests with full sentences and the timeline."""
-    result = suite(tmp_path, CARELESS, "--payment-review=error")
-    assert result.returncode == 1
-    assert "1 failed, 3 passed" in result.stdout
-    assert all(sentence in result.stdout for sentence in WORDS), result.stdout
-    assert "- payment sandbox -" in result.stdout
+VARIABLE = "PAYMENT_SANDBOX_REVIEW"
+MODES = [
+    # the ini option, the command line, the variable, and the mode
+    pytest.param("", "", "", "warn", id="the review warns by default"),
+    pytest.param("warn", "", "", "warn", id="the ini option lets it warn"),
+    pytest.param("", "error", "", "error", id="the command line lets it fail tests"),
+    pytest.param("warn", "", "error", "error", id="the variable overrides the ini option"),
+    pytest.param("warn", "", "off", "off", id="the variable turns it off"),
+    pytest.param("warn", "off", "error", "off", id="the command line overrides the variable"),
+]
+SUMMARIES = {"warn": "4 passed, 1 warning", "error": "1 failed, 3 passed", "off": "4 passed in"}
 
 
-def test_a_review_that_warns(tmp_path: Path) -> None:
-    """The review warns in the summary of warnings if the ini option says so."""
-    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_review = warn\n")
-    result = suite(tmp_path, CARELESS)
-    passed(result, 4)
-    assert "1 warning" in result.stdout
-    assert all(sentence in result.stdout for sentence in WORDS), result.stdout
-    assert "test_shop.py::test_careless: the review found" in result.stdout
+@pytest.mark.parametrize(("ini", "option", "variable", "mode"), MODES)
+def test_the_mode_of_the_review(tmp_path: Path, ini: str, option: str, variable: str, mode: str) -> None:
+    """The review warns, fails tests or is off; a finding has full sentences, and a failure the timeline."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npayment_review = {ini}\n" if ini else "[pytest]\n")
+    options = [f"--payment-review={option}"] if option else []
+    result = suite(tmp_path, CARELESS, *options, **({VARIABLE: variable} if variable else {}))
+    assert SUMMARIES[mode] in result.stdout, result.stdout
+    assert result.returncode == (mode == "error")
+    assert all((sentence in result.stdout) == (mode != "off") for sentence in WORDS), result.stdout
+    assert ("- payment sandbox -" in result.stdout) == (mode == "error")
+    assert ("test_shop.py::test_careless: the review found" in result.stdout) == (mode == "warn")
 
 
-def test_the_review_warns_by_default(tmp_path: Path) -> None:
-    """Without an option, mistakes become warnings."""
-    result = suite(tmp_path, CARELESS)
-    passed(result, 4)
-    assert "test_shop.py::test_careless: the review found" in result.stdout
-
-
-def test_the_environment_sets_the_mode_of_the_review(tmp_path: Path) -> None:
-    """The variable overrides the ini option, the option overrides the variable, and typos are refused."""
-    variable = "PAYMENT_SANDBOX_REVIEW"
-    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_review = warn\n")
-    assert "1 failed, 3 passed" in suite(tmp_path, CARELESS, **{variable: "error"}).stdout
-    silent = suite(tmp_path, CARELESS, **{variable: "off"})
-    passed(silent, 4)
-    assert "warning" not in silent.stdout
-    passed(suite(tmp_path, CARELESS, "--payment-review=off", **{variable: "error"}), 4)
-    refused = suite(tmp_path, CARELESS, **{variable: "loud"})
-    assert f"{variable} must be off, warn or error, not 'loud'" in refused.stderr
+def test_a_wrong_mode_in_the_environment_is_refused(tmp_path: Path) -> None:
+    """The variable takes the three modes only."""
+    refused = suite(tmp_path, CARELESS, **{VARIABLE: "loud"})
+    assert f"{VARIABLE} must be off, warn or error, not 'loud'" in refused.stderr
 
 
 def test_a_closed_project_is_not_reviewed(tmp_path: Path) -> None:

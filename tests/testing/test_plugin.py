@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import requests
 
 from payment_sandbox.client.receiver import WebhookReceiver
@@ -35,19 +36,21 @@ def test_nothing_leaks(payment_sandbox):
 """
 
 
-def test_the_fixtures_of_the_contract(tmp_path: Path) -> None:
-    """The fixtures work in this process, with a new project for each test."""
-    passed(suite(tmp_path, USING_ALL), 2)
-
-
-def test_the_same_against_a_running_server(tmp_path: Path, server: Server) -> None:
-    """The fixtures work with a running server at SANDBOX_URL."""
-    passed(suite(tmp_path, USING_ALL, SANDBOX_URL=server.url), 2)
-
-
-def test_the_same_in_parallel(tmp_path: Path) -> None:
-    """The fixtures work with parallel workers."""
-    passed(suite(tmp_path, USING_ALL, "-n", "2"), 2)
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [
+        pytest.param((), {}, id="in this process"),
+        pytest.param(("-n", "2"), {}, id="with parallel workers"),
+        pytest.param((), {"SANDBOX_URL": "", "SANDBOX_CONTROL_TOKEN": ""}, id="with unset variables of CI"),
+        pytest.param((), {"SANDBOX_URL": "URL"}, id="with a running server"),
+    ],
+)
+def test_the_fixtures_of_the_contract(
+    tmp_path: Path, server: Server, options: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    """The fixtures work, with a new project for each test."""
+    variables = {name: value.replace("URL", server.url) for name, value in environment.items()}
+    passed(suite(tmp_path, USING_ALL, *options, **variables), 2)
 
 
 SOCKETLESS = """
@@ -168,11 +171,6 @@ def test_the_fixtures_are_documented(tmp_path: Path) -> None:
     result = suite(tmp_path, "", "--fixtures")
     for name in ("payment_sandbox_server", "payment_sandbox", "webhook_receiver"):
         assert f"{name} " in result.stdout
-
-
-def test_an_empty_address_counts_as_unset(tmp_path: Path) -> None:
-    """Empty variables count as unset, as CI passes unset variables."""
-    passed(suite(tmp_path, USING_ALL, SANDBOX_URL="", SANDBOX_CONTROL_TOKEN=""), 2)
 
 
 FROZEN_FROM_THE_START = """

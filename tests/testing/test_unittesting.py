@@ -1,14 +1,12 @@
 """Suites with unittest."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from unittest import TestCase
 
 import pytest
 
 from payment_sandbox.testing.unittesting import PaymentSandboxMixin
+from tests.support.suites import run_suite
 
 SUITE = """
 import unittest
@@ -88,36 +86,22 @@ FAILS = """
 """
 
 
-def run(tmp_path: Path, code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a suite in a separate process."""
-    (tmp_path / "test_shop.py").write_text(code)
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=tmp_path,
-        env={**env, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_unittest_alone(tmp_path: Path) -> None:
     """A suite runs with unittest alone, with a project for each test."""
     code = SUITE.replace("FAILS", "") + "\n"
-    result = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
+    result = run_suite(tmp_path, code, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stderr
     assert "OK (skipped=1)" in result.stderr
     loads = (
         "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
     )
-    assert run(tmp_path, code, "-c", loads).returncode == 0
+    assert run_suite(tmp_path, code, "-c", loads).returncode == 0
 
 
 def test_a_failure_ends_with_the_timeline(tmp_path: Path) -> None:
     """A failure shows the timeline with unittest and with pytest."""
     for command in (("-m", "unittest"), ("-m", "pytest", "-p", "no:cacheprovider")):
-        result = run(tmp_path, SUITE.replace("FAILS", FAILS), *command)
+        result = run_suite(tmp_path, SUITE.replace("FAILS", FAILS), *command)
         assert result.returncode == 1
         output = result.stdout + result.stderr
         assert "AssertionError: False is not true" in output
@@ -176,7 +160,7 @@ class TestFails(PaymentSandboxMixin, unittest.TestCase):
 def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
     """Synchronous and asynchronous tests pass with both runners."""
     options = ("-p", "no:asyncio") if runner == "pytest" else ()
-    result = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options, PAYMENT_SANDBOX_REVIEW="off")
+    result = run_suite(tmp_path, PASSES, "-W", "error", "-m", runner, *options, PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -184,7 +168,7 @@ def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
 @pytest.mark.parametrize("location", FAILS_IN)
 def test_failures_in_other_places(tmp_path: Path, location: str, runner: str) -> None:
     """Failures in async tests, subtests and setUp show the timeline."""
-    result = run(tmp_path, PASSES + FAILS_IN[location], "-m", runner)
+    result = run_suite(tmp_path, PASSES + FAILS_IN[location], "-m", runner)
     output = result.stdout + result.stderr
     assert result.returncode == 1, output
     assert "POST /v1/orders/ -> 201" in output
@@ -226,7 +210,7 @@ class TestParts(PaymentSandboxMixin, unittest.TestCase):
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
 def test_a_failure_shows_the_line_of_the_test(tmp_path: Path, runner: str) -> None:
     """The traceback ends at the failing line of the test, with and without the sandbox."""
-    result = run(tmp_path, MISCOUNTS, "-m", runner)
+    result = run_suite(tmp_path, MISCOUNTS, "-m", runner)
     output = result.stdout + result.stderr
     for line in ('len("four"), 3', "self.check(5)", "number, 6", "7, 8", "9, 10", "11, 12"):
         assert line in output, (line, output)
@@ -235,14 +219,14 @@ def test_a_failure_shows_the_line_of_the_test(tmp_path: Path, runner: str) -> No
 
 def test_the_review_warns_by_default(tmp_path: Path) -> None:
     """Mistakes become warnings; the variable turns them into failures, and a class overrides the variable."""
-    warned = run(tmp_path, PASSES, "-m", "unittest")
+    warned = run_suite(tmp_path, PASSES, "-m", "unittest")
     assert warned.returncode == 0
     assert "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found" in warned.stderr
-    failed = run(tmp_path, PASSES, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
+    failed = run_suite(tmp_path, PASSES, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
     assert "did you mean 'customer'?" in failed.stderr
     assert failed.returncode == 1
     forgiving = PASSES.replace("TestCase):", "TestCase):\n    payment_review = 'off'\n")
-    forgiven = run(tmp_path, forgiving, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
+    forgiven = run_suite(tmp_path, forgiving, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
     assert forgiven.returncode == 0
 
 
@@ -257,7 +241,7 @@ def test_a_review_of_each_test(tmp_path: Path) -> None:
         (suite_with_review, ("-m", "pytest")),
         (PASSES, ("-m", "pytest", "--payment-review=error")),
     ):
-        result = run(tmp_path, code, *command)
+        result = run_suite(tmp_path, code, *command)
         assert result.returncode == 1
         assert "did you mean 'customer'?" in result.stdout + result.stderr
 

@@ -9,6 +9,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
 
+GROUPED_CENTS_MIN: Final = 100_000  # from which amounts have a separator of thousands
 SEARCHED_CUSTOMER_FIELDS: Final = ("email_address", "first_name", "last_name")
 
 
@@ -67,7 +68,8 @@ def _searchable_text(order: Order) -> str:
 def _format_amounts(order: Order) -> list[str]:
     """Format an order's amount in the usual notations: €1.05, 1,05, €1,234.50 and 1234.50."""
     plain = f"€{order.amount_cents // 100}.{order.amount_cents % 100:02}"
-    return [plain, plain.replace(".", ","), euros(order.amount_cents)]
+    grouped = [euros(order.amount_cents)] if order.amount_cents >= GROUPED_CENTS_MIN else []
+    return [plain, plain.replace(".", ","), *grouped]
 
 
 LETTER_REPLACEMENTS: Final = str.maketrans(

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from secrets import token_urlsafe
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zlib import compress, crc32
 
 from flask import Response
@@ -34,6 +34,9 @@ from payment_sandbox.web.pages.payer_page import (
 )
 from payment_sandbox.web.routes import route
 
+if TYPE_CHECKING:
+    import segno
+
 QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, default methods
@@ -42,23 +45,24 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 @lru_cache(maxsize=64)
 def qr_png(content: str, size_pixels: int) -> bytes:
     """Render a square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
-    with LOADING:
-        import segno  # deferred, for a faster start
-
-    code = segno.make(content, error="l", boost_error=False, micro=False)
+    code = _make_code(content, error="l", boost_error=False)
     return _png(list(_pixel_rows(code.matrix, size_pixels)), size_pixels)
 
 
 @lru_cache(maxsize=64)
 def qr_svg(content: str) -> str:
     """Render a square SVG, sharp at any size."""
-    with LOADING:
-        import segno  # deferred, for a faster start
-
-    code = segno.make(content, error="m", micro=False)
+    code = _make_code(content, error="m")
     out = BytesIO()
     code.save(out, kind="svg", border=QUIET_ZONE_MODULES, light="#ffffff", omitsize=True, xmldecl=False)
     return out.getvalue().decode()
+
+
+def _make_code(content: str, *, error: str, boost_error: bool = True) -> "segno.QRCode":
+    with LOADING:
+        import segno  # deferred, for a faster start
+
+    return segno.make(content, error=error, boost_error=boost_error, micro=False)
 
 
 def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
