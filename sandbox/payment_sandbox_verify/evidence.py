@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
 
 Evidence = Mapping[str, Any]
-"""A JSON object of the evidence."""
 METHOD_PATTERN: Final = re.compile(r"[A-Z]{1,20}")
 REPLAY_PROJECT: Final = "replay"  # the name of the replay's project
 EXPIRES_AFTER: Final = "P7D"
@@ -54,7 +53,6 @@ PREVENTING_EFFECTS: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
 """The fault effects that prevent a request from being processed, unless their phase is ``after``."""
 MISSING_RECORD: Final = "uses a record from before the start of the evidence"
 CARD_CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
-CARD_CODE_PLACEHOLDER: Final = r'\1"123"'  # a placeholder for the card code, which the journal never stores
 LATE_SECONDS: Final = 0.1  # a running clock advances during a request
 UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # where the times of both plays begin
 DIFFERENCES_MAX: Final = 5  # the number reported per response
@@ -288,7 +286,7 @@ def _request_body(entry: Evidence) -> bytes:
         return b"" if entry["request"] is None else json.dumps(entry["request"]).encode()
     text = b64decode(entry["raw"]).decode("latin-1")
     if entry["status"] is None or entry["status"] < REFUSED_STATUS:
-        text = CARD_CODE.sub(CARD_CODE_PLACEHOLDER, text)
+        text = CARD_CODE.sub(r'\1"123"', text)  # the journal never stores the code
     return text.encode("latin-1")
 
 

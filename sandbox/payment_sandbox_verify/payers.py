@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 HTML_HEADERS: Final = {"Accept": "text/html"}
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 PAGES_MAX: Final = 8
-PAY: Final = "pay"
-CANCEL: Final = "cancel"
-FAIL: Final = "fail"
 CHOOSE: Final = "choose"
 
 
@@ -162,7 +159,7 @@ class FormPayer:
 
 def _button(page: HtmlPage, action: str) -> str | None:
     """Return the button to press on a page: that of the action, or ``pay`` on the way to a failure."""
-    candidates = (action, PAY) if action == FAIL else (action,)
+    candidates = (action, "pay") if action == "fail" else (action,)
     return next((each for each in candidates if each in page.buttons), None)
 
 
