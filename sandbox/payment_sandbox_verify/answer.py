@@ -31,6 +31,7 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+UNAUTHORIZED: Final = 401
 SUCCESS_STATUSES: Final = range(200, 300)
 REFUSED_STATUSES: Final = range(400, 500)
 DEPTH_MAX: Final = 100

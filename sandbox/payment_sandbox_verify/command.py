@@ -281,11 +281,7 @@ def _report_lines(compared: "Comparison", file: Path | None, *, has_created_orde
     from payment_sandbox_verify.reporting import describe_clean_up, describe_counts, report_lines
 
     beside = compared.beside.reports if compared.beside is not None else None
-    report = [
-        *report_lines(compared.theirs.reports, beside),
-        "",
-        describe_counts(compared.theirs),
-    ]
+    report = [*report_lines(compared.theirs.reports, beside), "", describe_counts(compared.theirs)]
     report += [describe_clean_up(compared.theirs)] if has_created_orders else []
     report += [f"not compared: {skipped}" for skipped in compared.skipped]
     count = len(compared.differing)

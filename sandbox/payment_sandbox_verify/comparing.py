@@ -21,11 +21,8 @@ from payment_sandbox_verify.normalising import ShownTime, anonymize
 from payment_sandbox_verify.player import Observation, Played
 from payment_sandbox_verify.rules import (
     ALSO_SHOWN,
-    CHALLENGE_RULE,
     ETAG_RULE,
     GENERAL_RULES,
-    IGNORED_RULE,
-    MEDIA_TYPE_RULE,
     OTHER_PERIOD_RULE,
     OTHER_STATUS_RULE,
     PERIOD_RULES,
@@ -34,8 +31,6 @@ from payment_sandbox_verify.rules import (
     SPELLING_RULE,
     STATUS_RULES,
     SUCCESS_RULES,
-    TYPE_RULE,
-    VIOLATIONS_RULE,
     initial_rules,
     rule_of_call,
     rule_of_field,
@@ -53,8 +48,8 @@ STATE_DEPENDENT: Final = (  # fields that follow from the status
 )
 REQUIRED_REFUND_FIELDS: Final = ("id", "amount", "status", "transactions", "flags", "refund_of_order_id")
 HEADER_RULES: Final = (
-    ("WWW-Authenticate", CHALLENGE_RULE),
-    ("media type", MEDIA_TYPE_RULE),
+    ("WWW-Authenticate", "SET-02"),
+    ("media type", "END-01"),
     ("etag", ETAG_RULE),
 )
 PAGE_RULES: Final = {"language": "CUS-12"}
@@ -74,14 +69,8 @@ DEFAULT_PERIODS: Final = {
 }
 NOT_MODIFIED: Final = 304
 UPDATED_FIELDS: Final = tuple(UpdateForm().fields)
-UPDATE_RULE: Final = "SET-51"
 UPDATE_RULES: Final = {"amount": "SET-52", "order_lines": "SET-52"}
-VOIDED_RULE: Final = "SET-43"  # of the status after a void
-INVOICE_STATUS_RULE: Final = "SET-40"  # of the status of an invoice after a capture
-DURATION_RULE: Final = "SET-20"
-SHAPE_RULE: Final = "SET-03"  # of errors
 BLOCK_RULES: Final = {"order_line_details": "END-04", "amount_details": "END-05"}
-ALL_BLOCKS_RULE: Final = "END-06"
 DECISIVE_STATUSES: Final = (401, 412)  # these name their rule, whatever the other server answers
 CREATED: Final = 201
 
@@ -146,9 +135,7 @@ class _SceneComparison:
         """Name the fields that a PUT of the order has changed by the rule of changes."""
         step, names = pair.step, pair.names | pair.saved
         if isinstance(step, ApiCall) and step.method == "PUT" and isinstance(step.body, dict):
-            rules = {
-                name: UPDATE_RULES.get(name, UPDATE_RULE) for name in step.body if name in UPDATED_FIELDS
-            }
+            rules = {name: UPDATE_RULES.get(name, "SET-51") for name in step.body if name in UPDATED_FIELDS}
             self._put |= {name: {**self._put.get(name, {}), **rules} for name in names}
         return pair._replace(
             put={field: rule for name in names for field, rule in self._put.get(name, {}).items()}
@@ -295,7 +282,7 @@ class _StepPair(NamedTuple):
         )
         if isinstance(ours.answer.at("error"), dict) and not isinstance(theirs.answer.at("error"), dict):
             shown = theirs.shown.get("media type", "no body")
-            yield self._difference(SHAPE_RULE, f"the answer has no error report, but {shown}", "error")
+            yield self._difference("SET-03", f"the answer has no error report, but {shown}", "error")
             return
         if theirs.answer.status != ours.answer.status:
             yield self._difference(
@@ -307,7 +294,7 @@ class _StepPair(NamedTuple):
             )
         elif types[0] != types[1]:
             reason = f"the error's type is {describe(types[0])}, not {describe(types[1])}"
-            yield self._difference(TYPE_RULE, reason, "error.type", *types)
+            yield self._difference("SET-04", reason, "error.type", *types)
         elif violations[0] != violations[1]:
             reason = f"the violations are {describe(violations[0])}, not {describe(violations[1])}"
             yield self._difference(
@@ -325,7 +312,7 @@ class _StepPair(NamedTuple):
             other = next(each for each in zip(theirs, ours, strict=True) if each[0] != each[1])
             if other[0]["allowed"] is not None:
                 return rule_of_path(self.theirs.answer.path, other[0]["path"])
-        return VIOLATIONS_RULE
+        return "SET-05"
 
     def _shown(self, name: str) -> tuple[Any, Any]:
         return self.theirs.shown.get(name, MISSING), self.ours.shown.get(name, MISSING)
@@ -340,7 +327,7 @@ class _StepPair(NamedTuple):
                 )
         one, other = self._shown("ignored")
         if one is not MISSING and one != other:  # a server need not have this header
-            rule = "SET-53" if self.ours.answer.method == "PUT" else IGNORED_RULE
+            rule = "SET-53" if self.ours.answer.method == "PUT" else "SET-12"
             reason = f"the names of the ignored fields are {describe(one)}, not {describe(other)}"
             yield self._difference(rule, reason, "ignored", one, other)
 
@@ -374,9 +361,9 @@ class _StepPair(NamedTuple):
         if not rule and (step.method, step.path) == ("POST", ORDERS_PATH):
             return initial_rules(self.ours.answer.at("transactions[0].payment_method"))[0]
         if not rule and "/voids/" in step.path:
-            return VOIDED_RULE
+            return "SET-43"
         if not rule and "/captures/" in step.path and INVOICE in str(self.ours.answer.data):
-            return INVOICE_STATUS_RULE
+            return "SET-40"
         return rule or self.step_rules[0]
 
     def _changed_leaves(self, is_refund: bool) -> Iterator[Leaf]:
@@ -451,7 +438,7 @@ def _rule_of_spelling(step: ApiCall, leaf: Leaf, rule: str) -> str:
     if are_times and type_of(leaf.theirs) != type_of(leaf.ours):
         return rule if rule.startswith("QR-") else SPELLING_RULE
     if is_respelled(leaf) and str(leaf.ours) in repr(step.body):
-        return DURATION_RULE
+        return "SET-20"
     is_default = leaf.plain == PERIOD_PATH and leaf.ours in DEFAULT_PERIODS.values()
     return _rule_of_period(step) if is_default else ""
 
@@ -460,7 +447,7 @@ def _rule_of_block(step: ApiCall, leaf: Leaf) -> str:
     """Return the rule of a block that one of the answers lacks."""
     if leaf.path not in BLOCK_RULES or MISSING not in (leaf.theirs, leaf.ours):
         return ""
-    return ALL_BLOCKS_RULE if all(each in step.path for each in BLOCK_RULES) else BLOCK_RULES[leaf.path]
+    return "END-06" if all(each in step.path for each in BLOCK_RULES) else BLOCK_RULES[leaf.path]
 
 
 def _rule_of_period(step: ApiCall) -> str:

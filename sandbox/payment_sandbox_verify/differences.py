@@ -36,11 +36,6 @@ class AnswerDifference(NamedTuple):
     record: str = "order"
 
     @property
-    def place(self) -> tuple[str, int, str]:
-        """Where the difference is."""
-        return self.scene, self.step, self.path
-
-    @property
     def is_decisive(self) -> bool:
         """Whether the outcome of the call or the status differs, from which more follows."""
         return self.path in ("", *STATE_PATHS) and not self.is_message

@@ -16,7 +16,7 @@ from payment_sandbox_verify.answer import MISSING, ServiceAnswer
 from payment_sandbox_verify.differences import Leaf, is_alike, leaves
 from payment_sandbox_verify.normalising import Names, ShownTime
 from payment_sandbox_verify.player import Observation, Played
-from payment_sandbox_verify.recording import NO_WEBHOOKS, WORD, Recording, RecordingRefused
+from payment_sandbox_verify.recording import API_PREFIX, NO_WEBHOOKS, WORD, Recording, RecordingRefused
 from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, Step
 from payment_sandbox_verify.verifying import sandbox_player
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
 
 Evidence = Mapping[str, Any]
-"""A JSON object of the evidence."""
 METHOD_PATTERN: Final = re.compile(r"[A-Z]{1,20}")
-MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
 REPLAY_PROJECT: Final = "replay"  # the name of the replay's project
 EXPIRES_AFTER: Final = "P7D"
 MANUAL_ACTION_PATHS: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
@@ -41,7 +39,6 @@ INITIAL_STATE: Final[Evidence] = {
     "clock_rate": 1.0,
 }
 """The history and state that the snapshot of a new project contains."""
-CREATING_ACTIONS: Final = ("create", "scan")
 REFUSED_STATUS: Final = 400
 NOT_COMPARED: Final = 0  # the status of a response that the shop never received
 SCENARIO: Final = "scenario"
@@ -56,7 +53,6 @@ PREVENTING_EFFECTS: Final = (ErrorStatus, RateLimit, Hang, Reset, Silence)
 """The fault effects that prevent a request from being processed, unless their phase is ``after``."""
 MISSING_RECORD: Final = "uses a record from before the start of the evidence"
 CARD_CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
-CARD_CODE_PLACEHOLDER: Final = r'\1"123"'  # a placeholder for the card code, which the journal never stores
 LATE_SECONDS: Final = 0.1  # a running clock advances during a request
 UNIX_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)  # where the times of both plays begin
 DIFFERENCES_MAX: Final = 5  # the number reported per response
@@ -224,7 +220,7 @@ class RecordedEvidence:
     def _add_action(self, action: Evidence, name: str) -> None:
         """Add an action by a customer, a bank or the merchant."""
         details = action["how"]
-        if action["action"] in CREATING_ACTIONS:
+        if action["action"] in ("create", "scan"):
             self._add_creation(action["order_id"], action["action"], details, name)
             return
         order = self.recording.references.get(action["order_id"])
@@ -275,7 +271,7 @@ class RecordedEvidence:
 def _recorded_steps(evidence: Evidence) -> Iterator[EvidenceStep]:
     for entry in evidence["journal"]:
         label = f"{entry['method']} {entry['path']}"
-        if not METHOD_PATTERN.fullmatch(entry["method"]) or not entry["path"].startswith(MERCHANT_API):
+        if not METHOD_PATTERN.fullmatch(entry["method"]) or not entry["path"].startswith(API_PREFIX):
             raise RecordingRefused(f"{label} is not a request to the merchant API")
         yield EvidenceStep(entry["real_at"], entry["at"], label, "request", entry)
     for action in evidence["actions"]:
@@ -290,7 +286,7 @@ def _request_body(entry: Evidence) -> bytes:
         return b"" if entry["request"] is None else json.dumps(entry["request"]).encode()
     text = b64decode(entry["raw"]).decode("latin-1")
     if entry["status"] is None or entry["status"] < REFUSED_STATUS:
-        text = CARD_CODE.sub(CARD_CODE_PLACEHOLDER, text)
+        text = CARD_CODE.sub(r'\1"123"', text)  # the journal never stores the code
     return text.encode("latin-1")
 
 

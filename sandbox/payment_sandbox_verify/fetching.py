@@ -63,12 +63,7 @@ def fetch_answer(
 
 
 def _fetch_bounded(
-    session: "requests.Session",
-    method: str,
-    url: str,
-    data: Any,
-    headers: Mapping[str, str],
-    auth: Any,
+    session: "requests.Session", method: str, url: str, data: Any, headers: Mapping[str, str], auth: Any
 ) -> FetchedAnswer:
     """Make a call and read the body up to the limit.
 

@@ -99,7 +99,8 @@ class Names:
             return value if value is None else Named(f"<{type(value).__name__}>")
         if isinstance(value, dict):
             is_event = "occurred" in value  # no call uses the id of an event
-            own = {"id": _form_of_id(value.get("id"))} if is_event else {}
+            form = "a UUID" if UUID.fullmatch(str(value.get("id"))) else "no UUID"
+            own = {"id": Named(f"<an id, {form}>")} if is_event else {}
             return {name: self.normalise(inner, name) for name, inner in {**value, **own}.items()}
         if isinstance(value, list):
             return [self.normalise(item, key) for item in value]
@@ -126,11 +127,6 @@ class Names:
             return ShownTime(text, spelling)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
         return ShownTime(text, spelling, (at - self.start).total_seconds(), at)
-
-
-def _form_of_id(value: Any) -> Named:
-    is_uuid = UUID.fullmatch(str(value)) is not None
-    return Named(f"<an id{', a UUID' if is_uuid else ''}>")
 
 
 def anonymize(text: str) -> str:

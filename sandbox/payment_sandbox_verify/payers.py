@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from payment_sandbox_verify.answer import CannotTell
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 HTML_HEADERS: Final = {"Accept": "text/html"}
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 PAGES_MAX: Final = 8
-PAY: Final = "pay"
-CANCEL: Final = "cancel"
-FAIL: Final = "fail"
 CHOOSE: Final = "choose"
 
 
@@ -78,29 +75,6 @@ class HtmlPage(HTMLParser):
             form.buttons[value] = name
 
 
-class Payer(Protocol):
-    """A payer: a program that submits forms, or a person."""
-
-    def visit(self, url: str) -> HtmlPage:
-        """Open a payment page.
-
-        Raises:
-            CannotTell: the page cannot be opened.
-        """
-        ...
-
-    def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
-        """Pay, cancel, fail or only choose a method; return the URL to which the customer returned.
-
-        ``choice`` is a method of a hosted page, or a card. The result is None if the customer stayed, or if
-        it is unknown.
-
-        Raises:
-            CannotTell: the page does not allow it.
-        """
-        ...
-
-
 class FormPayer:
     """Presses the buttons ``pay``, ``cancel`` and ``fail`` on pages that work without scripts."""
 
@@ -109,13 +83,21 @@ class FormPayer:
         self._wait = wait
 
     def visit(self, url: str) -> HtmlPage:
-        """Open a page, following redirects on the same host; raise the same as ``Payer``."""
+        """Open a payment page, following redirects on the same host.
+
+        Raises:
+            CannotTell: the page cannot be opened.
+        """
         return self._request_page("GET", url)[0]
 
     def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
-        """Press a button on each page in turn, including a 3-D Secure page; raise the same as ``Payer``.
+        """Pay, cancel, fail or only choose a method; return the URL to which the customer returned.
 
-        On a hosted page that lists methods, choose one first, by default the card.
+        Press a button on each page in turn, including a 3-D Secure page. ``choice`` is a card, or a method of
+        a hosted page, by default the card. The result is None if the customer stayed, or if it is unknown.
+
+        Raises:
+            CannotTell: the page does not allow it.
         """
         page, return_url = self._request_page("GET", url)
         chosen = choice if choice in page.buttons else CARD
@@ -177,7 +159,7 @@ class FormPayer:
 
 def _button(page: HtmlPage, action: str) -> str | None:
     """Return the button to press on a page: that of the action, or ``pay`` on the way to a failure."""
-    candidates = (action, PAY) if action == FAIL else (action,)
+    candidates = (action, "pay") if action == "fail" else (action,)
     return next((each for each in candidates if each in page.buttons), None)
 
 
@@ -195,21 +177,19 @@ def _select(page: HtmlPage, choice: str) -> None:
     raise CannotTell(f"the payment page has no choice {choice!r} that a program can select")
 
 
-class ManualPayer:
+class ManualPayer(FormPayer):
     """Asks a person to pay, and waits for their confirmation."""
 
-    def __init__(self, pages: FormPayer, ask: Callable[[str], bool]) -> None:
-        self._pages = pages
+    def __init__(
+        self, session: "requests.Session", wait: Callable[[], None], ask: Callable[[str], bool]
+    ) -> None:
+        super().__init__(session, wait)
         self._ask = ask
 
-    def visit(self, url: str) -> HtmlPage:
-        """Open a page without asking the person."""
-        return self._pages.visit(url)
-
     def act(self, url: str, action: str, choice: str, amount: str) -> str | None:
-        """Ask for an action; raise the same as ``Payer``, or if the person skips it."""
+        """Ask for an action; raise the same as ``FormPayer``, or if the person skips it."""
         if action == CHOOSE:
-            return self._pages.act(url, action, choice, amount)
+            return super().act(url, action, choice, amount)
         choose = f"choose {choice} and " if choice else ""
         if not self._ask(f"{choose}{action} {amount} at {url}"):
             raise CannotTell("the person skipped the payment")

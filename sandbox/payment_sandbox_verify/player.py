@@ -10,7 +10,14 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.web.merchant.explanation import EXPLAIN_HEADER
 from payment_sandbox.web.merchant.reading import IGNORED_HEADER
-from payment_sandbox_verify.answer import MISSING, NO_ANSWER, CannotTell, NotAnswered, ServiceAnswer
+from payment_sandbox_verify.answer import (
+    MISSING,
+    NO_ANSWER,
+    UNAUTHORIZED,
+    CannotTell,
+    NotAnswered,
+    ServiceAnswer,
+)
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.normalising import Gap, Named, Names
 from payment_sandbox_verify.samples import INVOICE, WEBHOOK_URL
@@ -252,13 +259,7 @@ class _Performance:
         if content is not None:
             content = str(self._resolve(content.decode("latin-1"))).encode("latin-1")
         answer = self._service.call(
-            step.method,
-            path,
-            body,
-            headers=headers,
-            key=step.key,
-            content=content,
-            password=step.password,
+            step.method, path, body, headers=headers, key=step.key, content=content, password=step.password
         )
         if answer.is_repeated and not answer.is_success and step.method != "GET":
             raise CannotTell(f"{step.method} {path} was repeated after a lost answer")
@@ -438,7 +439,6 @@ def observe(answer: ServiceAnswer, names: Names) -> Observation:
 
 
 STRONG_ETAG: Final = re.compile(r'"[^"]*"')
-UNAUTHORIZED: Final = 401
 REFUSED_STATUS: Final = 400
 
 

@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from payment_sandbox_verify.answer import ServiceAnswer, parse_json, value_at
+from payment_sandbox_verify.answer import UNAUTHORIZED, ServiceAnswer, parse_json, value_at
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.normalising import Names
 from payment_sandbox_verify.player import Observation, Played, observe
 from payment_sandbox_verify.recording import (
+    API_PREFIX,
     CONDITIONAL_HEADERS,
     NO_WEBHOOKS,
     Recording,
@@ -28,8 +29,6 @@ from payment_sandbox_verify.service import MethodNames, rename_path, rename_valu
 from payment_sandbox_verify.settings import find_settings
 from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, Reach
 from payment_sandbox_verify.verifying import differing_rules, reference_sandbox, summarize
-
-API_PREFIX: Final = "/v1/"
 
 
 class RecordedCall(NamedTuple):
@@ -129,7 +128,6 @@ def _parse_content(content: Mapping[str, Any]) -> bytes:
 
 REPLAYED_HEADERS: Final = (*CONDITIONAL_HEADERS, "idempotency-key", "content-type")
 IS_SENDABLE: Final = re.compile(r"[\x20-\x7e]*").fullmatch
-UNAUTHORIZED: Final = 401
 UNPAID_STATUSES: Final = ("new", "processing")
 PAID: Final = "completed"
 PAID_ORDER_PATH: Final = re.compile(r"/orders/([^/]+)/(?:refunds|transactions/[^/]+/(?:captures|voids))\b")

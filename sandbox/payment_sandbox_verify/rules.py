@@ -127,12 +127,7 @@ GENERAL_RULES: Final = {"IFM-01": "SET-33", "IFM-02": "SET-33"}
 """Rules that say the same as a general one for one call: if the general one differs, they say nothing new."""
 REFUSAL_RULES: Final = ("SET-03", "SET-04", "SET-05", "END-01")
 SUCCESS_RULES: Final = ("SET-06", "SET-07", "END-01", "VER-01")
-TYPE_RULE: Final = "SET-04"
-VIOLATIONS_RULE: Final = "SET-05"
-IGNORED_RULE: Final = "SET-12"
 ETAG_RULE: Final = "SET-32"
-CHALLENGE_RULE: Final = "SET-02"
-MEDIA_TYPE_RULE: Final = "END-01"
 
 CONTROL_API_ONLY: Final = "the rule concerns the sandbox's control API, not the service"
 CONTROL_PREFIXES: Final = ("CTL-", "SCN-")

@@ -63,11 +63,7 @@ def transaction_with(method: str, **more: Any) -> dict[str, Any]:
     details = more.pop("payment_method_details", {})
     if METHODS_BY_NAME[method].capabilities.has_issuers:
         details = {"issuer_id": "<<banks.[0].id>>", **details}
-    return {
-        "payment_method": method,
-        **({"payment_method_details": details} if details else {}),
-        **more,
-    }
+    return {"payment_method": method, **({"payment_method_details": details} if details else {}), **more}
 
 
 def card(**details: Any) -> dict[str, Any]:

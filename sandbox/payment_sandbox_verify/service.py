@@ -23,7 +23,7 @@ from payment_sandbox_verify.fetching import (
     UnusableAnswer,
     fetch_answer,
 )
-from payment_sandbox_verify.payers import Payer
+from payment_sandbox_verify.payers import FormPayer
 from payment_sandbox_verify.samples import LINES, MARKER, line_quantity, lines_worth
 from payment_sandbox_verify.steps import CODES_PATH, ORDERS_PATH
 
@@ -92,7 +92,7 @@ class Service:
         url: str,
         key: str,
         session: "requests.Session",
-        payer: Payer,
+        payer: FormPayer,
         wait: Callable[[], None],
         pause: Callable[[float], None],
         names: MethodNames | None = None,

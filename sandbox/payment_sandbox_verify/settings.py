@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.forms import Choice, Flag
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.settings import FEATURES, SETTINGS_FORM, Settings
-from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, CannotTell
+from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES, UNAUTHORIZED, CannotTell
 from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.differences import AnswerDifference, by_rule, unique
 from payment_sandbox_verify.normalising import anonymize
@@ -26,7 +26,6 @@ NOT_TRIED: Final = ("mode", *FEATURES)  # read from the service before the conve
 ERRORS: Final = "errors"
 ROUNDS_MAX: Final = 3
 HIDING_WEIGHT: Final = 10
-UNAUTHORIZED: Final = 401  # sent before the project is known, so no project setting changes it
 VALIDATION_ERROR: Final = "ValidationError"
 
 

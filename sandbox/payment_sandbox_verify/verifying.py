@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox_verify.answer import CannotTell, NotVerified
+from payment_sandbox_verify.answer import UNAUTHORIZED, CannotTell, NotVerified
 from payment_sandbox_verify.comparing import Compared, compare_scene
 from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.differences import AnswerDifference, by_rule
@@ -33,7 +33,6 @@ Progress = Callable[[int, int], None]
 
 TEST_FLAG: Final = "is-test"
 REQUIRED_FIELDS: Final = ("id", "status")
-UNAUTHORIZED: Final = 401
 REFERENCE_KEY: Final = "sandbox-key"
 REASONS_MAX: Final = 3  # differences reported per rule
 NOT_COVERED: Final = "no step of the conversation shows this rule"
@@ -215,6 +214,5 @@ def service_at(
 ) -> Service:
     """Return a service; a program submits its payment pages, but if ``ask`` is given, a person pays."""
     wait = pace or Pace(UNLIMITED)
-    forms = FormPayer(session, wait)
-    payer = forms if ask is None else ManualPayer(forms, ask)
+    payer = FormPayer(session, wait) if ask is None else ManualPayer(session, wait, ask)
     return Service(url, key, session, payer, wait, pause, names)

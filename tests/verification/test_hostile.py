@@ -116,8 +116,11 @@ def serve(respond: Responder) -> Iterator[str]:
     server.server_close()
 
 
-class UnreachableCustomer:
+class UnreachableCustomer(FormPayer):
     """A customer who must never be asked to act."""
+
+    def __init__(self) -> None:
+        super().__init__(requests.Session(), lambda: None)
 
     def visit(self, url: str) -> Any:
         raise AssertionError("no customer acts on this server")
