@@ -487,9 +487,9 @@ def _find_mistakes(
 
 
 def _is_excused(finding: Finding, excused: Set[str]) -> bool:
-    """Whether only excused calls and webhooks show a finding; a handler may read an order before its job."""
+    """Whether only excused calls and webhooks show a finding; handlers may read an order before its job."""
     others = {*finding.shown_by} - excused
-    return len(others) <= int(finding.rule == POLLING_RULE)
+    return len(others) <= (len(finding.shown_by) // 2 if finding.rule == POLLING_RULE else 0)
 
 
 def _pick_one_per_kind(problems: Iterable[BookProblem]) -> list[BookProblem]:
