@@ -382,6 +382,7 @@ class RehearsedRun:
         late_submissions, self._late_submissions = self._late_submissions, []
         caller().begin_waiting()
         for submit in late_submissions:
+            deliver_webhooks(self.project)  # the form's own calls wait only for later webhooks
             submit()
 
     def _act(self, order_id: str, action: Action, do: Do) -> Order:
