@@ -113,6 +113,7 @@ def deviating_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
         yield server
 
 
+@pytest.mark.prove
 def test_verify_reports_each_rule_and_writes_the_settings(deviating_server: Server, tmp_path: Path) -> None:
     """verify prints a verdict on each rule, writes the settings, and exits with 1 if a rule differs."""
     result = run_command(
