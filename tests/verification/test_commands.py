@@ -26,9 +26,7 @@ def run_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run payment-sandbox with its state in this folder."""
     run = [sys.executable, "-m", "payment_sandbox", *arguments]
     environment = {**os.environ, "XDG_STATE_HOME": str(cwd)}
-    return subprocess.run(
-        run, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    return subprocess.run(run, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 def statuses_of_open_orders(server: Server) -> list[str]:
