@@ -1,6 +1,7 @@
 """A right shop has no findings: each test is a false alarm of an earlier release."""
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +13,11 @@ from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.hanging import RunWatchdog
 from pytest_payment_sandbox.rehearsal.leaks import leaks_in_storage
+from tests.rehearsal.planting import run_suite
 from tests.rehearsal.test_rehearsing import rehearse_suite
 from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.blocks import blocks
+from tests.support.documentation import ROOT
 
 SHOP = """
 from payment_sandbox import BookEntry
@@ -276,3 +279,12 @@ def test_a_run_is_not_stopped_in_the_code_of_pytest() -> None:
     with RunWatchdog(0.01, stop, stop):
         assert over.wait(10)
     assert "test_a_run_is_not_stopped_in_the_code_of_pytest" in stopped[0]
+
+
+@pytest.mark.prove
+def test_a_shop_on_the_event_loop_of_a_failed_test_owes_no_answer(tmp_path: Path) -> None:
+    """The shop cannot answer webhooks once the test has failed, and with it ended the shop's event loop."""
+    shutil.copytree(ROOT / "tests" / "howto" / "projects" / "asyncio", tmp_path, dirs_exist_ok=True)
+    result = run_suite(tmp_path, "--payment-rehearse-only=action:1:opens-page", "-k", "same_loop")
+    assert (result.code, result.findings) == (0, []), result.text
+    assert result.count("variations") == 1
