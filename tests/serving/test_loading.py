@@ -42,33 +42,6 @@ def test_two_threads_may_need_the_network_at_once(module: str, first: str) -> No
     assert (result.returncode, result.stderr) == (0, "")
 
 
-WITHOUT_AIOHTTP = """
-import socket
-import sys
-
-from payment_sandbox.serving.listeners import LazyServer
-
-sys.modules["aiohttp"] = None
-server = LazyServer()
-server.start(None)
-with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
-    try:
-        print(client.recv(1))
-    except ConnectionResetError:
-        print("reset")
-server.stop()
-"""
-
-
-def test_a_client_of_a_sandbox_without_aiohttp_is_refused_with_the_reason() -> None:
-    """A suite that needs a socket is told what to install, instead of waiting for an answer."""
-    result = subprocess.run(
-        [sys.executable, "-c", WITHOUT_AIOHTTP], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert result.stdout == "reset\n", result.stderr
-    assert "pip install 'payment-sandbox[server]'" in result.stderr
-
-
 def test_the_first_project_has_one_id_for_ever() -> None:
     """The first project has a constant id for bookmarks; other projects have different ids."""
     ids = []
