@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from payment_sandbox.client.triggers import trigger
 from payment_sandbox.operations.coverage import covered_cells
-from payment_sandbox.operations.review import Finding, group_findings
+from payment_sandbox.operations.review import Finding, cents_at_risk, group_findings
 from payment_sandbox.orders.amounts import euros
+from payment_sandbox.scenarios.variations import DEBT
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import shop_that
 
@@ -124,6 +125,21 @@ def test_no_customer_has_paid_before_the_money_arrives(payment_sandbox: PaymentS
     History(payment_sandbox, method).play("begin", 0)
     (finding,) = [each for each in payment_sandbox.review() if each.rule == "HOOK-09"]
     assert (finding.amount, finding.risk) == (0, "a later payment goes unnoticed")
+
+
+def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSandbox) -> None:
+    """Each refund with an unanswered webhook is at risk by itself: the customer may never get the money."""
+    payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
+    history = History(payment_sandbox, "credit-card")
+    for step, cents in (("begin", 0), ("pay", 0), ("capture", AMOUNT), ("refund", 500), ("refund", 700)):
+        history.play(step, cents)
+    order_id = history.order["id"]
+    of_order = payment_sandbox.client.call("GET", f"/control/orders/{order_id}/review/")["findings"]
+    of_project = [each for each in payment_sandbox.review() if each.order_id is not None]
+    shown = cents_at_risk([Finding.from_data(each) for each in of_order])
+    assert shown == cents_at_risk(of_project) == AMOUNT
+    refunds = {each.amount: each.risk for each in of_project if each.order_id != order_id}
+    assert refunds == {cents: f"{euros(cents)}: {DEBT}" for cents in (500, 700)}
 
 
 def test_an_order_that_no_shop_has_seen_is_played_by_hand(payment_sandbox: PaymentSandbox) -> None:

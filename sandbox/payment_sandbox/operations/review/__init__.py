@@ -25,7 +25,7 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     start_of,
 )
-from payment_sandbox.operations.review.lessons import lesson_of
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, lesson_of
 from payment_sandbox.operations.review.money import (
     VAULT_TOKEN,
     calls_during,
@@ -143,11 +143,8 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         lapsed=lapsed_authorizations(epoch, orders),
     )
     findings = [each for each in _run_checks(epoch, CHECKS, history) if each.order_id in (None, *order_ids)]
-    findings = [
-        *_run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own, all_requests)),
-        *findings,
-    ]
-    return [finding._replace(order_id=order.id) for finding in findings]
+    basket = _run_checks(epoch, CROSS_ORDER_CHECKS, _collect_basket(epoch, order, own, all_requests))
+    return [*(finding._replace(order_id=order.id) for finding in basket), *findings]
 
 
 def _index_orders(
@@ -207,7 +204,9 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     )
     if finding.kind == HINT:
         return finding
-    lesson = lesson_of(finding.rule)
+    lesson, order = lesson_of(finding.rule), epoch.store.order(finding.order_id or "")
+    if lesson == NOTICE_PAYMENTS and order is not None and order.is_refund:
+        lesson = FAILING_REFUNDS
     finding, risk = _state_money(epoch, finding, finding.risk or (lesson.risk if lesson is not None else ""))
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""

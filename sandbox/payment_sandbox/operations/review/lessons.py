@@ -12,6 +12,13 @@ CALL_VERBS: Final = {
     "charges": ("charge", "charged"),
 }
 """The verb and past participle for each call that moves money, by path segment."""
+REPETITION_RISKS: Final = {
+    "captures": "the customer is charged twice",
+    "voids": "a part of the reserved money is given up twice",
+    "refunds": "money is refunded twice",
+    "charges": "the customer is charged twice",
+}
+"""The cost of a repeated call, by path segment."""
 
 
 class Lesson(NamedTuple):

@@ -22,7 +22,13 @@ from payment_sandbox.operations.review.evidence import (
     start_of,
     whole_number,
 )
-from payment_sandbox.operations.review.lessons import ACT_ONCE, CALL_VERBS, LOST_RESPONSE, RETURN_MONEY
+from payment_sandbox.operations.review.lessons import (
+    ACT_ONCE,
+    CALL_VERBS,
+    LOST_RESPONSE,
+    REPETITION_RISKS,
+    RETURN_MONEY,
+)
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -287,7 +293,7 @@ def _report_repeated_move(
         advice,
         order_id,
         tuple(format_request(call.entry) for call in calls),
-        risk=ACT_ONCE.risk,
+        risk=REPETITION_RISKS[calls[0].verb],
         page=ACT_ONCE.path,
         amount=(cents or 0) * (len(calls) - 1),
         shown_by=tuple(call.entry.id for call in calls[1:]),
