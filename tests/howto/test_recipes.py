@@ -218,15 +218,3 @@ def test_testcontainers_take_the_image_in_python(tools: Path, tmp_path: Path) ->
     result = run_command([str(tools / "python"), "-c", script], tmp_path)
     assert result.stdout.startswith("paymentsandbox/payment-sandbox {"), result.stderr[-2000:]
     assert "SANDBOX_CONTROL_TOKEN" in {parameter.envvar for parameter in serve.params}
-
-
-@pytest.mark.prove
-def test_testcontainers_take_the_image_in_node(tmp_path: Path) -> None:
-    """The recipe for Node configures the image."""
-    require("nodejs", "npm")
-    (block,) = (block for block in PAGE if block.file == "testcontainers.mjs")
-    (tmp_path / "recipe.mjs").write_text(block.text)
-    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", "testcontainers@11"], tmp_path)
-    script = "import('./recipe.mjs').then(({ sandbox }) => console.log(sandbox.constructor.name))"
-    result = run_command(["node", "-e", script], tmp_path)
-    assert result.stdout.strip() == "GenericContainer", result.stderr[-2000:]
