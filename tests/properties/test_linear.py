@@ -18,8 +18,7 @@ from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations.find_orders import OrderFilter, find_orders
-from payment_sandbox.operations.in_words import convert_cents
-from payment_sandbox.orders.amounts import parse_euros
+from payment_sandbox.orders.amounts import convert_cents, parse_euros
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text

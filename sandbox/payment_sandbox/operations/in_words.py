@@ -1,6 +1,5 @@
 """An order's history in words: calls, reasons and mistakes."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -9,7 +8,7 @@ from payment_sandbox.operations.beliefs import status_in
 from payment_sandbox.operations.history import ERROR_STATUS_MIN, TimelineEntry, history
 from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
-from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, convert_cents, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.scenarios.sentences import fault_in_words
@@ -28,7 +27,6 @@ CALL_DESCRIPTIONS: Final = {
     ("POST", "refunds"): "refunds",
 }
 QR_CODES: Final = "bankqr"
-CENTS_PATTERN: Final = re.compile(r"(?<!\d)(-?\d{1,16}) cents\b")
 UNREAD_RULE: Final = "HOOK-08"
 MISSING_KIND: Final = "missing"  # an expected step that did not occur
 
@@ -79,11 +77,6 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
     if amount is None or abs(amount) > AMOUNT_CENTS_MAX:
         return verb
     return f"{verb} · {euros(amount)}"
-
-
-def convert_cents(text: str) -> str:
-    """Convert the amounts in a text from cents to euros."""
-    return CENTS_PATTERN.sub(lambda match: euros(int(match[1])), text)
 
 
 def _mark_mistakes(

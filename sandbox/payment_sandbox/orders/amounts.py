@@ -1,5 +1,6 @@
 """Amounts of money, in whole cents of one currency."""
 
+import re
 from typing import Final, TypeAlias
 
 from payment_sandbox.kernel.patterns import Pattern
@@ -9,6 +10,7 @@ Cents: TypeAlias = int
 CURRENCY: Final = "EUR"
 AMOUNT_CENTS_MAX: Final = 2**53 - 1  # every JSON parser represents it exactly (A08)
 
+_CENTS_IN_WORDS: Final = re.compile(r"(?<!\d)(-?\d{1,16}) cents\b")
 _EUROS: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 _GROUPED: Final = Pattern(r"[0-9]{1,3}(?:(?:\.[0-9]{3}){1,3},|(?:,[0-9]{3}){1,3}\.)[0-9]{2}")
 
@@ -32,6 +34,11 @@ def parse_euros(text: str) -> Cents:
 def euros(amount_cents: Cents) -> str:
     """Format cents for display: 129500 is ``€1,295.00``."""
     return f"{'-' if amount_cents < 0 else ''}€{abs(amount_cents) // 100:,}.{abs(amount_cents) % 100:02}"
+
+
+def convert_cents(text: str) -> str:
+    """Convert the amounts in a text from cents to euros."""
+    return _CENTS_IN_WORDS.sub(lambda match: euros(int(match[1])), text)
 
 
 def decimal_text(amount_cents: Cents) -> str:

@@ -58,7 +58,7 @@ from payment_sandbox.operations.review.webhooks import (
     find_unanswered_webhooks,
     find_unread_webhooks,
 )
-from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.amounts import convert_cents, euros
 from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
@@ -197,7 +197,7 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
         return make_printable(epoch.journal.mask_text(text))[:TEXT_MAX]
 
     finding = finding._replace(
-        problem=sanitize(finding.problem),
+        problem=sanitize(convert_cents(finding.problem)),
         advice=sanitize(finding.advice),
         order_id=sanitize(finding.order_id) if finding.order_id is not None else None,
         requests=tuple(map(sanitize, finding.requests)),

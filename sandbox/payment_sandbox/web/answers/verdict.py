@@ -6,7 +6,6 @@ from typing import Final, NamedTuple, cast
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.beliefs import Belief, beliefs, describe_period, format_moment_of_day
-from payment_sandbox.operations.in_words import convert_cents
 from payment_sandbox.operations.review import (
     Finding,
     FindingGroup,
@@ -66,9 +65,7 @@ class BarSegment(NamedTuple):
 
 def verdict(project: Project, order: Order) -> OrderVerdict:
     """Return the verdict on an order."""
-    findings = [
-        each._replace(problem=convert_cents(each.problem)) for each in review_order(project.epoch, order)
-    ]
+    findings = review_order(project.epoch, order)
     groups = group_findings(findings)
     mistakes = [group for group in groups if group.first.is_open]
     known = beliefs(project.epoch, order.id)

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.operations.advance import AdvanceResult
-from payment_sandbox.operations.in_words import convert_cents
-from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.amounts import convert_cents, euros
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
