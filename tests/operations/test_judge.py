@@ -598,20 +598,3 @@ def test_a_successful_retry_closes_the_finding(told: Sandbox, shop: Shop) -> Non
     (finding,) = review(SandboxClient(told.url, told.key))
     assert "was answered with 200" in finding.healed
     assert finding.healed in str(finding)
-
-
-@pytest.mark.parametrize(
-    ("story", "risk"),
-    [
-        (captures_a_part_for_each_copy, "the customer is charged twice"),
-        (charges_a_stored_card_for_each_copy, "the customer is charged twice"),
-        (refunds_for_each_copy, "money is refunded twice"),
-    ],
-)
-def test_the_risk_of_a_repeated_call_is_that_of_its_kind(
-    told: Sandbox, shop: Shop, story: Story, risk: str
-) -> None:
-    """A repeated capture or charge costs the customer money, a repeated refund the shop."""
-    story(told, shop)
-    risks = [each.risk for each in mistakes(told) if each.rule == "HOOK-10"]
-    assert [each.partition(": ")[2] for each in risks] == [risk]

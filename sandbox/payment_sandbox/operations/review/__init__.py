@@ -25,7 +25,7 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     start_of,
 )
-from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, lesson_of
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
 from payment_sandbox.operations.review.money import (
     VAULT_TOKEN,
     calls_during,
@@ -204,13 +204,18 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     )
     if finding.kind == HINT:
         return finding
-    lesson, order = lesson_of(finding.rule), epoch.store.order(finding.order_id or "")
-    if lesson == NOTICE_PAYMENTS and order is not None and order.is_refund:
-        lesson = FAILING_REFUNDS
+    lesson = _lesson_for(epoch, finding)
     finding, risk = _state_money(epoch, finding, finding.risk or (lesson.risk if lesson is not None else ""))
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
+
+
+def _lesson_for(epoch: Epoch, finding: Finding) -> Lesson | None:
+    """Return the lesson about a finding; a refund that goes unnoticed is no payment that does."""
+    lesson, order = lesson_of(finding.rule), epoch.store.order(finding.order_id or "")
+    is_refund = order is not None and order.is_refund
+    return FAILING_REFUNDS if is_refund and lesson == NOTICE_PAYMENTS else lesson
 
 
 def _state_money(epoch: Epoch, finding: Finding, risk: str) -> tuple[Finding, str]:
