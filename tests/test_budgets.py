@@ -207,7 +207,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 58_580
+PACKAGE_LINES_MAX = 58_569
 
 
 def test_the_package_does_not_grow() -> None:
@@ -216,7 +216,7 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 65_615
+TESTS_LINES_MAX = 65_620
 
 
 def test_the_tests_do_not_grow() -> None:
