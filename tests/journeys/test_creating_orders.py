@@ -18,7 +18,7 @@ FULL = {
 }
 
 
-@pytest.mark.rule("GEN-01", "STA-03", "END-02", "SET-07")
+@pytest.mark.rule("GEN-01", "STA-03", "END-02", "SET-07", "ORD-15")
 def test_amount_and_currency_alone_make_an_order(sandbox: Sandbox) -> None:
     """The smallest order is new, and has a hosted page and no transaction."""
     answer = sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1295})
