@@ -216,7 +216,7 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 65_620
+TESTS_LINES_MAX = 65_621
 
 
 def test_the_tests_do_not_grow() -> None:
