@@ -204,23 +204,23 @@ def _add_lesson(epoch: Epoch, finding: Finding) -> Finding:
     )
     if finding.kind == HINT:
         return finding
-    lesson = _lesson_for(epoch, finding)
-    finding, risk = _state_money(epoch, finding, finding.risk or (lesson.risk if lesson is not None else ""))
+    order = epoch.store.order(finding.order_id or "")
+    lesson = _lesson_for(finding, order)
+    finding, risk = _state_money(order, finding, finding.risk or (lesson.risk if lesson is not None else ""))
     page = finding.page or (lesson.path if lesson is not None else "")
     amount = f"{euros(finding.amount)}: " if finding.amount else ""
     return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
 
 
-def _lesson_for(epoch: Epoch, finding: Finding) -> Lesson | None:
+def _lesson_for(finding: Finding, order: Order | None) -> Lesson | None:
     """Return the lesson about a finding; a refund that goes unnoticed is no payment that does."""
-    lesson, order = lesson_of(finding.rule), epoch.store.order(finding.order_id or "")
+    lesson = lesson_of(finding.rule)
     is_refund = order is not None and order.is_refund
     return FAILING_REFUNDS if is_refund and lesson == NOTICE_PAYMENTS else lesson
 
 
-def _state_money(epoch: Epoch, finding: Finding, risk: str) -> tuple[Finding, str]:
+def _state_money(order: Order | None, finding: Finding, risk: str) -> tuple[Finding, str]:
     """Return a finding and its risk, limited to the money that the ledger of the order shows."""
-    order = epoch.store.order(finding.order_id or "")
     if order is None:
         return finding, risk
     ledger = ledger_of(order)
