@@ -86,7 +86,7 @@ rehearse: .venv/develop.stamp  ## Seed 32 bugs in the worked example, and check 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
 	$(BIN)/python -m tests.documentation
 
-screenshots: .venv/develop.stamp  ## Retake the screenshots in the README
+screenshots: .venv/develop.stamp  ## Retake the screenshot in the README
 	$(BIN)/python -m tests.screenshots
 
 mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a test must fail for each; ARGS=CAP-04
