@@ -372,7 +372,7 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _create_epoch(project, checked, number)
-    epoch.journal.add(
+    epoch.journal.restore(
         [
             RecordedDecision(
                 epoch.journal.next_id("decision"), decision.transaction_id, decision.explanation()
