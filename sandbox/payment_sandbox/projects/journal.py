@@ -13,8 +13,9 @@ from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.scenarios.model import ScenarioDecision
+from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
 
 SHOP, TEST = "shop", "test"
@@ -236,9 +237,9 @@ class RecordedDecision(NamedTuple):
 
     id: str
     transaction_id: str
-    decision: Mapping[str, Any] | ScenarioDecision  # the explanation, if read from a store
+    decision: Decision | ScenarioDecision  # the explanation, if read from a store
 
-    def explanation(self) -> Mapping[str, Any]:
+    def explanation(self) -> Decision:
         """Return the deciding rule, or the nearest rule and its differences."""
         return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
@@ -460,12 +461,19 @@ class Journal:
         """The failed commands, oldest first, masked."""
         return [self._masking.mask_record(failure) for failure in self.of(Failure)]
 
-    def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
+    def explanation(self, transaction_id: str | None) -> Decision | None:
         """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
         self._read()
         by_id = transaction_id or ""
         decided = self._new_records.decisions.get(by_id) or self._earlier_records.decisions.get(by_id)
         return None if decided is None else self._masking.mask_record(decided.explanation())
+
+    def decisions(self, attempts: Iterable[Transaction]) -> Iterator[TransactionDecision]:
+        """Yield the scenario's decisions for attempts, masked."""
+        for attempt in attempts:
+            decision = self.explanation(attempt.id)
+            if decision is not None:
+                yield {"transaction_id": attempt.id, **decision}
 
     def add(self, records: Sequence[Record]) -> None:
         """Add records; a full journal drops its oldest."""

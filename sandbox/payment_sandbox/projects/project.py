@@ -17,10 +17,10 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
-from payment_sandbox.projects.outbox import DeferredDeliveries, QueuedDelivery
+from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import ParkedWebhook, Relay
+from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Configuration, ServerSync, Storage
@@ -58,7 +58,7 @@ class Services(Protocol):
         """Deliver the webhooks deferred to this thread, before it waits."""
         ...
 
-    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread, and return once it is answered."""
         ...
 
@@ -104,7 +104,7 @@ class NoServices:
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Do nothing."""
 
-    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Drop the webhook."""
 
     def pause(self, seconds: float) -> None:
@@ -352,7 +352,7 @@ class Project:
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
-        if held is not None and held.is_deferring(edit.epoch.outbox):
+        if held is not None and held.is_holding(edit.epoch.outbox):
             held.wakes_pacer = True
         else:
             self.services.wake(self)
@@ -441,7 +441,7 @@ class Project:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.requeue(self.relay.take_parked())
+            self.end_listener_wait()
 
     # Webhooks
 
@@ -450,37 +450,36 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.deliver_outbox(self, epoch)
 
-    def requeue(self, parked: list[ParkedWebhook]) -> None:
-        """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
-        for epoch, queued in parked:
-            if epoch is self.epoch:
-                self.put(epoch, queued)
+    def end_listener_wait(self) -> None:
+        """Queue the webhooks that await a listener."""
+        epoch = self.epoch
+        if epoch.outbox.end_listener_wait():
+            self.services.deliver_outbox(self, epoch)
 
-    def release(self, held: DeferredDeliveries) -> None:
-        """Queue the deferred webhooks."""
-        released = held.outbox.release(held)
-        if released.needs_carrier:  # the epoch has not ended
+    def release(self, held: HeldDeliveries) -> None:
+        """Queue the held webhooks."""
+        if held.outbox.release(held):  # the epoch has not ended
             self.services.deliver_outbox(self, self.epoch)
-        if released.wakes_pacer:
+        wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
+        if wakes_pacer:
             self.services.wake(self)
 
-    def deliver_held(self, held: DeferredDeliveries) -> None:
-        """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
-
-        Waiting for the carrier could deadlock, because the receiver may wait for this very request.
-        """
-        epoch, has_more = self.epoch, self.epoch.outbox is held.outbox
-        while has_more:
-            with held.outbox.take_deferred(held) as queued:
-                has_more = queued is not None
-                if queued is not None:
-                    self.services.deliver(self, epoch, queued)
+    def deliver_held(self, held: HeldDeliveries) -> None:
+        """Deliver the held webhooks on this thread, outside the queue, and return once they are answered."""
+        epoch = self.epoch
+        while epoch.outbox is held.outbox and self._deliver_here(epoch, held):
+            pass
         self.release(held)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, outside the queue."""
-        with epoch.outbox.count_in_flight(queued):
-            self.services.deliver(self, epoch, queued)
+        self._deliver_here(epoch, queued)
+
+    def _deliver_here(self, epoch: Epoch, source: QueuedDelivery | HeldDeliveries) -> bool:
+        with epoch.outbox.sending(source) as entry:
+            if entry is not None:
+                self.services.deliver(self, epoch, entry)
+            return entry is not None
 
     def settle(
         self,

@@ -18,7 +18,7 @@ from payment_sandbox.testing.shops.submitting import answer_submission, answer_s
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import DeferredDeliveries
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
 
 
@@ -26,7 +26,7 @@ class DeferredWebhooks(NamedTuple):
     """The deferred webhooks of one call by the shop."""
 
     project: "Project"
-    held: "DeferredDeliveries"
+    held: "HeldDeliveries"
 
 
 Deliver = Callable[[list[DeferredWebhooks]], None]
@@ -41,7 +41,7 @@ class ShopRequest:
         self._deferred: list[DeferredWebhooks] = []
         self._deliver: Deliver | None = None
 
-    def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
+    def defer(self, project: "Project", held: "HeldDeliveries", deliver: Deliver) -> None:
         """Defer the webhooks of a call by the shop; ``deliver`` delivers them when the request ends."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
