@@ -9,6 +9,7 @@ from zlib import crc32
 from payment_sandbox.scenarios.effects import Swap
 from payment_sandbox.scenarios.variation import (
     ACTION,
+    CALLS,
     NO_TRAITS,
     READ,
     WEBHOOK,
@@ -18,7 +19,12 @@ from payment_sandbox.scenarios.variation import (
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
+from payment_sandbox.scenarios.variations import (
+    BLOCKED_SHOP,
+    RATE_LIMITED_SHOP,
+    RISKS_BY_COST,
+    rehearsal_variations,
+)
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
     ChangedSteps,
@@ -30,6 +36,7 @@ from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, RunVerdict
 PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
 TEST_TRAITS: Final = Trait.RETURN | Trait.RESTART | Trait.CUSTOMERS  # requirements for a test
+CLIENT_RISKS: Final = (BLOCKED_SHOP, RATE_LIMITED_SHOP)  # depend on the HTTP client, not on the order
 NO_THREADS_NOTE: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
@@ -132,6 +139,7 @@ class Plan:
             for step in baseline.steps
             for change in possible_changes(step)
             if _is_possible(step, change, baseline)
+            and (change.risk not in CLIENT_RISKS or step == _first_with_label(step.label, baseline))
         ]
         if (
             any(Trait.THREADS in changed.change.traits for changed in possible)
@@ -173,7 +181,8 @@ class Plan:
         """Yield one change per final state, unless the change has findings other than the review's.
 
         Usual suspects are yielded once per step, and always if the final state is unchanged: if a second
-        webhook makes up for a lost webhook, the second webhook can be lost, too.
+        webhook makes up for a lost webhook, the second webhook can be lost, too. A harmless repetition needs
+        nothing to make up for it.
         """
         unchanged, places = self.baseline.end, set()
         ends = {unchanged}
@@ -184,7 +193,7 @@ class Plan:
                 continue
             (changed,), end = variation, run.end
             is_new = not run.verdict.is_duplicate and end not in ends
-            if Trait.SUSPECT in changed.change.traits:
+            if Trait.SUSPECT in changed.change.traits and Trait.AT_ONCE not in changed.change.traits:
                 is_new = end == unchanged or (changed.step, end) not in places
             if is_new:
                 yield changed
@@ -220,6 +229,7 @@ class Plan:
             if change not in usual.get((step.name, step.label), ())
             and _is_possible(step, change, self.runs[(first,)])
             and Trait.THREADS not in change.traits
+            and (step.kind not in CALLS or Trait.SUSPECT in change.traits)
         }
 
     def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
@@ -287,6 +297,10 @@ def _is_possible(step: Step, change: Variation, run: Run) -> bool:
 
 def _has_later_action(run: Run, step: Step) -> bool:
     return any(each.kind == ACTION for each in run.steps[list(run.steps).index(step) :])
+
+
+def _first_with_label(label: str, run: Run) -> Step:
+    return next(step for step in run.steps if step.label == label)
 
 
 def _last_webhook(run: Run) -> Step | None:
