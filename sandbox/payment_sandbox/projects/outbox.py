@@ -155,11 +155,12 @@ class OutboxEntry:
 class HeldDeliveries:
     """The webhooks of one call that are held until its response is sent."""
 
-    __slots__ = ("entries", "is_over", "outbox", "wakes_pacer")
+    __slots__ = ("entries", "is_over", "outbox", "precede_response", "wakes_pacer")
 
     def __init__(self, outbox: "Outbox") -> None:
         self.outbox = outbox
         self.entries: deque[OutboxEntry] = deque()
+        self.precede_response = False  # whether the call sends them itself, before its response
         self.wakes_pacer = False  # whether the agenda has a new earliest entry
         self.is_over = False
 

@@ -15,10 +15,9 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
         return call_next(call)
     if call.may_wait:
         call.begin_waiting()  # before the step is counted
-        call.rehearsed_fault = project.epoch.rehearsal.call(call.request.method, call.request.path)
-        call.delivers_first = call.rehearsed_fault is not None and isinstance(
-            call.rehearsed_fault.effect, WebhooksFirst
-        )
+        call.rehearsed_fault = fault = project.epoch.rehearsal.call(call.request.method, call.request.path)
+        if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
+            call.held.precede_response = True
     response = call_next(call)
     notes = call.notes
     if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
