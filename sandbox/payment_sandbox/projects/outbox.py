@@ -155,11 +155,12 @@ class OutboxEntry:
 class HeldDeliveries:
     """The webhooks of one call that are held until its response is sent."""
 
-    __slots__ = ("entries", "is_over", "outbox", "wakes_pacer")
+    __slots__ = ("entries", "is_over", "outbox", "precede_response", "wakes_pacer")
 
     def __init__(self, outbox: "Outbox") -> None:
         self.outbox = outbox
         self.entries: deque[OutboxEntry] = deque()
+        self.precede_response = False  # whether the call sends them itself, before its response
         self.wakes_pacer = False  # whether the agenda has a new earliest entry
         self.is_over = False
 
@@ -188,15 +189,11 @@ class AwaitedDeliveries:
         """Whether the wait is over."""
         return not self.remaining and self.extra_remaining <= 0
 
-    def count_added(self, order_id: str) -> None:
-        """Count a new delivery."""
-        self.remaining += order_id in self.orders
-
-    def count_finished(self, order_id: str) -> None:
-        """Count a finished delivery."""
+    def count(self, order_id: str, change: int) -> None:
+        """Count a new delivery, or a finished one."""
         if order_id in self.orders:
-            self.remaining -= 1
-        elif not self.remaining:
+            self.remaining += change
+        elif change < 0 and not self.remaining:
             self.extra_remaining -= 1
 
 
@@ -225,16 +222,15 @@ class Outbox:
         before, entry.progress, entry.mover = entry.progress, to, by
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
         self._sending += (to is SendingState.SENDING) - (before is SendingState.SENDING)
-        order_id = entry.queued.order_id
-        if before not in PENDING and to in PENDING:
+        change, order_id = (to in PENDING) - (before in PENDING), entry.queued.order_id
+        if change:
+            for awaited in self._awaited:
+                awaited.count(order_id, change)
+        if change > 0:
             self._was_idle = False
             self._pending[entry] = None
-            for awaited in self._awaited:
-                awaited.count_added(order_id)
-        elif before in PENDING and to not in PENDING:
+        elif change < 0:
             del self._pending[entry]
-            for awaited in self._awaited:
-                awaited.count_finished(order_id)
         if to is SendingState.QUEUED:
             self._queue_for(order_id).append(entry)
         elif to is SendingState.AWAITING_LISTENER:
