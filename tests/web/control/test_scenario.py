@@ -53,6 +53,7 @@ def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
     [
         ({}, {"name"}),
         ({"name": "Bad Name"}, {"name"}),
+        *(({"name": name}, {"name"}) for name in ([], {}, 5, None)),
         ({"name": "x", "rulez": []}, {"rulez"}),
         ({"name": "x", "rules": [{"when": {}}]}, {"rules[0].then"}),
         ({"name": "x", "rules": [{"then": {}}]}, {"rules[0].then"}),
