@@ -210,7 +210,7 @@ def _publish_attempt(
 ) -> None:
     reply = attempt.reply
     shown = _build_event(delivery, attempt.number, attempt.at, reply)
-    edit.log.append(shown)
+    edit.advance_log.append(shown)
     edit.publish(
         "webhook",
         **shown,

@@ -16,7 +16,7 @@ from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
-from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
+from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
@@ -147,7 +147,6 @@ class Project:
         self.account = Account(services.meter) if services.meter is not None else None
         self.storage = storage
         self._state_lock = ranked_lock(STATE)
-        self._publishing = ranked_lock(PUBLISHING)
         self.epoch = self.create_epoch(0, settings)
 
     # Epochs
@@ -297,25 +296,17 @@ class Project:
         """
         with self.locked():
             current = self._check_current(epoch)
-            edit = Edit(current, now or current.now(), caller())
+            edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
             yield edit
             change = edit.plan()
-            if change is None:
-                self._record(edit)
-                return
-            if change.chosen is not None and not is_due:
-                self._refuse_secrets(current.state, edit.state)
-            current.store.commit(change, is_due=is_due)
-            is_earlier = edit.apply(change)
-            self._publishing.acquire()
-        try:
-            needs_carrier = self._publish(edit)
-        finally:
-            self._publishing.release()
-        self._notify_services(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
-        tracked = edit.caller.tracked
-        if tracked is None or not tracked.is_journaled:
-            self.storage.flush(self)
+            if change is not None:
+                if change.chosen is not None and not is_due:
+                    self._refuse_secrets(current.state, edit.state)
+                current.store.commit(change, is_due=is_due)
+                edit.apply(change)
+            edit.log()
+            edit.queue_webhooks()
+        self._notify_services(edit)
 
     def _check_current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
@@ -324,30 +315,17 @@ class Project:
             raise ProjectReset("the project was reset in the meantime")
         return self.epoch
 
-    def _record(self, edit: Edit) -> None:
-        """Add an edit's records to the journal, and publish its events."""
-        for event in edit.record(self.services.real.wall_now()):
-            if event.build is None:
-                self.events.publish(event.kind, **event.data)
-            else:
-                self.events.publish_lazily(event.kind, event.build)
-
-    def _publish(self, edit: Edit) -> bool:
-        """Record and publish an edit, and queue its webhooks; return True if a carrier is needed."""
-        self._record(edit)
-        outbox = edit.epoch.outbox
-        if edit.epoch.store.is_shared:
-            return False  # the courier's server, perhaps this one, queues the stored jobs
-        return any([outbox.put(queued, edit.caller.held) for queued in edit.to_send])
-
-    def _notify_services(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
-        """Call the services after an edit."""
-        if needs_carrier:
+    def _notify_services(self, edit: Edit) -> None:
+        """Let the services work on the effects of an edit."""
+        if edit.needs_carrier:
             self.services.deliver_outbox(self, edit.epoch)
-        if is_earlier and not edit.epoch.is_advancing:
+        if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
         for _ in range(edit.created_count):
             self.services.count_order()
+        tracked = edit.caller.tracked
+        if tracked is None or not tracked.is_journaled:
+            self.storage.flush(self)
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""

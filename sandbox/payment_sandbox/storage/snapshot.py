@@ -364,7 +364,7 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _create_epoch(project, checked, number)
-    epoch.journal.add([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
+    epoch.journal.restore([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
     project.replace_epoch(epoch, checked.change)
     send_pending(project)
 
