@@ -8,7 +8,7 @@ PORT ?= 8080
 ARGS ?=
 DAY ?= $(shell date +%F)
 
-.PHONY: help run test prove lowest lint check fmt docs agents bench profile attack mutants rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest lint check fmt docs bench attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -77,9 +77,6 @@ fmt: .venv/develop.stamp  ## Format the code, and apply automatic fixes
 bench: .venv/develop.stamp  ## Run the benchmarks, relative to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-profile: .venv/develop.stamp  ## Profile the read and the creation of an order
-	$(BIN)/python -m tests.bench.profile
-
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report the results
 	$(BIN)/python -m tests.attack
 
@@ -89,10 +86,7 @@ rehearse: .venv/develop.stamp  ## Seed 32 bugs in the worked example, and check 
 docs: .venv/develop.stamp  ## Write the generated parts of the documentation into its files
 	$(BIN)/python -m tests.documentation
 
-agents: .venv/develop.stamp  ## Prepare ten tasks for coding agents in a new folder, or grade their solutions; SOLUTIONS=folder
-	$(BIN)/python -m tests.agents $(SOLUTIONS)
-
-screenshots: .venv/develop.stamp  ## Retake the screenshots in the README
+screenshots: .venv/develop.stamp  ## Retake the screenshot in the README
 	$(BIN)/python -m tests.screenshots
 
 mutants: .venv/develop.stamp  ## Break the rules of the ledger one at a time; a test must fail for each; ARGS=CAP-04

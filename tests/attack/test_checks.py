@@ -13,7 +13,6 @@ from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.canaries import PLACES, files, leaks, records
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
-from tests.attack.quotas import QuotaResult, report_result
 from tests.attack.server_process import ServerProcess
 from tests.attack.servers import finds_missing_lock
 from tests.support.canaries import NUMBER
@@ -93,23 +92,6 @@ def test_a_bystander_without_delays_passes() -> None:
     report.end()
 
 
-@pytest.mark.parametrize(
-    ("result", "problem"),
-    [
-        (QuotaResult(1000, 20, {201: 20}), "calls above the quota are refused"),
-        (QuotaResult(1000, 20, {507: 1, 500: 1}), "no call causes an internal error"),
-        (QuotaResult(2_400_000, 20, {507: 1}), "bytes of a project's snapshot"),
-        (QuotaResult(1000, 40, {507: 1}), "orders of a project"),
-    ],
-)
-def test_exceeded_quotas_fail_the_attack(result: QuotaResult, problem: str) -> None:
-    """A project that exceeds its quotas, or that the server fails, fails the attack."""
-    report = Report("quotas", Size())
-    report_result(report, result)
-    with pytest.raises(Failed, match=problem):
-        report.end()
-
-
 class LeakyProject:
     """A project whose journal contains a secret."""
 
@@ -156,8 +138,6 @@ def answer_two_clients(listener: socket.socket, answer: bytes) -> None:
         with connection:
             connection.recv(1 << 16)
             connection.sendall(answer)
-            while connection.recv(1 << 16):
-                pass
 
 
 def test_servers_without_a_lock_are_noticed() -> None:

@@ -2,32 +2,15 @@
 
 import sys
 
-from tests.bench import (
-    clock,
-    company,
-    http,
-    memory,
-    merchants,
-    peers,
-    plugin,
-    printing,
-    projects,
-    save_ratios,
-    startup,
-    state,
-)
+from tests.bench import clock, http, memory, merchants, peers, save_ratios, startup, state
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
-    "printing": printing.main,
     "peers": peers.main,
     "clock": clock.main,
     "memory": memory.main,
-    "projects": projects.main,
     "state": state.main,
-    "company": company.main,
-    "plugin": plugin.main,
     "merchants": merchants.main,
 }
 

@@ -1,4 +1,4 @@
-"""Benchmark of a merchant's 300 tests, start included: with the fixtures, and with alternative tools."""
+"""Benchmark of a merchant's 300 tests, start included: with the fixtures, and with responses."""
 
 import os
 import shutil
@@ -17,9 +17,6 @@ FILES = Path(__file__).parent / "first_test"
 STUBS = "stubs"
 KINDS = {
     "fixtures": ("300 tests with the fixtures / with responses", "<= 1.3"),
-    "intercepting": ("300 tests with an interception by the fixtures / with responses", "none"),
-    "http_server": ("300 tests with pytest-httpserver / with responses", "none"),
-    "backend": ("300 tests with a stateful backend, as moto's / with responses", "none"),
 }
 DISABLED_PLUGINS = (
     "cacheprovider",

@@ -56,7 +56,7 @@ class Workshop:
         copy, runner = self._free.get()
         started = monotonic_seconds()
         try:
-            mutant.apply(copy)
+            mutant.apply(copy / PACKAGE)
             outcome, by = _run(copy, runner, tests)
         except PatchRefused as refused:
             outcome, by = BROKEN, str(refused)

@@ -1,4 +1,4 @@
-"""Reads the mutants from the patch files beside this module.
+"""Reads changes to the source from patch files: the mutants beside this module, and the breakages of the model.
 
 A file consists of blocks. Each starts with a rule in brackets, followed by one or more hunks: the path of a
 module of the package, the removed lines, and the added lines::
@@ -9,7 +9,8 @@ module of the package, the removed lines, and the added lines::
     +        if now > self.expires_at:
 
 If no change to the source can break a rule, the block gives the reason: ``[GEN-05] none: …``. The head
-``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet.
+``[GEN-05] untried`` means that the tests of the rule have not run against the patch yet. A breakage names the start
+of the exploration that notices it, and the broken sentence: ``[SET-63] from an expired transfer: …``.
 """
 
 import re
@@ -19,7 +20,8 @@ from typing import Final, NamedTuple
 
 FOLDER: Final = Path(__file__).parent
 PACKAGE: Final = Path("sandbox/payment_sandbox")
-HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+)| (untried))?")
+BREAKAGES: Final = FOLDER.parent / "model" / "breakages.patch"
+HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+)| (untried)| from ([^:]+): (.+))?")
 
 
 class PatchRefused(ValueError):
@@ -33,13 +35,13 @@ class Hunk(NamedTuple):
     before: str
     after: str
 
-    def apply(self, checkout: Path) -> None:
-        """Change the module in a checkout.
+    def apply(self, package: Path) -> None:
+        """Change the module in a copy of the package.
 
         Raises:
             PatchRefused: the lines do not occur exactly once, or do not change.
         """
-        file = checkout / PACKAGE / self.path
+        file = package / self.path
         source = f"\n{file.read_text(encoding='utf-8')}" if file.is_file() else ""
         times = source.count(f"\n{self.before}")
         if times != 1 or self.before == self.after:
@@ -56,15 +58,17 @@ class Mutant(NamedTuple):
     hunks: tuple[Hunk, ...]
     reason: str = ""
     is_untried: bool = False
+    start: str = ""
+    sentence: str = ""
 
-    def apply(self, checkout: Path) -> None:
-        """Change a checkout.
+    def apply(self, package: Path) -> None:
+        """Change a copy of the package.
 
         Raises:
             PatchRefused: the patch does not fit.
         """
         for hunk in self.hunks:
-            hunk.apply(checkout)
+            hunk.apply(package)
 
 
 def mutants(folder: Path = FOLDER) -> dict[str, Mutant]:
@@ -75,14 +79,19 @@ def mutants(folder: Path = FOLDER) -> dict[str, Mutant]:
     """
     known: dict[str, Mutant] = {}
     for file in sorted(folder.glob("*.patch")):
-        for mutant in _read(file):
+        for mutant in read(file):
             if mutant.rule in known:
                 raise PatchRefused(f"{file.name}: {mutant.rule} has another mutant already")
             known[mutant.rule] = mutant
     return known
 
 
-def _read(file: Path) -> Iterator[Mutant]:
+def read(file: Path) -> Iterator[Mutant]:
+    """Yield the mutants of a file.
+
+    Raises:
+        PatchRefused: the file is malformed.
+    """
     blocks: list[tuple[re.Match[str], list[str]]] = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         head = HEAD.fullmatch(line)
@@ -96,7 +105,7 @@ def _read(file: Path) -> Iterator[Mutant]:
         hunks = tuple(_hunks(file, head[1], lines))
         if bool(hunks) == bool(head[2]):
             raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
-        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None)
+        yield Mutant(head[1], hunks, head[2] or "", head[3] is not None, head[4] or "", head[5] or "")
 
 
 def _hunks(file: Path, rule: str, lines: list[str]) -> Iterator[Hunk]:

@@ -8,16 +8,16 @@ import pytest
 
 from payment_sandbox.fidelity.ledger import rules
 from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop, sample
-from tests.mutants.patches import PACKAGE, Hunk, Mutant, PatchRefused, mutants
+from tests.mutants.patches import BREAKAGES, PACKAGE, Hunk, Mutant, PatchRefused, mutants, read
 
 
 def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
-    """The lines of each mutant occur exactly once, and the changed module compiles."""
-    copytree(ROOT / PACKAGE, tmp_path / PACKAGE)
-    for mutant in mutants().values():
-        mutant.apply(tmp_path)
+    """The lines of each mutant and breakage occur exactly once, and the changed module compiles."""
+    copytree(ROOT / PACKAGE, tmp_path / PACKAGE.name)
+    for mutant in (*mutants().values(), *read(BREAKAGES)):
+        mutant.apply(tmp_path / PACKAGE.name)
         for hunk in mutant.hunks:
-            file = tmp_path / PACKAGE / hunk.path
+            file = tmp_path / PACKAGE.name / hunk.path
             if file.suffix == ".py":
                 compile(file.read_text(encoding="utf-8"), mutant.rule, "exec")
             file.write_bytes((ROOT / PACKAGE / hunk.path).read_bytes())
@@ -67,7 +67,7 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) ->
 def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
     """A patch is refused if its lines do not occur exactly once, or do not change."""
     with pytest.raises(PatchRefused, match="these lines occur"):
-        Hunk(Path("orders/amounts.py"), before, after).apply(ROOT)
+        Hunk(Path("orders/amounts.py"), before, after).apply(ROOT / PACKAGE)
 
 
 @pytest.mark.prove

@@ -1,24 +1,9 @@
 """A webhook that is held for a swap is never lost."""
 
-import pytest
-
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
 
 SWAP_FIRST = [{"when": {"status": "processing"}, "then": {"swap": True}}]
-
-
-@pytest.mark.parametrize("timing", ["after_response", "before_response"])
-def test_a_held_webhook_is_sent_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
-    """A held webhook is sent after the next one, with either timing."""
-    watched.scenario(webhooks=SWAP_FIRST, settings={"webhook_timing": timing})
-    first = watched.place(by("bank-transfer"))
-    watched.settle()
-    assert shop.received == []
-    second = watched.place_with_lines("invoice-later-b")
-    watched.settle()
-    assert shop.orders() == [second["id"], first["id"]]
-    assert [webhook["state"] for webhook in watched.webhooks()] == ["delivered", "delivered"]
 
 
 def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
@@ -35,16 +20,6 @@ def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
     assert shop.orders() == [sent_before["id"], sent_before["id"], held["id"]]
 
 
-def test_an_advance_until_idle_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
-    """Without another webhook, an advance until idle sends it."""
-    watched.scenario(webhooks=SWAP_FIRST)
-    order = watched.place(by("bank-transfer"))
-    watched.settle()
-    assert shop.received == []
-    watched.advance(until="idle")
-    assert shop.orders()[0] == order["id"]
-
-
 def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
     """The next event releases a held webhook, even if the event sends none."""
     watched.scenario(webhooks=SWAP_FIRST)
@@ -54,11 +29,3 @@ def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
     assert shop.received == []
     watched.advance("PT4M")
     assert shop.orders() == [held["id"]], "the end of an advance is an event, too"
-
-
-def test_waiting_for_idle_returns(watched: Sandbox, shop: Shop) -> None:
-    """Waiting for idle returns, also with webhooks before the response."""
-    watched.settings(webhook_timing="before_response")
-    watched.acted(watched.place(card()), "customer visit")
-    assert watched.get("/control/wait/?idle=1&timeout=5").status_code == 200
-    assert len(shop.received) == 1

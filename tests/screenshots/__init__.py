@@ -1,1 +1,1 @@
-"""The screenshots in the README; ``make screenshots`` takes them again."""
+"""The screenshot in the README; ``make screenshots`` takes it again."""

@@ -30,6 +30,13 @@ INVALID_MARKERS = {
     "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
     "payment_scenario('webhook-lots')": "did you mean 'webhook-lost'",
     "payment_settings(mood='live')": "mood is not a known key",
+    "payment_review(mood='error')": "UsageError: payment_review",
+    "payment_review('loud')": "UsageError: payment_review",
+    "payment_review()": "UsageError: payment_review",
+    "payment_review('error', expect=['CAP-99'])": "UsageError: payment_review",
+    "payment_review('error', expect='CAP-04')": "UsageError: payment_review",
+    "payment_intercept(urls=['x'])": "UsageError: payment_intercept",
+    "payment_intercept(['x'])": "UsageError: payment_intercept",
 }
 
 
@@ -37,7 +44,7 @@ INVALID_MARKERS = {
 def test_a_wrong_marker_is_reported(tmp_path: Path, marker: str) -> None:
     """A wrong marker is reported with its name and the expected arguments."""
     result = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
-    assert result.returncode == 1
+    assert result.returncode != 0
     assert INVALID_MARKERS[marker] in result.stdout, result.stdout
 
 

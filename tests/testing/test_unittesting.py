@@ -60,7 +60,6 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
     def test_skipped(self):
         pass
 
-    FAILS
 
 
 class TestThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
@@ -79,34 +78,17 @@ class TestWithoutPayments(PaymentSandboxMixin, unittest.TestCase):
 if __name__ == "__main__":
     unittest.main()
 """
-FAILS = """
-    def test_fails(self):
-        self.place()
-        self.assertTrue(False)
-"""
 
 
 def test_unittest_alone(tmp_path: Path) -> None:
     """A suite runs with unittest alone, with a project for each test."""
-    code = SUITE.replace("FAILS", "") + "\n"
-    result = run_suite(tmp_path, code, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
+    result = run_suite(tmp_path, SUITE, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stderr
     assert "OK (skipped=1)" in result.stderr
     loads = (
         "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
     )
-    assert run_suite(tmp_path, code, "-c", loads).returncode == 0
-
-
-def test_a_failure_ends_with_the_timeline(tmp_path: Path) -> None:
-    """A failure shows the timeline with unittest and with pytest."""
-    for command in (("-m", "unittest"), ("-m", "pytest", "-p", "no:cacheprovider")):
-        result = run_suite(tmp_path, SUITE.replace("FAILS", FAILS), *command)
-        assert result.returncode == 1
-        output = result.stdout + result.stderr
-        assert "AssertionError: False is not true" in output
-        assert "payment sandbox:" in output
-        assert "POST /v1/orders/ -> 201" in output
+    assert run_suite(tmp_path, SUITE, "-c", loads).returncode == 0
 
 
 PASSES = """
@@ -131,6 +113,12 @@ class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
         await self.payment_sandbox.aio.act(order["id"])
 """
 FAILS_IN = {
+    "a test": """
+class TestFails(PaymentSandboxMixin, unittest.TestCase):
+    def test_fails(self):
+        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+        self.assertTrue(False)
+""",
     "an async test": """
 class TestFails(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
     async def test_fails(self):
@@ -166,11 +154,13 @@ def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
 
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
 @pytest.mark.parametrize("location", FAILS_IN)
-def test_failures_in_other_places(tmp_path: Path, location: str, runner: str) -> None:
-    """Failures in async tests, subtests and setUp show the timeline."""
+def test_a_failure_ends_with_the_timeline_wherever_it_is(tmp_path: Path, location: str, runner: str) -> None:
+    """Failures in tests, async tests, subtests and setUp show the timeline."""
     result = run_suite(tmp_path, PASSES + FAILS_IN[location], "-m", runner)
     output = result.stdout + result.stderr
     assert result.returncode == 1, output
+    assert "AssertionError" in output
+    assert "payment sandbox:" in output
     assert "POST /v1/orders/ -> 201" in output
 
 
@@ -217,33 +207,30 @@ def test_a_failure_shows_the_line_of_the_test(tmp_path: Path, runner: str) -> No
     assert "unittesting.py" not in output
 
 
-def test_the_review_warns_by_default(tmp_path: Path) -> None:
-    """Mistakes become warnings; the variable turns them into failures, and a class overrides the variable."""
-    warned = run_suite(tmp_path, PASSES, "-m", "unittest")
-    assert warned.returncode == 0
-    assert "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found" in warned.stderr
-    failed = run_suite(tmp_path, PASSES, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
-    assert "did you mean 'customer'?" in failed.stderr
-    assert failed.returncode == 1
-    forgiving = PASSES.replace("TestCase):", "TestCase):\n    payment_review = 'off'\n")
-    forgiven = run_suite(tmp_path, forgiving, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
-    assert forgiven.returncode == 0
+MODES = [
+    # the attribute of the class, the flag of the plugin, the variable, and whether a mistake is a failure
+    pytest.param(None, (), {}, False, id="the review warns by default"),
+    pytest.param(None, (), {"PAYMENT_SANDBOX_REVIEW": "error"}, True, id="the variable makes it an error"),
+    pytest.param("off", (), {"PAYMENT_SANDBOX_REVIEW": "error"}, False, id="a class overrides the variable"),
+    pytest.param("error", (), {}, True, id="a class turns it on"),
+    pytest.param("error", ("pytest",), {}, True, id="a class turns it on with pytest"),
+    pytest.param(None, ("pytest", "--payment-review=error"), {}, True, id="the plugin turns it on"),
+]
 
 
-def test_a_review_of_each_test(tmp_path: Path) -> None:
-    """An attribute of the class or the flag of the plugin turns the review on."""
-    suite_with_review = PASSES.replace(
-        "TestShop(PaymentSandboxMixin, unittest.TestCase):",
-        "TestShop(PaymentSandboxMixin, unittest.TestCase):\n    payment_review = 'error'\n",
-    )
-    for code, command in (
-        (suite_with_review, ("-m", "unittest")),
-        (suite_with_review, ("-m", "pytest")),
-        (PASSES, ("-m", "pytest", "--payment-review=error")),
-    ):
-        result = run_suite(tmp_path, code, *command)
-        assert result.returncode == 1
-        assert "did you mean 'customer'?" in result.stdout + result.stderr
+@pytest.mark.parametrize(("attribute", "runner", "variables", "fails"), MODES)
+def test_the_mode_of_the_review(
+    tmp_path: Path, attribute: str | None, runner: tuple[str, ...], variables: dict[str, str], fails: bool
+) -> None:
+    """Mistakes are warnings, failures, or ignored."""
+    line = f"TestCase):\n    payment_review = {attribute!r}\n"
+    code = PASSES if attribute is None else PASSES.replace("TestCase):\n", line)
+    result = run_suite(tmp_path, code, "-m", *(runner or ("unittest",)), **variables)
+    output = result.stdout + result.stderr
+    assert result.returncode == fails, output
+    assert ("did you mean 'customer'?" in output) == (attribute != "off"), output
+    warning = "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found"
+    assert (warning in output) == (not fails and attribute != "off"), output
 
 
 def test_the_mixin_must_precede_test_case() -> None:

@@ -5,7 +5,6 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
 
-from flask import Response
 from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
@@ -14,7 +13,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.calling import Caller
 from payment_sandbox.projects.journal import SHOP
-from payment_sandbox.projects.outbox import DeferredDeliveries
+from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
@@ -75,8 +74,8 @@ class ClientConnection:
         """End an unanswered call after ``silence_seconds``."""
         self.cut()
 
-    def take_over(self, project: Project, held: DeferredDeliveries) -> bool:
-        """Take over the deferred webhooks of a call; return False to send them after the response."""
+    def take_over(self, project: Project, held: HeldDeliveries) -> bool:
+        """Take over the held webhooks of a call; return False to send them after the response."""
         return False
 
 
@@ -117,7 +116,6 @@ class Call(Caller):
     __slots__ = (
         "body",
         "connection",
-        "delivers_first",
         "is_from_test",
         "notes",
         "owner",
@@ -154,7 +152,6 @@ class Call(Caller):
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
         self.rehearsed_fault: Fault | None = None  # the fault chosen by a rehearsal
-        self.delivers_first = False  # whether webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
         self.stream: EventStream | None = None  # the event stream, if the response is one
 
@@ -184,32 +181,9 @@ class Call(Caller):
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def hold_webhooks(self) -> None:
-        """Defer this call's webhooks until the response is sent (SET-59); call this before an edit."""
+        """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
-        if project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait:
-            self.delivers_first = True
-        if self.delivers_first:
+        self.held = held = HeldDeliveries(project.epoch.outbox)
+        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        if held.precede_response:
             self.begin_waiting()
-        self.held = DeferredDeliveries(project.epoch.outbox)
-
-    def release_webhooks(self, response: Response) -> Response:
-        """Send the deferred webhooks after the response, or deliver them before the response (SET-60)."""
-        project, held = self.owner, self.held
-        if project is None or held is None:
-            return response
-        if self.delivers_first:
-            self._deliver_first(project, held)
-        elif not self.connection.take_over(project, held):
-            response.call_on_close(lambda: project.release(held))
-        return response
-
-    def _deliver_first(self, project: Project, held: DeferredDeliveries) -> None:
-        """Deliver the held webhooks before the response.
-
-        In a rehearsal, a handler may wait for a lock that the shop holds during this call. The
-        connection then waits for the handler at the end of the test's request.
-        """
-        if project.settings.webhook_timing == BEFORE_RESPONSE or not self.connection.take_over(project, held):
-            project.deliver_held(held)
-        else:
-            project.epoch.rehearsal.deliver_first(lambda: project.deliver_held(held))

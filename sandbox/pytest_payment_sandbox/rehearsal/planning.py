@@ -139,13 +139,13 @@ class Plan:
             for step in baseline.steps
             for change in possible_changes(step)
             if _is_possible(step, change, baseline)
-            and (change.risk not in CLIENT_RISKS or step == _first_with_label(step.label, baseline))
         ]
         if (
             any(Trait.THREADS in changed.change.traits for changed in possible)
             and not self._can_use_threads()
         ):
-            self.notes += [NO_THREADS_NOTE] if _last_webhook(baseline) is not None else []
+            has_webhooks = any(step.kind == WEBHOOK for step in baseline.steps)
+            self.notes += [NO_THREADS_NOTE] if has_webhooks else []
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
         return _by_priority(possible, self._hints.fruitful)
 
@@ -193,7 +193,7 @@ class Plan:
                 continue
             (changed,), end = variation, run.end
             is_new = not run.verdict.is_duplicate and end not in ends
-            if Trait.SUSPECT in changed.change.traits and Trait.AT_ONCE not in changed.change.traits:
+            if changed.change.traits & (Trait.SUSPECT | Trait.AT_ONCE) == Trait.SUSPECT:
                 is_new = end == unchanged or (changed.step, end) not in places
             if is_new:
                 yield changed
@@ -228,8 +228,7 @@ class Plan:
             for change in possible_changes(step)
             if change not in usual.get((step.name, step.label), ())
             and _is_possible(step, change, self.runs[(first,)])
-            and Trait.THREADS not in change.traits
-            and (step.kind not in CALLS or Trait.SUSPECT in change.traits)
+            and _may_follow(step, change)
         }
 
     def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
@@ -287,21 +286,22 @@ def _kind_of_step(changed: ChangedStep) -> str:
 def _is_possible(step: Step, change: Variation, run: Run) -> bool:
     if change.traits & TEST_TRAITS & ~run.traits:
         return False
-    if isinstance(change.effect, Swap) and step == _last_webhook(run):
-        return False  # there is no later webhook to swap with
-    if isinstance(change.effect, Repeat) and change.effect.is_late and not _has_later_action(run, step):
-        return False
     has_return = isinstance(step.about, OrderAction) and step.about.has_return
-    return has_return or Trait.RETURN not in change.traits
+    return (has_return or Trait.RETURN not in change.traits) and _fits_other_steps(step, change, run)
 
 
-def _has_later_action(run: Run, step: Step) -> bool:
-    return any(each.kind == ACTION for each in run.steps[list(run.steps).index(step) :])
+def _fits_other_steps(step: Step, change: Variation, run: Run) -> bool:
+    """Whether the steps before and after a step leave room for a change to it."""
+    place = list(run.steps).index(step)
+    earlier, later = run.steps[:place], run.steps[place + 1 :]
+    if change.risk in CLIENT_RISKS:
+        return all(each.label != step.label for each in earlier)
+    if isinstance(change.effect, Swap):
+        return any(each.kind == WEBHOOK for each in later)
+    is_late = isinstance(change.effect, Repeat) and change.effect.is_late
+    return not is_late or any(each.kind == ACTION for each in later)
 
 
-def _first_with_label(label: str, run: Run) -> Step:
-    return next(step for step in run.steps if step.label == label)
-
-
-def _last_webhook(run: Run) -> Step | None:
-    return next((step for step in reversed(run.steps) if step.kind == WEBHOOK), None)
+def _may_follow(step: Step, change: Variation) -> bool:
+    is_usual = step.kind not in CALLS or Trait.SUSPECT in change.traits
+    return is_usual and Trait.THREADS not in change.traits

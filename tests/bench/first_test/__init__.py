@@ -1,1 +1,1 @@
-"""The same test of a small shop with different tools, one file per tool; see ``tests.bench.merchants``."""
+"""The same test of a small shop with the fixtures and with responses; see ``tests.bench.merchants``."""

@@ -1,18 +1,12 @@
 """The order's page names mistakes of the shop with their reasons, and confirms correct handling."""
 
 import re
-from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
-import pytest
-
-from payment_sandbox.operations.review import Finding
-from payment_sandbox.web.answers import verdict as verdicts
 from payment_sandbox.web.dashboard.reviewing import IMMEDIATE_REVIEW_MAX
+from tests.operations.test_judge import handling, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
-from tests.support.ports import free_port
 from tests.support.shop import Shop
 
 Order = dict[str, Any]
@@ -22,64 +16,9 @@ FAULTS = {
 }
 
 
-def answers_500(sandbox: Sandbox, shop: Shop) -> Order:
-    """The shop answers every webhook with 500."""
-    shop.answer = lambda received: 500
-    order = create_paid(sandbox)
-    sandbox.advance("PT30M")
-    return order
-
-
-def wrong_address(sandbox: Sandbox, shop: Shop) -> Order:
-    """The webhook address has the wrong path."""
-    shop.answer = lambda received: 404
-    return create_paid(sandbox)
-
-
-def nobody_listens(sandbox: Sandbox, shop: Shop) -> Order:
-    """No process listens on the port."""
-    return create_paid(sandbox, webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
-
-
 def trusts_the_webhook(sandbox: Sandbox, shop: Shop) -> Order:
     """The shop never reads the order."""
     return create_paid(sandbox)
-
-
-def captures_twice(sandbox: Sandbox, shop: Shop) -> Order:
-    """The shop captures twice, and the second call is refused."""
-    order = sandbox.authorized()
-    attempt = sandbox.read(order)["transactions"][0]["id"]
-    for _ in range(2):
-        sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {})
-    sandbox.settle()
-    return order
-
-
-def creates_order_twice(sandbox: Sandbox, shop: Shop) -> Order:
-    """The response is lost, and the shop creates the order again without checking."""
-    sandbox.put(
-        "/control/faults/", {"faults": [{"when": {"nth": 1}, "then": {"status": 503, "phase": "after"}}]}
-    )
-    sandbox.create(card(), merchant_order_id="shop-1")
-    order = sandbox.place(card(), merchant_order_id="shop-1")
-    sandbox.settle()
-    return order
-
-
-def lets_authorization_expire(sandbox: Sandbox, shop: Shop) -> Order:
-    """The shop captures nothing before the authorization expires."""
-    order = sandbox.authorized()
-    sandbox.advance("P30D")
-    return order
-
-
-def captures_late(sandbox: Sandbox, shop: Shop) -> Order:
-    """The shop captures after the authorization has expired."""
-    order = lets_authorization_expire(sandbox, shop)
-    attempt = sandbox.read(order)["transactions"][0]["id"]
-    sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {})
-    return order
 
 
 def create_paid(sandbox: Sandbox, **more: Any) -> Order:
@@ -87,55 +26,6 @@ def create_paid(sandbox: Sandbox, **more: Any) -> Order:
     order = sandbox.acted(sandbox.place(card(), **more), "customer pay")
     sandbox.settle()
     return order
-
-
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        (
-            answers_500,
-            "Your shop answered both webhooks with an error (500), in 20 attempts. Your handler failed",
-        ),
-        (
-            wrong_address,
-            "Your shop answered both webhooks with a refusal (404). Your shop refused it: check the path",
-        ),
-        (nobody_listens, "Make the shop listen at this address, or correct the address."),
-        (
-            trusts_the_webhook,
-            "Your shop answered a webhook, but did not read the order. A webhook carries no status",
-        ),
-        (
-            captures_twice,
-            "Your shop captured twice: the first call took €20.00, and the second was refused. Record that",
-        ),
-        (
-            creates_order_twice,
-            "Two orders have the number 'shop-1', and a customer could pay more than one",
-        ),
-        (
-            lets_authorization_expire,
-            "The authorization expired: the customer agreed to pay, and your shop captured nothing",
-        ),
-        (captures_late, "Your shop captured after the authorization had expired"),
-    ],
-)
-def test_a_fault_is_named_above_the_picture(
-    watched: Sandbox, shop: Shop, fault: Callable[[Sandbox, Shop], Order], words: str
-) -> None:
-    """The mistake is shown above the diagram with its reason, amounts and advice."""
-    order = fault(watched, shop)
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    text = page.ids.get("verdict", "") + page.ids.get("hint", "")
-    assert normalize(words) in normalize(text)
-    assert page.answer.text.index(
-        'data-testid="verdict"' if "verdict" in page.ids else 'data-testid="hint"'
-    ) < (page.answer.text.index('id="picture"'))
-
-
-def normalize(text: str) -> str:
-    """Return a text in lower case with one space between sentences."""
-    return " ".join(text.replace(".", ". ").lower().split())
 
 
 def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
@@ -147,41 +37,12 @@ def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
 
 def test_correct_handling_is_confirmed(watched: Sandbox, shop: Shop) -> None:
     """Correct handling is confirmed in one line, without marks or counts."""
-
-    def read_order(received: Any) -> int:
-        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
-        return 200
-
-    shop.answer = read_order
+    handling(watched, shop, reads)
     order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["verdict"] == "Your shop knows that the order is paid."
     assert page.ids["nav-mistakes"] == "Mistakes"
     assert "marked" not in page.ids
-
-
-def test_what_the_shop_believes(watched: Sandbox) -> None:
-    """The page compares the status that the shop last received with the current one."""
-    order = create_paid(watched)
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.ids["beliefs"].endswith("newcompleted≠")
-    watched.read(order)
-    updated = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert updated.ids["beliefs"].endswith("completedcompleted")
-
-
-def test_where_the_money_is(sandbox: Sandbox) -> None:
-    """The page shows authorized, captured, refunded and reserved amounts."""
-    order = sandbox.authorized()
-    page = Dashboard(sandbox).open(f"orders/{order['id']}/")
-    assert page.ids["second-status"] == "authorized, not captured"
-    browser = Dashboard(sandbox)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="5.50")
-    assert page.ids["second-status"] == "captured in part"
-    for words in ("€20.00 authorized", "€5.50 captured", "€14.50 still reserved", "expires in 30 min"):
-        assert words in page.ids["money"]
-    page = browser.press(page, "merchant refund", amount="1.50")
-    assert "€1.50 refunded" in page.ids["money"]
 
 
 def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
@@ -268,12 +129,7 @@ def test_findings_have_anchors(watched: Sandbox) -> None:
 
 def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> None:
     """Failed, expired and merely authorized orders are not green."""
-
-    def read_order(received: Any) -> int:
-        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
-        return 200
-
-    shop.answer = read_order
+    handling(watched, shop, reads)
     failed = watched.acted(watched.place(card()), "customer fail")
     authorized, completed = watched.authorized(), create_paid(watched)
     expired = watched.place(card())
@@ -292,20 +148,30 @@ def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> N
     assert is_green == {"failed": False, "authorized": False, "completed": True, "expired": False}
 
 
-def test_money_is_a_bar(sandbox: Sandbox) -> None:
-    """The bar's parts show received, refunded and reserved amounts in proportion."""
+def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
+    """The page shows authorized, captured, refunded and reserved amounts; the bar's parts are in proportion."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="10.00")
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["second-status"] == "authorized, not captured"
+    page = browser.press(page, "merchant capture", amount="10.00")
+    assert page.ids["second-status"] == "captured in part"
+    for words in (
+        "€20.00 authorized",
+        "€10.00 captured",
+        "€10.00 still reserved",
+        "expires in 30 min, 12:30",
+    ):
+        assert words in page.ids["money"]
     page = browser.press(page, "merchant refund", amount="5.00")
+    for words in ("€5.00 refunded", "€5.00 left", "expires in 30 min, 12:30"):
+        assert words in page.ids["money"]
     bar = page.answer.text.partition('data-testid="money-bar"')[2].partition("</svg>")[0]
     assert re.findall(r'class="of-(\w+)" x="([\d.]+)" width="([\d.]+)"', bar) == [
         ("received", "0.0", "25.0"),
         ("refunded", "25.0", "25.0"),
         ("reserved", "50.0", "50.0"),
     ]
-    assert "€5.00 left" in page.ids["money"]
-    assert "expires in 30 min, 12:30" in page.ids["money"]
 
 
 def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
@@ -313,52 +179,32 @@ def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
     order = create_paid(watched)
     browser = Dashboard(watched)
     page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["beliefs"].endswith("newcompleted≠")
     assert page.ids["believed"] == "new · answered 200, did not read the order"
     assert page.ids["known"] == "completed"
     assert "apart-card" in page.answer.text
     watched.read(order)
     page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["beliefs"].endswith("completedcompleted")
     assert page.ids["believed"] == "completed"
     assert "apart-card" not in page.answer.text
     row = watched.get("/control/orders/").json()["items"][0]
     assert (row["service"], row["shop"], row["shop_status"]) == ("completed", "completed", "completed")
 
 
-def test_a_corrected_mistake_has_no_mark(sandbox: Sandbox) -> None:
-    """A corrected mistake is shown with its correction and without a mark."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
-    order = sandbox.place(card())
-    healed = Finding("HOOK-01", "your shop refunded twice", "Record it.", order["id"], (), healed="it asked")
-    with patch.object(verdicts, "review_order", lambda epoch, order: [healed]):
-        page = Dashboard(sandbox).open(f"orders/{order['id']}/")
-    assert page.ids["healed"].startswith("Corrected: Your shop refunded twice.")
-    assert "It asked." in page.ids["healed"]
-    assert "see-it-fail" not in page.ids
-
-
 def test_a_long_history_delays_no_page(watched: Sandbox, shop: Shop) -> None:
-    """A page is first shown without the review's marks; its first reload has them."""
+    """A page is first shown without the review; a reload or a user without scripts gets it."""
     order = trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
-    address = f"{watched.url}/dashboard/{watched.project['project_id']}/orders/"
-    opened = watched.http.get(address, timeout=20).text
+    dashboard = Dashboard(watched)
+    opened = watched.http.get(f"{dashboard.base}orders/", timeout=20).text
     assert "data-unfinished" in opened
     assert 'data-testid="marked"' not in opened
-    renewed = watched.http.get(address, headers={"Sandbox-Live": "1"}, timeout=20).text
-    assert "data-unfinished" not in renewed
-    assert 'data-testid="marked"' in renewed
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "did not read the order" in page.ids["verdict"]
-
-
-def test_a_long_history_is_reviewed_at_a_reload(watched: Sandbox, shop: Shop) -> None:
-    """The review runs at a reload or at the request of a user without scripts."""
-    trusts_the_webhook(watched, shop)
-    for _ in range(IMMEDIATE_REVIEW_MAX):
-        watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
-    dashboard = Dashboard(watched)
     assert "is being reviewed" in dashboard.open("mistakes/").ids["under-way"]
     assert "did not read the order" in dashboard.open("mistakes/?now=1").answer.text
     assert "did not read the order" in dashboard.open("mistakes/").answer.text
+    renewed = watched.http.get(f"{dashboard.base}orders/", headers={"Sandbox-Live": "1"}, timeout=20).text
+    assert "data-unfinished" not in renewed
+    assert 'data-testid="marked"' in renewed
+    assert "did not read the order" in dashboard.open(f"orders/{order['id']}/").ids["verdict"]

@@ -10,52 +10,33 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import DeferredDeliveries
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
-
-
-class DeferredWebhooks(NamedTuple):
-    """The deferred webhooks of one call by the shop."""
-
-    project: "Project"
-    held: "DeferredDeliveries"
-
-
-Deliver = Callable[[list[DeferredWebhooks]], None]
+    from payment_sandbox.testing import loops
+else:
+    loops = lazy("payment_sandbox.testing.loops")
 
 
 class ShopRequest:
-    """A request to the shop in progress; webhooks of the shop's calls are deferred to its end."""
+    """A request to the shop in progress, which holds the webhooks of the shop's calls until its end."""
 
-    def __init__(self, method: str, path: str) -> None:
-        self.method = method
-        self.path = path
-        self._deferred: list[DeferredWebhooks] = []
-        self._deliver: Deliver | None = None
-
-    def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
-        """Defer the webhooks of a call by the shop; ``deliver`` delivers them when the request ends."""
-        self._deferred.append(DeferredWebhooks(project, held))
-        self._deliver = deliver
-
-    @property
-    def has_deferred(self) -> bool:
-        """Whether webhooks wait for the end of the request."""
-        return bool(self._deferred)
+    def __init__(self) -> None:
+        self.held: list[tuple[Project, HeldDeliveries]] = []
+        self.deliver: Callable[[list[tuple[Project, HeldDeliveries]]], None] | None = None
 
     def end(self) -> None:
-        """Deliver the deferred webhooks, and return once they are answered."""
-        deferred, self._deferred = self._deferred, []
-        if self._deliver is not None:
-            self._deliver(deferred)
+        """Deliver the held webhooks, and return once they are answered."""
+        held, self.held = self.held, []
+        if self.deliver is not None:
+            self.deliver(held)
 
 
 _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
@@ -66,13 +47,17 @@ def current_request() -> ShopRequest | None:
     return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 
+def _is_outermost() -> bool:
+    return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
+
+
 @contextmanager
-def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
+def _track() -> Iterator[ShopRequest | None]:
     """Track a request in the context; yield None for webhooks and the shop's own requests."""
-    if CURRENT_HANDLER.get() is not None or _CURRENT_REQUEST.get() is not None:
+    if not _is_outermost():
         yield None
         return
-    request = ShopRequest(method, path)
+    request = ShopRequest()
     token = _CURRENT_REQUEST.set(request)
     try:
         yield request
@@ -80,17 +65,13 @@ def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
         _CURRENT_REQUEST.reset(token)
 
 
-def _is_outermost() -> bool:
-    return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
-
-
 def _wsgi_members(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         original_call = kind.__call__
-        with _track(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
+        with _track() as request:
             try:
                 pieces: Iterable[bytes] = original_call(self, environ, start_response)
-                if request is not None and request.has_deferred:
+                if request is not None and request.held:
                     pieces = read_whole(pieces)  # read first, because webhooks follow the response
             except BaseException:
                 _end(request)
@@ -110,22 +91,19 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
 
 
 def _end(request: ShopRequest | None) -> None:
-    if request is not None and request.has_deferred:
+    if request is not None and request.held:
         request.end()
 
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
-    if request is not None and request.has_deferred:
-        with LOADING:
-            from payment_sandbox.testing.loops import run_blocking  # deferred: few shops have a loop
-
-        await run_blocking(request.end)
+    if request is not None and request.held:
+        await loops.run_blocking(request.end)
 
 
 def _asgi_members(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         original_call = kind.__call__
-        with _track(scope["method"], scope["path"]) as request:
+        with _track() as request:
             try:
                 await original_call(self, scope, receive, send)
             finally:
@@ -194,9 +172,7 @@ class _DjangoHooks:
         self._count += 1
         if self._count > 1:
             return
-        with LOADING:
-            from django.test import client  # type: ignore[import-not-found]  # installed for the shop
-
+        client = load_module("django.test.client")  # installed for the shop
         hooks = (client.ClientHandler, _wrap_handler), (client.AsyncClientHandler, _wrap_async_handler)
         for handler, watched in hooks:
             self._before.append((handler, handler.__call__))
@@ -212,7 +188,7 @@ class _DjangoHooks:
 
 def _wrap_handler(original_call: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _track(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
+        with _track() as request:
             try:
                 response = original_call(self, environ)
             except BaseException:
@@ -231,7 +207,7 @@ def _wrap_handler(original_call: Any) -> Any:
 
 def _wrap_async_handler(original_call: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
-        with _track(scope["method"], scope["path"]) as request:
+        with _track() as request:
             response = await original_call(self, scope)
         await _end_on_loop(request)
         return response

@@ -152,7 +152,7 @@ class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
 
 
 class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
-    """``Call.release_webhooks`` delivers the webhooks before the response."""
+    """The middleware ``release_held_webhooks`` delivers the webhooks before the response."""
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:

@@ -14,11 +14,7 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
     if call.is_from_test or project.epoch.rehearsal is NO_REHEARSAL:
         return call_next(call)
     if call.may_wait:
-        call.begin_waiting()  # before the step is counted
-        call.rehearsed_fault = project.epoch.rehearsal.call(call.request.method, call.request.path)
-        call.delivers_first = call.rehearsed_fault is not None and isinstance(
-            call.rehearsed_fault.effect, WebhooksFirst
-        )
+        _choose_fault(call)
     response = call_next(call)
     notes = call.notes
     if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
@@ -27,3 +23,11 @@ def rehearse_call(call: Call, call_next: CallNext) -> Response:
         method = call.request.method
         response.set_data(project.epoch.rehearsal.answer(method, notes.order_id, body, is_stale=is_stale))
     return response
+
+
+def _choose_fault(call: Call) -> None:
+    call.begin_waiting()  # before the step is counted
+    fault = call.project.epoch.rehearsal.call(call.request.method, call.request.path)
+    if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
+        call.held.precede_response = True
+    call.rehearsed_fault = fault
