@@ -128,7 +128,7 @@ class Plan:
         planned = [variation for variation in planned if variation not in self.runs]
         for count, variation in enumerate(planned):
             if not self._has_time():
-                self.untried = len(planned) - count
+                self.untried += len(planned) - count
                 return
             yield variation
 
