@@ -11,8 +11,8 @@ from payment_sandbox.projects.outbox import (
     Mover,
     Outbox,
     OutboxEntry,
-    Progress,
     QueuedDelivery,
+    SendingState,
 )
 
 
@@ -53,7 +53,7 @@ def test_held_webhooks_wait_for_their_release(outbox: Outbox) -> None:
     assert entry.queued.delivery_id == "held"
     assert not outbox.is_idle, "the webhook is being sent"
     assert outbox.next() is None
-    assert (outbox.is_idle, entry.progress) == (True, Progress.DONE)
+    assert (outbox.is_idle, entry.progress) == (True, SendingState.DONE)
 
 
 def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: Outbox) -> None:
@@ -95,9 +95,9 @@ def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: 
         assert outbox.await_listener(entry, lambda: False)
         outbox.end_listener_wait()
         assert outbox.next() is entry
-    assert (entry.progress, outbox.is_idle) == (Progress.SENDING, False)
+    assert (entry.progress, outbox.is_idle) == (SendingState.SENDING, False)
     assert outbox.next() is None
-    assert (entry.progress, outbox.is_idle) == (Progress.DONE, True)
+    assert (entry.progress, outbox.is_idle) == (SendingState.DONE, True)
 
 
 def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox) -> None:
@@ -109,8 +109,8 @@ def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox)
     assert outbox.await_listener(parked, lambda: False)
     in_flight = take(outbox)
     outbox.close()
-    assert in_flight.progress is Progress.SENDING
-    assert (parked.progress, outbox.pending(), outbox.is_idle) == (Progress.DONE, ["in flight"], True)
+    assert in_flight.progress is SendingState.SENDING
+    assert (parked.progress, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
     assert not outbox.release(held)
     assert not outbox.end_listener_wait()
     assert (outbox.next(), outbox.pending()) == (None, [])
@@ -119,7 +119,7 @@ def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox)
 @pytest.mark.parametrize("by", Mover)
 def test_a_mover_makes_no_other_moves(by: Mover) -> None:
     """Moves that are missing from the table fail, whoever makes them."""
-    for before, to in product((None, *Progress), Progress):
+    for before, to in product((None, *SendingState), SendingState):
         if to in MOVES[by].get(before, ()):
             continue
         entry = OutboxEntry(QueuedDelivery("a webhook", "an order"))

@@ -220,7 +220,7 @@ def _delay_the_last(reference: SandboxPlayer) -> None:
         record(delayed.pop())
         return with_late_webhooks(played)
 
-    inbox.record = receive  # type: ignore[method-assign]
+    inbox.record = receive  # type: ignore[method-assign, assignment]
     reference.expected_webhooks = lambda *_: 1  # type: ignore[method-assign]
     reference.with_late_webhooks = arrive_late  # type: ignore[method-assign]
 

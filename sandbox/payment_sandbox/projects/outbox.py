@@ -76,7 +76,7 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #   refused. The thread that is SENDING finds the epoch replaced when it records the answer, and discards it.
 
 
-class Progress(StrEnum):
+class SendingState(StrEnum):
     """How far the sending of a webhook has got."""
 
     HELD = "held until its call has answered"
@@ -97,20 +97,20 @@ class Mover(StrEnum):
     RESET = "the end of the epoch"
 
 
-Moves = Mapping[Progress | None, Collection[Progress]]
-_SENT: Final[Moves] = {Progress.SENDING: (Progress.DONE, Progress.AWAITING_LISTENER)}
+Moves = Mapping[SendingState | None, Collection[SendingState]]
+_SENT: Final[Moves] = {SendingState.SENDING: (SendingState.DONE, SendingState.AWAITING_LISTENER)}
 MOVES: Final[Mapping[Mover, Moves]] = {
-    Mover.EDIT: {None: (Progress.HELD, Progress.QUEUED)},
-    Mover.HOLDER: {Progress.HELD: (Progress.QUEUED,)},
-    Mover.CARRIER: {Progress.QUEUED: (Progress.SENDING,), **_SENT},
-    Mover.CALL: {None: (Progress.SENDING,), Progress.HELD: (Progress.SENDING,), **_SENT},
-    Mover.LISTENER: {Progress.AWAITING_LISTENER: (Progress.QUEUED, Progress.DONE)},
+    Mover.EDIT: {None: (SendingState.HELD, SendingState.QUEUED)},
+    Mover.HOLDER: {SendingState.HELD: (SendingState.QUEUED,)},
+    Mover.CARRIER: {SendingState.QUEUED: (SendingState.SENDING,), **_SENT},
+    Mover.CALL: {None: (SendingState.SENDING,), SendingState.HELD: (SendingState.SENDING,), **_SENT},
+    Mover.LISTENER: {SendingState.AWAITING_LISTENER: (SendingState.QUEUED, SendingState.DONE)},
     Mover.RESET: dict.fromkeys(
-        (Progress.HELD, Progress.QUEUED, Progress.AWAITING_LISTENER), (Progress.DONE,)
+        (SendingState.HELD, SendingState.QUEUED, SendingState.AWAITING_LISTENER), (SendingState.DONE,)
     ),
 }
 """The moves that each mover may make, by the progress before; None before the entry is in the outbox."""
-PENDING: Final = (Progress.HELD, Progress.QUEUED, Progress.SENDING)
+PENDING: Final = (SendingState.HELD, SendingState.QUEUED, SendingState.SENDING)
 """The progress of entries that callers wait for."""
 
 EXTRA_DELIVERIES_MAX: Final = 50
@@ -148,7 +148,7 @@ class OutboxEntry:
 
     def __init__(self, queued: QueuedDelivery) -> None:
         self.queued = queued
-        self.progress: Progress | None = None
+        self.progress: SendingState | None = None
         self.mover = Mover.EDIT  # the last mover
 
 
@@ -220,11 +220,11 @@ class Outbox:
         self._was_idle = True
         self.is_closed = False
 
-    def _move(self, entry: OutboxEntry, to: Progress, by: Mover) -> None:
+    def _move(self, entry: OutboxEntry, to: SendingState, by: Mover) -> None:
         """Move an entry; the caller holds the lock."""
         before, entry.progress, entry.mover = entry.progress, to, by
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
-        self._sending += (to is Progress.SENDING) - (before is Progress.SENDING)
+        self._sending += (to is SendingState.SENDING) - (before is SendingState.SENDING)
         order_id = entry.queued.order_id
         if before not in PENDING and to in PENDING:
             self._was_idle = False
@@ -235,9 +235,9 @@ class Outbox:
             del self._pending[entry]
             for awaited in self._awaited:
                 awaited.count_finished(order_id)
-        if to is Progress.QUEUED:
+        if to is SendingState.QUEUED:
             self._queue_for(order_id).append(entry)
-        elif to is Progress.AWAITING_LISTENER:
+        elif to is SendingState.AWAITING_LISTENER:
             self._awaiting_listener.append(entry)
 
     def _queue_for(self, order_id: str) -> deque[OutboxEntry]:
@@ -253,10 +253,10 @@ class Outbox:
                 return False
             entry = OutboxEntry(queued)
             if held is not None and held.is_holding(self):
-                self._move(entry, Progress.HELD, Mover.EDIT)
+                self._move(entry, SendingState.HELD, Mover.EDIT)
                 held.entries.append(entry)
                 return False
-            self._move(entry, Progress.QUEUED, Mover.EDIT)
+            self._move(entry, SendingState.QUEUED, Mover.EDIT)
             return self._needs_carrier()
 
     def release(self, held: HeldDeliveries) -> bool:
@@ -275,7 +275,7 @@ class Outbox:
         if not entries or self.is_closed:
             return False
         for entry in entries:
-            self._move(entry, Progress.QUEUED, by)
+            self._move(entry, SendingState.QUEUED, by)
         needs_carrier = self._needs_carrier()
         self._notify()
         return needs_carrier
@@ -296,7 +296,7 @@ class Outbox:
             self._is_carried = bool(queue)
             if queue:
                 self._carried = queue.popleft()
-                self._move(self._carried, Progress.SENDING, Mover.CARRIER)
+                self._move(self._carried, SendingState.SENDING, Mover.CARRIER)
             self._notify()
             return self._carried
 
@@ -312,8 +312,8 @@ class Outbox:
 
     def _end_sending(self, entry: OutboxEntry, by: Mover) -> None:
         """End an attempt, unless the entry awaits a listener or is already sent again by another mover."""
-        if entry.progress is Progress.SENDING and entry.mover is by:
-            self._move(entry, Progress.DONE, by)
+        if entry.progress is SendingState.SENDING and entry.mover is by:
+            self._move(entry, SendingState.DONE, by)
 
     @contextmanager
     def sending(self, source: QueuedDelivery | HeldDeliveries) -> Iterator[OutboxEntry | None]:
@@ -326,7 +326,7 @@ class Outbox:
             else:
                 entry = None
             if entry is not None:
-                self._move(entry, Progress.SENDING, Mover.CALL)
+                self._move(entry, SendingState.SENDING, Mover.CALL)
         try:
             yield entry
         finally:
@@ -349,8 +349,8 @@ class Outbox:
             for other in [each for each in self._awaiting_listener if queued.forced]:
                 if other.queued.forced and other.queued.delivery_id == queued.delivery_id:
                     self._awaiting_listener.remove(other)
-                    self._move(other, Progress.DONE, Mover.LISTENER)
-            self._move(entry, Progress.AWAITING_LISTENER, entry.mover)
+                    self._move(other, SendingState.DONE, Mover.LISTENER)
+            self._move(entry, SendingState.AWAITING_LISTENER, entry.mover)
             return True
 
     # Wait
@@ -415,8 +415,8 @@ class Outbox:
         with self._changed:
             self.is_closed = True
             for entry in (*self._pending, *self._awaiting_listener):
-                if entry.progress is not Progress.SENDING:
-                    self._move(entry, Progress.DONE, Mover.RESET)
+                if entry.progress is not SendingState.SENDING:
+                    self._move(entry, SendingState.DONE, Mover.RESET)
             for queue in (self._priority_queue, self._queue, self._awaiting_listener):
                 queue.clear()
             self._notify()
