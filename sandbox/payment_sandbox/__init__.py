@@ -3,10 +3,9 @@
 from payment_sandbox import interrupts as interrupts  # must come first, because the other imports take time
 
 # isort: split
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import load_module
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
@@ -79,10 +78,9 @@ def __getattr__(name: str) -> Any:
     """Import names lazily, so that the pytest plugin stays cheap to load."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with LOADING:
-        if name == "answers":  # the types of the control API's answers
-            return import_module("payment_sandbox.web.answers.records")
-        return getattr(import_module(_MODULE_OF.get(name, "payment_sandbox.scenarios.effects")), name)
+    if name == "answers":  # the types of the control API's answers
+        return load_module("payment_sandbox.web.answers.records")
+    return getattr(load_module(_MODULE_OF.get(name, "payment_sandbox.scenarios.effects")), name)
 
 
 def __dir__() -> list[str]:

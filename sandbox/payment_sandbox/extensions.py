@@ -9,6 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Final
 
+from payment_sandbox.loading import LOADING
+
 COMMANDS_GROUP: Final = "payment_sandbox.commands"
 DATABASES_GROUP: Final = "payment_sandbox.databases"
 METRICS_GROUP: Final = "payment_sandbox.metrics"
@@ -61,6 +63,7 @@ def load(group: str, name: str, distribution: str, feature: str) -> Any:
     if entry is None:
         raise NotInstalled(feature, distribution)
     try:
-        return entry.load()
+        with LOADING:
+            return entry.load()
     except ImportError as missing:
         raise NotInstalled(f"{feature} ({missing})", distribution) from missing

@@ -18,7 +18,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.events import EVENTS_STORED_MAX
+from payment_sandbox.projects.events import EVENTS_STORED_MAX, UnstoredEntry
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, ProjectReset, Services
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
@@ -331,7 +331,7 @@ class Cluster:
         for number, project_id, kind, data in self._database.read_newer_events(list(watched)):
             if number not in self._relayed_events:
                 self._relayed_events[number] = None
-                watched[project_id].events.add_remote(kind, json.loads(data))
+                watched[project_id].events.add([(kind, UnstoredEntry(json.loads(data)))], is_remote=True)
         while len(self._relayed_events) > RELAYED_EVENTS_MAX:
             del self._relayed_events[next(iter(self._relayed_events))]
 

@@ -19,6 +19,7 @@ from zlib import crc32
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.events import shorten
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -294,8 +295,7 @@ def _take_new_events(project: Project) -> list[tuple[str, str]]:
     if not isinstance(storage, SharedStorage) or not storage.replica.is_watched:
         return []
     return [
-        (kind, json.dumps(events.masking.mask_record(dict(data if build is None else build()))))
-        for kind, data, build in new_events
+        (kind, json.dumps(events.masking.mask_record(shorten(entry.summary())))) for kind, entry in new_events
     ]
 
 

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from payment_sandbox.loading import LOADING
+import requests
+
 from payment_sandbox.serving.sessions import describe_failure
-
-if TYPE_CHECKING:
-    import requests
 
 TIMEOUT_SECONDS: Final = 30.0  # longest wait without receiving a byte
 ANSWER_SECONDS: Final = 40.0
@@ -70,9 +68,6 @@ def _fetch_bounded(
     Raises:
         CallFailed: the answer is missing or too large.
     """
-    with LOADING:
-        import requests
-
     body = bytearray()
     try:
         reply = session.request(

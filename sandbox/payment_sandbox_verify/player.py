@@ -80,12 +80,15 @@ class Observation(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A scene as a service played it; ``seconds`` is the real time that it took."""
+    """A scene as a service played it; ``seconds`` is the real time that it took.
+
+    ``webhooks`` returns the webhooks of the scene that have arrived until now.
+    """
 
     scene: ConversationScene
     observations: Sequence[Observation]
     seconds: float
-    is_own_webhook: Callable[[Received], bool] | None = None
+    webhooks: Callable[[], list[dict[str, Any]]] = list
 
 
 class Player:
@@ -114,23 +117,18 @@ class Player:
         seconds = monotonic_seconds() - started + self.service.retry_seconds - retried
         if performance.is_too_slow:
             observations = [Observation(problem=TOO_SLOW)] * len(scene.steps)
-        return Played(scene, observations, seconds, performance.is_own_webhook)
+        return Played(scene, observations, seconds, performance.arrived_webhooks)
 
     def with_late_webhooks(self, played: Played) -> Played:
         """Return a play with the webhooks that arrived since its last step."""
         steps = [number for number, step in enumerate(played.scene.steps) if isinstance(step, Webhooks)]
         is_last = steps[-1:] == [len(played.scene.steps) - 1]  # no later step causes more
-        if self.inbox is None or played.is_own_webhook is None or not is_last:
+        if not is_last or played.observations[steps[-1]].problem:
             return played
-        last = played.observations[steps[-1]]
+        last, arrived = played.observations[steps[-1]], played.webhooks()
         known = last.shown.get("webhooks", [])
-        count = len(self.inbox.wait_for(played.is_own_webhook, 0, 0.0)) - len(known)
-        if count <= 0 or last.problem:
-            return played
-        shown = {**last.shown, "webhooks": [*known, *[{"late": True}] * count]}
-        observations = list(played.observations)
-        observations[steps[-1]] = last._replace(shown=shown)
-        return played._replace(observations=observations)
+        shown = {**last.shown, "webhooks": [*known, *arrived[len(known) :]]}
+        return played._replace(observations=[*played.observations[: steps[-1]], last._replace(shown=shown)])
 
     def _reason_to_skip(self, scene: ConversationScene) -> str:
         if scene.is_costly and self.service.is_live:
@@ -214,6 +212,12 @@ class _Performance:
             return False
         order_id = received.data.get("order_id") if isinstance(received.data, dict) else None
         return not isinstance(order_id, str) or order_id in self._order_ids
+
+    def arrived_webhooks(self) -> list[dict[str, Any]]:
+        """Return the webhooks of this scene that have arrived until now."""
+        inbox = self._player.inbox
+        received = inbox.wait_for(self.is_own_webhook, 0, 0.0) if inbox is not None else []
+        return [self._webhook(each) for each in received]
 
     def play(self, number: int, step: Step, beside: Observation | None) -> Observation:
         """Play one step."""

@@ -6,10 +6,14 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import Enum
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
+import requests
+
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.fidelity.ledger import rules
-from payment_sandbox.loading import LOADING
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox_verify.answer import UNAUTHORIZED, CannotTell, NotVerified
 from payment_sandbox_verify.comparing import Compared, compare_scene
@@ -22,11 +26,6 @@ from payment_sandbox_verify.rules import unchecked_rules
 from payment_sandbox_verify.samples import CARD, sale, transaction_with
 from payment_sandbox_verify.service import UNLIMITED, MethodNames, Pace, Service
 from payment_sandbox_verify.steps import ORDERS_PATH, ConversationScene
-
-if TYPE_CHECKING:
-    import requests
-
-    from payment_sandbox.client.client import SandboxClient
 
 Progress = Callable[[int, int], None]
 """A callback that receives the number of played scenes and the total."""
@@ -181,11 +180,6 @@ def reference_sandbox(settings: Mapping[str, Any] | None = None) -> Iterator[San
     Raises:
         SandboxError: the ``settings`` are invalid.
     """
-    with LOADING:
-        from payment_sandbox.client.client import SandboxClient
-        from payment_sandbox.serving.config import ServerConfig
-        from payment_sandbox.serving.server import build
-
     with build(ServerConfig()) as server, direct_session() as session:
         first = SandboxClient(server.url, REFERENCE_KEY, session=session)
         inbox = Inbox()

@@ -4,10 +4,17 @@ Imports are kept to a minimum, because every pytest run loads this module.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
+
+if TYPE_CHECKING:
+    from pytest_payment_sandbox.rehearsal import budget, report
+else:
+    budget = lazy("pytest_payment_sandbox.rehearsal.budget")
+    report = lazy("pytest_payment_sandbox.rehearsal.report")
 
 BUDGET_SECONDS = 60.0
 
@@ -79,11 +86,8 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     text: str | None = config.getoption("payment_rehearse_budget")
     if text is None:
         return BUDGET_SECONDS
-    with LOADING:
-        from pytest_payment_sandbox.rehearsal.budget import parse_seconds
-
     try:
-        return parse_seconds(text)
+        return budget.parse_seconds(text)
     except ValueError as wrong:
         raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
 
@@ -91,11 +95,8 @@ def rehearsal_seconds(config: pytest.Config) -> float:
 def _check_report(option: str, name: str | None) -> None:
     if not name:
         return
-    with LOADING:
-        from pytest_payment_sandbox.rehearsal.report import check_report
-
     try:
-        check_report(name)
+        report.check_report(name)
     except ValueError as wrong:
         raise pytest.UsageError(f"--{option.replace('_', '-')} {wrong}") from None
 

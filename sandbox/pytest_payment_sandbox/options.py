@@ -12,12 +12,16 @@ from zlib import crc32
 
 import pytest
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.exploring_options import is_rehearsed
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.unittesting import MarkerOptions
+    from payment_sandbox.fidelity import ledger
+    from payment_sandbox.testing import unittesting
+else:
+    ledger = lazy("payment_sandbox.fidelity.ledger")
+    unittesting = lazy("payment_sandbox.testing.unittesting")
 
 OFF, WARN, ERROR = "off", "warn", "error"
 MODE_VARIABLE = "PAYMENT_SANDBOX_REVIEW"
@@ -184,11 +188,8 @@ def expected_rules(item: pytest.Item) -> tuple[str, ...]:
     expected = marker.kwargs.get(EXPECT_ARGUMENT, ()) if marker is not None else ()
     if not expected:
         return ()
-    with LOADING:
-        from payment_sandbox.fidelity.ledger import rule_texts
-
     unknown = (
-        [rule for rule in expected if rule not in rule_texts()]
+        [rule for rule in expected if rule not in ledger.rule_texts()]
         if isinstance(expected, list | tuple)
         else [expected]
     )
@@ -282,15 +283,12 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     return is_requested and not any(name in fixtures for name in PROJECT_FIXTURES)
 
 
-def marker_options(item: pytest.Item) -> "MarkerOptions":
+def marker_options(item: pytest.Item) -> "unittesting.MarkerOptions":
     """Return the options in a test's markers, and the suite's intercepted addresses.
 
     Raises:
         pytest.UsageError: a marker has an invalid argument.
     """
-    with LOADING:
-        from payment_sandbox.testing.unittesting import MarkerOptions
-
     is_marked = item.get_closest_marker("payment_scenario") is not None
     scenario = scenario_of_test(item) if is_marked else None
-    return MarkerOptions(_settings_of_markers(item), scenario, urls_of_test(item))
+    return unittesting.MarkerOptions(_settings_of_markers(item), scenario, urls_of_test(item))

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from pytest_payment_sandbox import exploring_options, options, sequences
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.receiver import WebhookReceiver
+    from payment_sandbox.client import receiver
     from payment_sandbox.testing.project import PaymentSandbox
     from payment_sandbox.testing.servers import PaymentSandboxServer
+    from pytest_payment_sandbox import coverage, rehearsing, reports
+else:
+    receiver = lazy("payment_sandbox.client.receiver")
+    coverage = lazy("pytest_payment_sandbox.coverage")
+    rehearsing = lazy("pytest_payment_sandbox.rehearsing")
+    reports = lazy("pytest_payment_sandbox.reports")
 
 REHEARSAL_KEY: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT_KEY: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
@@ -32,11 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     options.check_options(config)
     if exploring_options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
-        with LOADING:
-            from pytest_payment_sandbox.coverage import SuiteCoverage
-
         arguments = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(SuiteCoverage(*arguments), "payment_sandbox.coverage")
+        config.pluginmanager.register(coverage.SuiteCoverage(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -74,10 +77,7 @@ def _uses_mixin(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on a free port, or the running sandbox at ``SANDBOX_URL``."""
-    with LOADING:
-        from pytest_payment_sandbox.reports import start_server
-
-    server = start_server(
+    server = reports.start_server(
         pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
     )
     yield server
@@ -107,10 +107,7 @@ def payment_sandbox(
     with _create_project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT_KEY] = project
         if exploring_options.is_rehearsed(request.node):
-            with LOADING:
-                from pytest_payment_sandbox.rehearsing import RUN_KEY
-
-            request.node.stash[RUN_KEY].attach(project)
+            request.node.stash[rehearsing.RUN_KEY].attach(project)
         sequences.configure_project(project, getattr(request.node, "callspec", None))
         yield project
 
@@ -154,14 +151,11 @@ session_payment_sandbox = _shared_fixture("session")
 
 
 @pytest.fixture
-def webhook_receiver() -> "Iterator[WebhookReceiver]":
+def webhook_receiver() -> "Iterator[receiver.WebhookReceiver]":
     """A real HTTP server that records received webhooks."""
-    with LOADING:
-        from payment_sandbox.client.receiver import WebhookReceiver
-
-    receiver = WebhookReceiver()
-    yield receiver
-    receiver.close()
+    started = receiver.WebhookReceiver()
+    yield started
+    started.close()
 
 
 def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
@@ -188,10 +182,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def rehearsal_of(session: pytest.Session) -> Any:
     """Return the rehearsal of a session; the first call creates it."""
     if REHEARSAL_KEY not in session.stash:
-        with LOADING:
-            from pytest_payment_sandbox.rehearsing import create_rehearsal
-
-        session.stash[REHEARSAL_KEY] = create_rehearsal(session)
+        session.stash[REHEARSAL_KEY] = rehearsing.create_rehearsal(session)
     return session.stash[REHEARSAL_KEY]
 
 
@@ -207,17 +198,11 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         instance._marker_options = options.marker_options(item)
         return (yield)
     if exploring_options.is_rehearsed(item):
-        with LOADING:
-            from pytest_payment_sandbox.rehearsing import run_and_judge
-
-        return (yield from run_and_judge(item))
+        return (yield from rehearsing.run_and_judge(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
-        with LOADING:
-            from pytest_payment_sandbox.reports import review_test
-
-        review_test(item, project, mode, options.expected_rules(item))
+        reports.review_test(item, project, mode, options.expected_rules(item))
     return outcome
 
 
@@ -225,23 +210,13 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report on a failed test."""
     report = yield
-    if exploring_options.is_rehearsed(item):
-        with LOADING:
-            from pytest_payment_sandbox.rehearsing import is_variation
-
-        if is_variation(item):
-            return report
+    if exploring_options.is_rehearsed(item) and rehearsing.is_variation(item):
+        return report
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
-        with LOADING:
-            from pytest_payment_sandbox.reports import add_timeline
-
-        add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
+        reports.add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
     if report.when == "call" and project is not None and exploring_options.is_coverage_requested(item.config):
-        with LOADING:
-            from pytest_payment_sandbox.coverage import add_coverage
-
-        add_coverage(report, project, options.expected_rules(item))
+        coverage.add_coverage(report, project, options.expected_rules(item))
     return report
 
 
@@ -249,7 +224,4 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Print the simplest failing webhook sequence of each test, and a summary of the rehearsals."""
     sequences.summarize(terminalreporter)
     if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
-        with LOADING:
-            from pytest_payment_sandbox.rehearsing import summarize
-
-        summarize(config, terminalreporter)
+        rehearsing.summarize(config, terminalreporter)

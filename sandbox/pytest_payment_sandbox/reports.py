@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.operations.review_scenario import check_file
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.testing.access import SandboxNotFound
@@ -37,9 +37,6 @@ def start_server(
 
 def _file_mistakes(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
-    with LOADING:
-        from payment_sandbox.operations.review_scenario import check_file  # needed only for invalid scenarios
-
     lines: list[str] = []
     for folder in options.scenario_folders(config):
         for file in scenario_files(folder):

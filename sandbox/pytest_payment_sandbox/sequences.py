@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
+    from payment_sandbox.scenarios import variations
     from payment_sandbox.scenarios.variation import VariationOffer
     from payment_sandbox.testing.project import PaymentSandbox
+else:
+    variations = lazy("payment_sandbox.scenarios.variations")
 
 SEQUENCE_FIXTURE = "payment_webhook_sequence"
 RULE_KINDS = ("faults", "webhooks")
@@ -17,10 +20,7 @@ SEQUENCE_MARKER = "payment_webhook_sequences"
 
 
 def _load_sequences() -> "dict[str, tuple[VariationOffer, ...]]":
-    with LOADING:
-        from payment_sandbox.scenarios.variations import sequences  # imported late to keep the plugin light
-
-    return sequences()
+    return variations.sequences()
 
 
 def is_marked(item: Any) -> bool:

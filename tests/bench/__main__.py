@@ -2,14 +2,16 @@
 
 import sys
 
-from tests.bench import clock, http, memory, save_ratios, startup, state
+from tests.bench import clock, http, memory, merchants, peers, save_ratios, startup, state
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
+    "peers": peers.main,
     "clock": clock.main,
     "memory": memory.main,
     "state": state.main,
+    "merchants": merchants.main,
 }
 
 names = [name for name in sys.argv[1:] if name != "--keep"]

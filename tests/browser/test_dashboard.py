@@ -179,18 +179,6 @@ def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     expect(dialog).not_to_be_visible()
 
 
-def test_input_survives_live_updates(watched: Sandbox, page: Page) -> None:
-    """A live update of the page keeps the input of a form field."""
-    order = watched.authorized()
-    page.goto(view_url(watched, f"orders/{order['id']}/"))
-    expect(page.locator("#live")).to_have_text("live")
-    unfold(page, "menu-capture")
-    page.locator("#amount-capture").fill("3.33")
-    watched.take(order, "captures/amount", {"amount": 100})
-    expect(by_id(page, "money")).to_contain_text("€1.00 captured")
-    expect(page.locator("#amount-capture")).to_have_value("3.33")
-
-
 def test_it_works_without_scripts(watched: Sandbox, new_context: NewContext) -> None:
     """Orders can be created, paid and read without JavaScript."""
     page = new_context(java_script_enabled=False).new_page()

@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
 from payment_sandbox.orders.amounts import euros
-from tests.operations.test_judge import RIGHT, WRONG, Story, told
+from tests.operations.test_judge import WRONG, Story, told
+from tests.operations.test_review import RIGHT
 from tests.support.browser import by_id
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop

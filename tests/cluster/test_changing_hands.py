@@ -80,7 +80,7 @@ def test_a_stopping_server_completes_calls_in_progress(company: Company) -> None
         assert is_received.wait(60)
         company.stop_server(stopping)
         is_stopped.set()
-        assert advance.result(0).status_code == 200
+        assert advance.result(60).status_code == 200
         remaining = company.client_at(company.servers[0], sandbox)
         assert remaining.status(order)[0] == "expired"
         assert {each["state"] for each in remaining.get("/control/webhooks/").json()["items"]} == {

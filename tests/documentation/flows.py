@@ -24,7 +24,7 @@ from tests.documentation.examples import LINES, START_TIME, Shop
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch
-    from payment_sandbox.projects.outbox import QueuedDelivery
+    from payment_sandbox.projects.outbox import OutboxEntry
     from payment_sandbox.projects.project import Project
 
 WEBHOOK_URL: Final = "https://shop.example/webhook"
@@ -44,16 +44,16 @@ class SimulatedShop(NoServices):
 
     def deliver_outbox(self, project: "Project", epoch: "Epoch") -> None:
         """Deliver the queued webhooks."""
-        while (queued := epoch.outbox.next()) is not None:
-            self.deliver(project, epoch, queued)
+        while (entry := epoch.outbox.next()) is not None:
+            self.deliver(project, epoch, entry)
 
-    def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
+    def deliver(self, project: "Project", epoch: "Epoch", entry: "OutboxEntry") -> None:
         """Have the shop read the order and answer 204, unless the scenario decides the answer."""
-        prepared = prepare_attempt(project, epoch, queued)
+        prepared = prepare_attempt(project, epoch, entry)
         if prepared is None:
             return
         if prepared.reply is None:
-            self._read(queued.order_id)
+            self._read(prepared.queued.order_id)
         elapsed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
         record_attempt(project, epoch, prepared, prepared.reply or Reply(elapsed_ms, status=204))
 

@@ -354,6 +354,7 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
 )
 PROPERTY_DECORATORS: Final = ("property", "cached_property")
 LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
+MODULE_OF_CLASS = re.compile(r"\b[a-z]\w*\.(?=[A-Z])")
 CONSTANT_NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
 RAISES: Final = "Raises:"
 AWAITED_METHOD: Final = re.compile(r"(?P<name>\w+) = to_coroutine\((?P<owner>\w+)\.(?P=name), .*\)")
@@ -499,16 +500,13 @@ def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str
         kwarg=arguments.kwarg,
         defaults=arguments.defaults,
     )
-    return_type = (
-        ast.unparse(method.returns).strip("'\"").removeprefix("answers.")
-        if method.returns is not None
-        else "None"
-    )
+    returned = ast.unparse(method.returns).strip("'\"") if method.returns is not None else "None"
+    return_type = MODULE_OF_CLASS.sub("", returned)
     shown = CONSTANT_NAME.sub(
         lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(arguments)})"
     )
     shown = shown.replace("'", '"')
-    return shown if return_type == "None" else f"{shown} -> {return_type.replace('answers.', '')}"
+    return shown if return_type == "None" else f"{shown} -> {return_type}"
 
 
 def _markdown(text: str | None) -> str:

@@ -85,7 +85,8 @@ def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> 
 @pytest.mark.parametrize(
     "body",
     [{}, {"by": "PT1M", "to": "2027-01-01T00:00:00Z"}, {"by": "-PT1M"}, {"by": 60}, {"until": "later"},
-     {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, []],
+     {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, [],
+     *({"by": "PT1H", "timeout": timeout} for timeout in (0, -1, 601, "soon", None))],
 )  # fmt: skip
 def test_a_wrong_advance_is_refused(sandbox: Sandbox, body: Any) -> None:
     """A refused advance does not move the clock."""

@@ -3,12 +3,28 @@
 from collections.abc import Callable
 
 import pytest
+import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.history import Finding, review
+from tests.operations.test_judge import (
+    MANUAL,
+    TWICE,
+    Story,
+    captures,
+    handling,
+    lose,
+    mistakes,
+    pays,
+    reads,
+    stored_card_charge,
+    told,
+)
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import Payer, payment_page
 from tests.support.shop import Shop
+
+__all__ = ["told"]
 
 RETURN = "http://shop.example/thanks"
 
@@ -17,12 +33,6 @@ def findings(sandbox: Sandbox) -> list[Finding]:
     """Return the findings, except that of a missing address for webhooks."""
     all_findings = review(SandboxClient(sandbox.url, sandbox.key))
     return [finding for finding in all_findings if finding.rule != "HOOK-03"]
-
-
-def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
-    """Take the customer's return for a payment."""
-    payer = Payer(sandbox)
-    payer.press(payer.open(payment_page(sandbox.place(by("wallet-web"), return_url=RETURN))), "cancel")
 
 
 def lose_a_response(sandbox: Sandbox) -> None:
@@ -47,18 +57,9 @@ def uses_a_word_of_the_sandbox(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.read(order)
 
 
-def polls(sandbox: Sandbox, shop: Shop) -> None:
-    """Read the order repeatedly."""
-    order = sandbox.place(card())
-    for _ in range(6):
-        sandbox.read(order)
-
-
 WRONG = [
-    (trusts_the_return, "FLOW-15"),
     (retries_after_another_order, "CTL-23"),
     (uses_a_word_of_the_sandbox, "HOOK-09"),
-    (polls, "HOOK-02"),
 ]
 
 
@@ -143,6 +144,167 @@ def test_a_correct_shop_has_no_finding(
     """A correct shop has no finding, though it resembles a wrong one."""
     story(sandbox, shop)
     assert findings(sandbox) == []
+
+
+def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
+    """Refund once, however many webhooks arrive."""
+    refunded: set[str] = set()
+
+    def refunds_once(own: Sandbox, order_id: str) -> None:
+        order = own.read(order_id)
+        if order["status"] == "completed" and "is-refund" not in order["flags"] and not refunded:
+            refunded.add(order_id)
+            own.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
+
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, refunds_once)
+    pays(sandbox, amount=2450)
+
+
+def refunds_two_parts(sandbox: Sandbox, shop: Shop) -> None:
+    """Refund two equal parts, one after the other."""
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    for _ in range(2):
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+        sandbox.settle()
+
+
+def captures_two_equal_parcels(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture two equal parcels, one after the other."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, MANUAL, amount=2000)
+    for _ in range(2):
+        captures(sandbox, order["id"], 1000)
+        sandbox.settle()
+
+
+def looks_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
+    """Read the order after a lost response, then refund an equal second part."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    lose(sandbox, f"/v1/orders/{order['id']}/refunds/")
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.read(order)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+
+
+def tries_again_after_the_first_has_expired(sandbox: Sandbox, shop: Shop) -> None:
+    """Create a second order with the number of an expired one."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(expiration_period="PT10M"), merchant_order_id="S-1001")
+    sandbox.advance("PT11M")
+    sandbox.settle()
+    pays(sandbox, merchant_order_id="S-1001")
+
+
+def tries_again_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
+    """Create a second order after a declined card."""
+    handling(sandbox, shop, reads)
+    sandbox.acted(sandbox.place(card(), merchant_order_id="S-1001"), "customer fail")
+    sandbox.settle()
+    pays(sandbox, merchant_order_id="S-1001")
+
+
+def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
+    """Refund an order whose cancellation is refused."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox)
+    sandbox.delete(f"/v1/orders/{order['id']}/")
+    sandbox.read(order)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+    sandbox.settle()
+
+
+def keeps_a_sale_that_was_paid(sandbox: Sandbox, shop: Shop) -> None:
+    """Accept the refused cancellation of an order that is known to be paid."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox)
+    sandbox.delete(f"/v1/orders/{order['id']}/")
+
+
+def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
+    """Read open orders once a day, because webhooks can get lost."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    order = pays(sandbox)
+    sandbox.advance("P1D")
+    sandbox.read(order)
+    sandbox.advance("P2D")
+
+
+def returns_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
+    """Refund the excess of a transfer."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(by("bank-transfer"), amount=1000)
+    sandbox.acted(order, "bank credit", amount=1500)
+    sandbox.settle()
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+    sandbox.advance("P2D")
+
+
+def misses_dropped_webhooks(sandbox: Sandbox, shop: Shop) -> None:
+    """Read the order on the customer's return, since its webhooks are dropped."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    sandbox.read(pays(sandbox))
+
+
+def sends_two_subscribers_the_same(sandbox: Sandbox, shop: Shop) -> None:
+    """Charge two stored cards with the same amount."""
+    for _ in range(2):
+        sandbox.place(stored_card_charge(sandbox, shop), amount=700)
+    sandbox.settle()
+
+
+def captures_once_for_simultaneous_copies(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture once for two simultaneous copies."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2, "at_once": True}}]})
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, MANUAL, amount=2000)
+    captures(sandbox, order["id"])
+
+
+def captures_again_after_a_refusal_that_was_lost(sandbox: Sandbox, shop: Shop) -> None:
+    """Capture again after a refusal that was lost."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(MANUAL, amount=2000)
+    captures_path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
+    early = {"when": {"method": "POST", "nth": 1}, "then": {"reset": True, "phase": "after"}}
+    sandbox.put("/control/faults/", {"faults": [early]})
+    with pytest.raises(requests.ConnectionError):
+        sandbox.post(captures_path, {})
+    sandbox.put("/control/settings/", {"webhook_url": None})
+    sandbox.acted(order, "customer pay")
+    assert sandbox.post(captures_path, {}).status_code == 200
+    sandbox.read(order)
+    sandbox.settle()
+
+
+RIGHT: list[Story] = [
+    captures_again_after_a_refusal_that_was_lost,
+    remembers_what_it_refunded,
+    refunds_two_parts,
+    captures_two_equal_parcels,
+    looks_after_a_lost_response,
+    tries_again_after_the_first_has_expired,
+    tries_again_after_a_decline,
+    refunds_when_it_cannot_cancel,
+    keeps_a_sale_that_was_paid,
+    asks_once_a_day,
+    returns_a_surplus,
+    misses_dropped_webhooks,
+    sends_two_subscribers_the_same,
+    captures_once_for_simultaneous_copies,
+]
+
+
+@pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
+def test_a_shop_that_resembles_a_wrong_one_has_no_mistake(told: Sandbox, shop: Shop, story: Story) -> None:
+    """Handling copies, retries, lost responses and refusals correctly is no mistake."""
+    story(told, shop)
+    assert mistakes(told) == []
 
 
 def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> None:

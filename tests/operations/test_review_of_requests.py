@@ -7,7 +7,6 @@ import pytest
 
 from payment_sandbox.client.history import Finding
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.driver import LINES
 from tests.support.in_process import ORDER, place, shop_that
 
 
@@ -59,29 +58,6 @@ def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: Payme
         == 200
     )
     assert shop_sandbox.review() == []
-
-
-def test_sums_that_do_not_add_up(shop_sandbox: PaymentSandbox) -> None:
-    """Lines that do not add up to the amount are a finding."""
-    place(shop_sandbox, order_lines=LINES)
-    finding = only_finding(shop_sandbox)
-    assert finding.rule == "SET-31"
-    assert "order_lines" in finding.problem
-
-
-def test_status_changes_without_a_webhook_address(payment_sandbox: PaymentSandbox) -> None:
-    """Status changes without an address for webhooks are one finding, until there is an address."""
-    place(payment_sandbox)
-    assert payment_sandbox.review() == []
-    payment_sandbox.act(place(payment_sandbox))
-    payment_sandbox.act(place(payment_sandbox, webhook_url="http://127.0.0.1:9/"))
-    payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
-    problems = [finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-03"]
-    assert problems == [
-        "2 status changes sent no webhook: neither the project nor the order has a webhook_url"
-    ]
-    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
-    assert "HOOK-03" not in [finding.rule for finding in payment_sandbox.review()]
 
 
 @pytest.mark.parametrize(

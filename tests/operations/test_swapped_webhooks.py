@@ -54,11 +54,3 @@ def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
     assert shop.received == []
     watched.advance("PT4M")
     assert shop.orders() == [held["id"]], "the end of an advance is an event, too"
-
-
-def test_waiting_for_idle_returns(watched: Sandbox, shop: Shop) -> None:
-    """Waiting for idle returns, also with webhooks before the response."""
-    watched.settings(webhook_timing="before_response")
-    watched.acted(watched.place(card()), "customer visit")
-    assert watched.get("/control/wait/?idle=1&timeout=5").status_code == 200
-    assert len(shop.received) == 1

@@ -16,7 +16,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.projects.locks import PUBLISHING, STATE, LockOrderBroken, RankedLock
+from payment_sandbox.projects.locks import EVENTS, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.serving.courier import Courier
@@ -124,10 +124,10 @@ def test_a_running_clock_reports_what_fails_once(caplog: pytest.LogCaptureFixtur
 
 def test_locks_refuse_to_be_taken_out_of_order() -> None:
     """Locks refuse to be acquired out of order, while the check is on."""
-    state, publishing = RankedLock(STATE), RankedLock(PUBLISHING)
-    with state, publishing:
+    state, events = RankedLock(STATE), RankedLock(EVENTS)
+    with state, events:
         pass
-    with publishing, pytest.raises(LockOrderBroken):
+    with events, pytest.raises(LockOrderBroken):
         state.acquire()
     with state, pytest.raises(LockOrderBroken):
         RankedLock(STATE).acquire()

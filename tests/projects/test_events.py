@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.events import Events, UnstoredEntry
 
 THREADS = 300
 
@@ -78,9 +78,8 @@ def test_lazily_read_events_are_masked() -> None:
     events = Events()
     events.masking.api_key = "key-of-the-shop"
     events.publish("request", path="/v1/key-of-the-shop/", text="4111 1111 1111 1111", cvc="123", status=404)
-    events.publish_lazily(
-        "request", lambda: {"nested": [{"card_code": 123}], "long": "x" * 5000, "rule": None}
-    )
+    long = UnstoredEntry({"nested": [{"card_code": 123}], "long": "x" * 5000, "rule": None})
+    events.add([("request", long)])
     events.publish("other", path="/v1/")
     stored = events.stored_events_after(0, ("request",))
     read = [each.read_lazily(events.masking) for each in stored]

@@ -1,4 +1,4 @@
-"""A project's edits are atomic, and its outbox keeps its order."""
+"""A project's edits are atomic."""
 
 from datetime import UTC, datetime
 
@@ -10,8 +10,6 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
-from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.outbox import DeferredDeliveries, Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
 
@@ -53,23 +51,6 @@ def test_an_edit_creates_a_new_version(project: Project) -> None:
     current = project.find_order(order.id)
     assert (current.status, current.version) == ("processing", 2)
     assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
-
-
-def test_deferred_deliveries_wait_for_their_release() -> None:
-    """Deferred deliveries wait for their release; other webhooks are sent before."""
-    outbox = Outbox(Events())
-    deferred = DeferredDeliveries(outbox)
-    outbox.put(QueuedDelivery("held", "an order"), deferred)
-    outbox.put(QueuedDelivery("free", "an order"))
-    assert outbox.next() == QueuedDelivery("free", "an order")
-    assert outbox.next() is None
-    assert not outbox.is_idle
-    outbox.release(deferred)
-    outbox.release(deferred)
-    assert outbox.next() == QueuedDelivery("held", "an order")
-    assert not outbox.is_idle, "the delivery is in flight"
-    assert outbox.next() is None
-    assert outbox.is_idle
 
 
 def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.relay import Relay
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -39,6 +40,13 @@ def relay_of(sandbox: Sandbox) -> Relay:
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     return project.relay
+
+
+def awaiting_listener(sandbox: Sandbox) -> list[OutboxEntry]:
+    """Return the webhooks that await a listener."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    return project.epoch.outbox._awaiting_listener
 
 
 def attempts(sandbox: Sandbox) -> list[Any]:
@@ -177,8 +185,7 @@ def test_a_reset_drops_offered_and_waiting_webhooks(forwarding: Sandbox) -> None
     forwarding.post("/control/reset/")
     assert not send_answer(forwarding, first)
     assert poll_offers(forwarding, timeout=0) == []
-    relay = relay_of(forwarding)
-    assert (relay._offered, relay._parked) == ({}, [])
+    assert (relay_of(forwarding)._offered, awaiting_listener(forwarding)) == ({}, [])
 
 
 def test_each_call_of_a_listener_sets_its_url(sandbox: Sandbox) -> None:
@@ -209,6 +216,6 @@ def test_repeated_redeliveries_are_queued_once(forwarding: Sandbox) -> None:
     for _ in range(5):
         assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/").status_code == 200
     forwarding.get("/control/wait/?idle=1")
-    assert sorted(queued.forced for _, queued in relay_of(forwarding)._parked) == [False, True]
+    assert sorted(entry.queued.forced for entry in awaiting_listener(forwarding)) == [False, True]
     offers = poll_offers(forwarding)
     assert all(send_answer(forwarding, offer) for offer in offers)

@@ -22,7 +22,7 @@ from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.calling import Caller, TrackedRequest, as_caller
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.project import NoServices, Project, ProjectReset
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import NotStored, StepsInterrupted
@@ -63,9 +63,9 @@ class Services(NoServices):
             project, epoch = self.queued_outboxes.pop(0)
             self._server.courier.deliver_all(project, epoch)
 
-    def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook."""
-        self._server.courier.deliver(project, epoch, queued)
+        self._server.courier.deliver(project, epoch, entry)
 
     def pause(self, seconds: float) -> None:
         """Let other servers work."""

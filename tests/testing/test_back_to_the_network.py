@@ -49,9 +49,11 @@ def test_other_addresses_stay_on_the_network(payment_sandbox: PaymentSandbox, sh
 
 
 def test_hosts_are_a_list(payment_sandbox: PaymentSandbox) -> None:
-    """A string is refused as ``hosts`` of ``deliver_to``."""
+    """A string is refused as ``hosts`` of ``deliver_to`` and ``deliver_over_network``."""
     with pytest.raises(ValueError, match=r"must be a list of host names"):
         payment_sandbox.deliver_to(Flask("shop"), hosts="shop.example")
+    with pytest.raises(ValueError, match=r"must be a list of host names"):
+        payment_sandbox.deliver_over_network(hosts="shop.example")
 
 
 def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox) -> None:
@@ -71,9 +73,3 @@ def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox)
     assert "not sent" not in error()
     payment_sandbox.deliver_over_network()
     assert "not sent" in error()
-
-
-def test_hosts_of_the_network_are_a_list(payment_sandbox: PaymentSandbox) -> None:
-    """A string is refused as ``hosts`` of ``deliver_over_network``."""
-    with pytest.raises(ValueError, match=r"must be a list of host names"):
-        payment_sandbox.deliver_over_network(hosts="shop.example")

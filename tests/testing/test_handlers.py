@@ -90,26 +90,6 @@ def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, 
     assert errors(payment_sandbox) == {"None"}
 
 
-def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: PaymentSandbox) -> None:
-    """A handler that waits for its caller's lock fails after five seconds."""
-    lock = threading.Lock()
-
-    def wait(order_id: str) -> None:
-        with lock:
-            pass
-
-    payment_sandbox.deliver_to(shop_that(wait), thread="own")
-    payment_sandbox.scenario({"name": "one", "rules": []})
-    order_id = place(payment_sandbox)
-
-    def act_with_lock() -> None:
-        with lock:
-            payment_sandbox.act(order_id, action="visit")
-
-    in_time(act_with_lock)
-    assert errors(payment_sandbox) == {"no answer within 5 seconds"}
-
-
 @pytest.mark.parametrize("is_abandoned", [True, False])
 def test_calls_by_the_test_wait_although_other_handlers_run(
     payment_sandbox: PaymentSandbox, is_abandoned: bool

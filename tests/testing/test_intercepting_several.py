@@ -60,14 +60,6 @@ def test_proxies_of_the_environment_are_ignored(
     assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
 
 
-def test_a_proxy_of_the_session_is_ignored(payment_sandbox: PaymentSandbox) -> None:
-    """Intercepted calls ignore the proxies of a session."""
-    payment_sandbox.intercept(PROVIDER)
-    proxies = {"https": "http://127.0.0.1:9"}
-    answer = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, ""), proxies=proxies)
-    assert answer.status_code == 201
-
-
 def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
     """An intercepted stream is refused, and does not hang."""
     payment_sandbox.intercept(PROVIDER)

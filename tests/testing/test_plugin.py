@@ -53,22 +53,7 @@ def test_the_fixtures_of_the_contract(
     passed(suite(tmp_path, USING_ALL, *options, **variables), 2)
 
 
-SOCKETLESS = """
-import socket
-
-def test_no_socket_is_needed(payment_sandbox, shop, monkeypatch):
-    def refuse(*arguments):
-        raise AssertionError("a socket was opened")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"])
-    assert shop.known == ["completed", "completed"] or shop.known == ["processing", "completed"]
-    payment_sandbox.clock.advance("P1D")
-    (first, second) = payment_sandbox.webhooks
-    assert {first["state"], second["state"]} == {"delivered"}
-
-
+DELIVERED = """
 def test_a_handler_sees_the_time_of_its_webhook(payment_sandbox, shop):
     times = []
 
@@ -94,18 +79,12 @@ def test_a_shop_that_crashes_is_tried_again(payment_sandbox, shop):
     webhook = payment_sandbox.webhooks[-1]
     assert (webhook["state"], len(webhook["attempts"])) == ("failed", 10)
     assert webhook["attempts"][0]["response"]["status"] == 500
-
-
-def test_faults_cut_the_connection_here_too(payment_sandbox):
-    payment_sandbox.client.faults([{"when": {"method": "POST"}, "then": {"reset": True}}])
-    with pytest.raises(requests.ConnectionError):
-        place(payment_sandbox)
 """
 
 
-def test_a_shop_in_this_process_needs_no_socket(tmp_path: Path) -> None:
-    """Calls and webhooks need no sockets, and webhooks are delivered when a call returns."""
-    passed(suite(tmp_path, SOCKETLESS), 4)
+def test_a_shop_in_this_process_gets_its_webhooks(tmp_path: Path) -> None:
+    """A handler sees the time of its webhook, and one that crashes gets all attempts."""
+    passed(suite(tmp_path, DELIVERED), 2)
 
 
 FROZEN = """

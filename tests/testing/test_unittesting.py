@@ -60,7 +60,6 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
     def test_skipped(self):
         pass
 
-    FAILS
 
 
 class TestThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
@@ -79,34 +78,17 @@ class TestWithoutPayments(PaymentSandboxMixin, unittest.TestCase):
 if __name__ == "__main__":
     unittest.main()
 """
-FAILS = """
-    def test_fails(self):
-        self.place()
-        self.assertTrue(False)
-"""
 
 
 def test_unittest_alone(tmp_path: Path) -> None:
     """A suite runs with unittest alone, with a project for each test."""
-    code = SUITE.replace("FAILS", "") + "\n"
-    result = run_suite(tmp_path, code, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
+    result = run_suite(tmp_path, SUITE, "-W", "error", "-m", "unittest", "-v", PAYMENT_SANDBOX_REVIEW="off")
     assert result.returncode == 0, result.stderr
     assert "OK (skipped=1)" in result.stderr
     loads = (
         "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
     )
-    assert run_suite(tmp_path, code, "-c", loads).returncode == 0
-
-
-def test_a_failure_ends_with_the_timeline(tmp_path: Path) -> None:
-    """A failure shows the timeline with unittest and with pytest."""
-    for command in (("-m", "unittest"), ("-m", "pytest", "-p", "no:cacheprovider")):
-        result = run_suite(tmp_path, SUITE.replace("FAILS", FAILS), *command)
-        assert result.returncode == 1
-        output = result.stdout + result.stderr
-        assert "AssertionError: False is not true" in output
-        assert "payment sandbox:" in output
-        assert "POST /v1/orders/ -> 201" in output
+    assert run_suite(tmp_path, SUITE, "-c", loads).returncode == 0
 
 
 PASSES = """
@@ -131,6 +113,12 @@ class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
         await self.payment_sandbox.aio.act(order["id"])
 """
 FAILS_IN = {
+    "a test": """
+class TestFails(PaymentSandboxMixin, unittest.TestCase):
+    def test_fails(self):
+        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+        self.assertTrue(False)
+""",
     "an async test": """
 class TestFails(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
     async def test_fails(self):
@@ -166,11 +154,13 @@ def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
 
 @pytest.mark.parametrize("runner", ["unittest", "pytest"])
 @pytest.mark.parametrize("location", FAILS_IN)
-def test_failures_in_other_places(tmp_path: Path, location: str, runner: str) -> None:
-    """Failures in async tests, subtests and setUp show the timeline."""
+def test_a_failure_ends_with_the_timeline_wherever_it_is(tmp_path: Path, location: str, runner: str) -> None:
+    """Failures in tests, async tests, subtests and setUp show the timeline."""
     result = run_suite(tmp_path, PASSES + FAILS_IN[location], "-m", runner)
     output = result.stdout + result.stderr
     assert result.returncode == 1, output
+    assert "AssertionError" in output
+    assert "payment sandbox:" in output
     assert "POST /v1/orders/ -> 201" in output
 
 

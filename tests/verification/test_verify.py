@@ -207,10 +207,29 @@ def _keep(reference: SandboxPlayer) -> None:
     """Alter nothing."""
 
 
+def _delay_the_last(reference: SandboxPlayer) -> None:
+    """Let the last webhook arrive after the conversation, and nobody wait for it."""
+    inbox, with_late_webhooks = reference.inbox, reference.with_late_webhooks
+    assert isinstance(inbox, Inbox)
+    record, delayed = inbox.record, list[Received]()
+
+    def receive(received: Received) -> None:
+        delayed.append(received) if inbox.received else record(received)
+
+    def arrive_late(played: Played) -> Played:
+        record(delayed.pop())
+        return with_late_webhooks(played)
+
+    inbox.record = receive  # type: ignore[method-assign, assignment]
+    reference.expected_webhooks = lambda *_: 1  # type: ignore[method-assign]
+    reference.with_late_webhooks = arrive_late  # type: ignore[method-assign]
+
+
 @pytest.mark.parametrize(
     ("alter", "rule", "words"),
     [
         (_keep, "", ""),
+        (_delay_the_last, "", ""),
         (set_fault({"drop": True}), "HOOK-02", "0 of 2 webhooks arrived"),
         (receive_as(method="PUT"), "HOOK-01", "the webhook's method is 'PUT', not 'POST'"),
         (

@@ -111,7 +111,7 @@ def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -
         events.wait_after(events.number, 0.02)
     assert (events.watchers, events._listeners, events._groups_by_order) == (0, [], {})
     assert events.slots.of(SERIALIZED_EVENTS)._known == {}
-    assert (outbox._queue.pending, outbox._queue._awaited) == ({}, [])
+    assert (outbox._pending, outbox._awaited) == ({}, [])
     assert project.relay._offered == {}
 
 

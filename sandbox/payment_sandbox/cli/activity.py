@@ -203,22 +203,21 @@ class _PrintedProject:
         self.writer = LineWriter()
         self.is_queued = False
         self._activity = activity
-        self._events = 0  # counted while holding the events' lock
-        self._events_read = 0
+        self._events = project.events
+        self._is_urgent = False
 
     def on_event(self) -> None:
-        """Count an event, and queue the project for printing."""
-        self._events += 1
+        """Queue the project for printing; the events' lock is held."""
         if not self.is_queued:
             self.is_queued = True
             self._activity.enqueue(self)
-        elif self._events - self._events_read == MANY_EVENTS:
+        elif not self._is_urgent and self._events.number - self.number >= MANY_EVENTS:
+            self._is_urgent = True
             self._activity.flush()
 
     def dequeue(self) -> None:
         """Mark all events so far as read, so that the next one queues the project."""
-        self.is_queued = False
-        self._events_read = self._events
+        self.is_queued = self._is_urgent = False
 
 
 class Activity:

@@ -33,7 +33,7 @@ from payment_sandbox.cli.options import (
 from payment_sandbox.cli.workers import PARENT_VARIABLE, Workers, stop_with_stdin
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import load_module
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -402,10 +402,7 @@ def _warm_up(server: "Server", stopped: StopRequest) -> None:
     """Preload the modules for pages and threads shortly after startup."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
         server.app.parts()
-        with LOADING:
-            from payment_sandbox.serving.posting import warm_up
-
-        warm_up()
+        load_module("requests")  # sends webhooks
 
 
 def _name_variables(command: click.Command) -> None:

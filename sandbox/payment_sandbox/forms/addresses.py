@@ -5,8 +5,9 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
+import idna
+
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.loading import LOADING
 
 URL_LENGTH_MAX: Final = 2048
 HOST_LENGTH_MAX: Final = 253
@@ -60,9 +61,6 @@ def _encode_idna(host: str) -> str:
     Raises:
         UnicodeError: the name has no valid encoding.
     """
-    with LOADING:
-        import idna  # imported late, for a faster startup; requests uses idna, too
-
     name = idna.encode(host.lower(), strict=True, std3_rules=True).decode()  # as urllib3 does
     idna.decode(name)
     return name

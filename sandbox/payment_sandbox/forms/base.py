@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -78,8 +79,6 @@ def hook_kinds(form: Form) -> dict[str, str]:
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
     """Return the closest known word; None if no word is close."""
-    from difflib import get_close_matches  # imported late, for a faster startup
-
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 

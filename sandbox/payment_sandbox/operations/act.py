@@ -254,7 +254,7 @@ def _has_item_within(
 def status_after(project: Project, order_id: str, transaction_id: str, action: Action) -> str | None:
     """Return the order status after an action, without performing the action; None if impossible."""
     epoch = project.epoch
-    edit = Edit(epoch, epoch.now(), NO_CALLER)  # never applied
+    edit = Edit(epoch, epoch.now(), epoch.now(), NO_CALLER)  # never applied
     try:
         return perform_on_attempt(edit, order_id, transaction_id, action).status
     except Refusal:

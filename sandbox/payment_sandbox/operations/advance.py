@@ -52,7 +52,6 @@ def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | Non
             number = epoch.journal.next_id("failure")
             epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
     if problem is not None:
-        project.events.publish("failed", **entry)
         project.storage.flush(project)
 
 
@@ -364,7 +363,7 @@ def _take_event(edit: Edit, until: datetime) -> DueItem[Command] | None:
             if edit.epoch.advance_log is not None and edit.state.clock.running:  # continues if a commit fails
                 edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
             if not isinstance(due.item, AttemptDelivery):  # logged later, with the response
-                edit.log.append(event(due))
+                edit.advance_log.append(event(due))
             return due
     return None
 
@@ -389,5 +388,4 @@ def _record_failed_command(project: Project, epoch: Epoch, due: DueItem[Command]
         epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
-    project.events.publish("failed", **event(due, problem))
     project.storage.flush(project)

@@ -13,7 +13,6 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.calling import with_cause
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, VIA_CONTROL, PerformedAction
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.recorder import action_event
 
 MERCHANT_ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
@@ -57,8 +56,6 @@ def _record(
         action_id, project.now(), real_at, MERCHANT_ACTOR, action, via, order.id, None, details
     )
     journal.add([performed])
-    event = action_event(performed)
-    project.events.publish(event.kind, **event.data)
     project.storage.flush(project)
     return order
 

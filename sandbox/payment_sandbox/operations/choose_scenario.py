@@ -1,10 +1,10 @@
 """Choose a project's scenario, and build the schema of scenario files."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from payment_sandbox.forms import Form
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
@@ -13,13 +13,15 @@ from payment_sandbox.scenarios.documents import Document
 from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.loader import load_scenario
 
+if TYPE_CHECKING:
+    from payment_sandbox.forms import schemas
+else:
+    schemas = lazy("payment_sandbox.forms.schemas")
+
 
 def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:
     """Build the schema; editors suggest ``methods``, and ``settings`` is the form of the project settings."""
-    with LOADING:
-        from payment_sandbox.forms.schemas import json_schema  # deferred, for a faster start
-
-    schema = json_schema(ScenarioForm, {"settings": settings})
+    schema = schemas.json_schema(ScenarioForm, {"settings": settings})
     name = schema["$defs"]["When"]["properties"]["payment_method"]
     # Editors may suggest these names, but must accept others, because aliases are allowed.
     name["items"] = {"anyOf": [{"enum": list(methods)}, {"type": "string"}]}

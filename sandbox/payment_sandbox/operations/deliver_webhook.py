@@ -21,7 +21,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import truncate_masked
-from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
+from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
 from payment_sandbox.projects.settings import Settings
@@ -45,13 +45,18 @@ class PreparedAttempt(NamedTuple):
     With a ``label``, a listener delivers the attempt.
     """
 
-    queued: QueuedDelivery
+    entry: OutboxEntry
     request: WebhookRequest
     at: datetime
     real_at: datetime
     label: AttemptLabel | None = None
     effect: WebhookEffect = NO_EFFECT
     status: str = ""  # of the order, for a listener
+
+    @property
+    def queued(self) -> QueuedDelivery:
+        """The delivery that the attempt belongs to."""
+        return self.entry.queued
 
     @property
     def copies(self) -> int:
@@ -70,12 +75,13 @@ class PreparedAttempt(NamedTuple):
         return over_network and not isinstance(self.effect, OneByOne)
 
 
-def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
+def prepare_attempt(project: Project, epoch: Epoch, entry: OutboxEntry) -> PreparedAttempt | None:
     """Prepare an attempt; return None if nothing needs to be sent now. Only a postponement changes state.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
+    queued = entry.queued
     with project.with_newest_state(epoch):
         if not epoch.store.must_send(queued):
             return None
@@ -83,23 +89,23 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         is_over = delivery is None or _is_over(delivery, queued)
         effect = NO_EFFECT if delivery is None or is_over else _choose_effect(epoch, delivery, queued)
         if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
-            return _prepare(project, epoch, queued, delivery, effect)
+            return _prepare(project, epoch, entry, delivery, effect)
     if _finish_or_postpone(project, epoch, queued, effect):
         return None
-    return prepare_attempt(project, epoch, queued)  # another webhook has been swapped in the meantime
+    return prepare_attempt(project, epoch, entry)  # another webhook has been swapped in the meantime
 
 
 def _prepare(
-    project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
+    project: Project, epoch: Epoch, entry: OutboxEntry, delivery: Delivery, effect: WebhookEffect
 ) -> PreparedAttempt | None:
     """Build the attempt; return None if the webhook waits for a listener."""
-    settings, real_at = epoch.state.settings, project.services.real.wall_now()
+    settings, real_at, queued = epoch.state.settings, project.services.real.wall_now(), entry.queued
     request = _build_request(project, delivery, queued.changed)
-    prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
+    prepared = PreparedAttempt(entry, request, epoch.now(), real_at, None, effect)
     if request.url == settings.forward_to and effect.reply is None:
         label = _create_label(project, epoch, delivery, queued)
         prepared = prepared._replace(label=label, status=delivery.status)
-        if project.relay.park(epoch, queued):
+        if epoch.outbox.await_listener(entry, project.relay.is_connected):
             epoch.store.stop_sending()
             _publish_waiting_event(project, delivery)
             return None
@@ -204,7 +210,7 @@ def _publish_attempt(
 ) -> None:
     reply = attempt.reply
     shown = _build_event(delivery, attempt.number, attempt.at, reply)
-    edit.log.append(shown)
+    edit.advance_log.append(shown)
     edit.publish(
         "webhook",
         **shown,

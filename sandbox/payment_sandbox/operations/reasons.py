@@ -1,6 +1,6 @@
 """Reasons for an order's steps: manual actions, scenario rules, retries and copies."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from payment_sandbox.operations.history import TimelineEntry
@@ -60,6 +60,7 @@ def _describe_reason(epoch: Epoch, timeline_entry: TimelineEntry, action: Perfor
         return BY_HAND_NOTE if timeline_entry.kind == "action" else ""
     if action.via != VIA_SCENARIO:
         return ""
-    decided: Mapping[str, object] = epoch.journal.explanation(action.transaction_id) or {}
-    rule = decided.get("rule")
-    return f" · rule {rule + 1} of {decided['scenario']}" if isinstance(rule, int) else ""
+    decided = epoch.journal.explanation(action.transaction_id)
+    if decided is None or decided["rule"] is None:
+        return ""
+    return f" · rule {decided['rule'] + 1} of {decided['scenario']}"

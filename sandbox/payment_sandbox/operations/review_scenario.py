@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
+from payment_sandbox.forms.orders import CustomerForm
 from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME, REFUND
 from payment_sandbox.methods.common import Method
-from payment_sandbox.orders.order import CUSTOMER_FIELDS
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.settings import Settings, check_scenario_settings, read_settings
 from payment_sandbox.scenarios.catalogue import read_text
@@ -25,7 +25,7 @@ from payment_sandbox.scenarios.model import (
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
-CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
+CUSTOMER_KEYS: Final = tuple(CustomerForm().fields)
 
 
 class AttemptKind(NamedTuple):

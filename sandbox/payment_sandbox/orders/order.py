@@ -186,25 +186,6 @@ _FIELD_NAMES: tuple[str, ...] = tuple(Order.__slots__)
 
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
-CUSTOMER_FIELDS: Final = (
-    "first_name",
-    "last_name",
-    "gender",
-    "birthdate",
-    "email_address",
-    "phone_numbers",
-    "address",
-    "address_type",
-    "additional_addresses",
-    "country",
-    "ip_address",
-    "locale",
-    "postal_code",
-    "housenumber",
-    "merchant_customer_id",
-    "user_agent",
-    "forwarded_ip",
-)
 REDUCED_CUSTOMER_FIELDS: Final = ("country", "ip_address")
 
 

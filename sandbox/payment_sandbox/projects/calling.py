@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import DeferredDeliveries, Outbox
+    from payment_sandbox.projects.outbox import HeldDeliveries, Outbox
 
 AnswerBuilder = Callable[[Any], str | None]
 """Builds the response to a committed edit, as text; None if the edit does not determine the response."""
@@ -64,7 +64,7 @@ class Caller:
         self.outer = _CALLER.get()  # the enclosing caller of the thread
         self.tracked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a journal record
-        self.held: DeferredDeliveries | None = None  # webhooks that wait for the response
+        self.held: HeldDeliveries | None = None  # webhooks that wait for the response
         self.callback_outbox: Outbox | None = (
             None  # set while a handler processes one of its webhooks, and may call back
         )

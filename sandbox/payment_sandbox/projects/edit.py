@@ -1,9 +1,10 @@
-"""An edit, the unit of work: planned on copies, committed to the store, applied in memory, then published.
+"""An edit, the unit of work: planned on copies, committed to the store, then applied in memory and logged.
 
 If an edit fails before it is applied, nothing has changed: no record, no agenda entry, no rule use and no
 identifier.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -22,14 +23,25 @@ from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.calling import Caller, RequestCommit
 from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.events import UnstoredEntry, shorten
+from payment_sandbox.projects.journal import (
+    JOURNAL_BODY_BYTES,
+    AgendaEvent,
+    ConfigurationChange,
+    PerformedAction,
+    ReachedStatus,
+    Record,
+    RecordedDecision,
+)
 from payment_sandbox.projects.outbox import QueuedDelivery, ResendChanges
-from payment_sandbox.projects.recorder import PublishedEvent, Recorder, StatusMove
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, ServerSync
-from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 
 SCAN_FORMS_MAX: Final = 1000
 SAVED_ANSWERS_MAX: Final = 1000
+
+ACTION_FIELDS: Final = ("actor", "action")
 
 IfMatch = Callable[[str], bool]
 """Decides whether the request's ``If-Match`` header accepts an ETag."""
@@ -38,18 +50,25 @@ IfMatch = Callable[[str], bool]
 class Edit:
     """Copies of records, and the effects of their changes; created by ``Project.edit``."""
 
-    def __init__(self, epoch: Epoch, now: datetime, caller: Caller) -> None:
+    def __init__(self, epoch: Epoch, now: datetime, real_at: datetime, caller: Caller) -> None:
         self.epoch = epoch
         self.caller = caller
         self.now = now
+        self.real_at = real_at
+        self.cause = caller.cause  # the id of the record that causes the statuses
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copy()
-        self.records = Recorder(epoch.journal, caller.cause)
         self.to_send: list[QueuedDelivery] = []
-        self.log: list[dict[str, Any]] = []  # entries for the log of the current advance
+        self.advance_log: list[dict[str, Any]] = []  # entries for the log of the current advance
         self.orders: dict[str, Order] = {}
         self.finished_entries: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self.finished_jobs: list[int] = []
+        self.needs_carrier = False  # whether the applied edit has queued a webhook that nobody carries
+        self.is_due_earlier = False  # whether the agenda of the applied edit has a new first entry
+        self._records: list[Record] = []  # actions, due events and choices
+        self._decisions: dict[str, ScenarioDecision] = {}  # by transaction
+        self._unstored: list[tuple[str, UnstoredEntry]] = []
+        self._new_events: set[str] = set()  # ids of transaction events
         self._created: set[str] = set()
         self._moves: list[StatusChange] = []
         self._scheduled: list[tuple[datetime, Command]] = []
@@ -125,7 +144,7 @@ class Edit:
         """Record the transaction's new status as an event (TEV-01)."""
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
-        self.records.record_event_id(event.id)
+        self._new_events.add(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
         """Return the scenario's outcome for an attempt; a rehearsal takes precedence."""
@@ -137,7 +156,7 @@ class Edit:
         if decision.rule is not None:
             uses = {**uses, decision.rule: uses.get(decision.rule, 0) + 1}
             self.state = self.state._replace(rule_uses=uses)
-        self.records.decisions[transaction_id] = decision
+        self._decisions[transaction_id] = decision
         return decision.outcome
 
     def schedule(self, at: datetime, command: Command) -> None:
@@ -195,19 +214,38 @@ class Edit:
         **details: Any,
     ) -> None:
         """Record an action as the cause of the statuses reached by this edit."""
-        self.records.record_action(action, via, self.now, order_id, transaction_id, details)
+        fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
+        self.cause = self._next_id("action")
+        self._records.append(
+            PerformedAction(
+                id=self.cause,
+                at=self.now,
+                real_at=self.real_at,
+                actor=action.actor,
+                action=action.action,
+                via=via,
+                order_id=order_id,
+                transaction_id=transaction_id,
+                how={**fields, **details},
+            )
+        )
 
     def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
         """Record the settings or the scenario replaced by this edit."""
-        self.records.record_choice(kind, before, self.now)
+        is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
+        choice_id, stored = self._next_id("choice"), before if is_short else None
+        self._records.append(ConfigurationChange(choice_id, self.now, self.real_at, kind, stored))
 
     def record_agenda_event(self, due: DueItem[Command]) -> None:
         """Record a due event as the cause of the statuses reached by this edit."""
-        self.records.record_agenda_event(due, self.now)
+        command, self.cause = due.item, self._next_id("event")
+        self._records.append(
+            AgendaEvent(self.cause, command.order_id, command.kind, command.label, self.now, self.real_at)
+        )
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Publish an event once the edit is applied."""
-        self.records.publish(kind, data)
+        self._unstored.append((kind, UnstoredEntry(shorten(data))))
 
     def plan(self) -> ChangeSet | None:
         """Build the change set, with new versions and webhooks; return None if nothing has changed."""
@@ -241,8 +279,8 @@ class Edit:
             change = self._add_server_sync(change)
         return self._add_state(change)
 
-    def apply(self, change: ChangeSet) -> bool:
-        """Apply the change in memory; return True if the next agenda entry is now due earlier."""
+    def apply(self, change: ChangeSet) -> None:
+        """Apply the change in memory."""
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
@@ -262,11 +300,11 @@ class Edit:
             if len(epoch.scan_forms) > SCAN_FORMS_MAX:
                 epoch.scan_forms.popitem(last=False)
         if epoch.advance_log is not None:
-            epoch.advance_log += self.log
+            epoch.advance_log += self.advance_log
         epoch.orders_created += len(self._created)
         self._save_answer()
         after = timeline.head()
-        return after is not None and (before is None or after.at < before.at)
+        self.is_due_earlier = after is not None and (before is None or after.at < before.at)
 
     def _save_answer(self) -> None:
         """Save the response in memory for a retry, unless the store saves it."""
@@ -277,9 +315,22 @@ class Edit:
         if len(answered) > SAVED_ANSWERS_MAX:
             answered.popitem(last=False)
 
-    def record(self, real_at: datetime) -> Iterator[PublishedEvent]:
-        """Add the records of this edit to the journal, and yield the events to publish."""
-        return self.records.record(self.orders.values(), list(self._status_moves()), self.now, real_at)
+    def log(self) -> None:
+        """Add what has happened to the journal, which shows it to watchers."""
+        decisions = [RecordedDecision(self._next_id("decision"), *each) for each in self._decisions.items()]
+        records = [*self._records, *decisions, *self._statuses_of_attempts(), *self._statuses_of_orders()]
+        if records or self._unstored:
+            self.epoch.journal.add(records, self._unstored)
+
+    def queue_webhooks(self) -> None:
+        """Queue the webhooks to send now; in a shared store, the courier's server queues the stored jobs."""
+        epoch = self.epoch
+        if not epoch.store.is_shared:
+            for queued in self.to_send:
+                self.needs_carrier |= epoch.outbox.put(queued, self.caller.held)
+
+    def _next_id(self, kind: str) -> str:
+        return self.epoch.journal.next_id(kind)
 
     @property
     def is_creating(self) -> bool:
@@ -400,13 +451,31 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield moved.subject_id, moved.after
 
-    def _status_moves(self) -> Iterator[StatusMove]:
-        """Yield the status changes of orders, which are published as events."""
+    def _statuses_of_attempts(self) -> Iterator[ReachedStatus]:
+        """Yield the new statuses of the orders' attempts."""
+        if not self._new_events:
+            return
+        for order in self.orders.values():
+            for attempt in order.transactions:
+                for event in attempt.events:
+                    if event.id in self._new_events:
+                        reached = self._reached(order.id, event.event)
+                        yield reached._replace(
+                            payment_method=attempt.payment_method, transaction_id=attempt.id
+                        )
+
+    def _statuses_of_orders(self) -> Iterator[ReachedStatus]:
+        """Yield the new statuses of orders."""
         for order_id in self._created:
-            yield StatusMove(order_id, None, self.orders[order_id].status)
+            yield self._reached(order_id, self.orders[order_id].status)
         for moved in self._moves:
             if moved.subject_id not in self._created:
-                yield StatusMove(moved.subject_id, moved.before, moved.after)
+                yield self._reached(moved.subject_id, moved.after, moved.before)
+
+    def _reached(self, order_id: str, status: str, before: str | None = None) -> ReachedStatus:
+        return ReachedStatus(
+            self._next_id("status"), order_id, None, None, status, self.now, self.real_at, self.cause, before
+        )
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to

@@ -99,7 +99,7 @@ class Epoch:
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox(events)
-        self.journal = Journal(events.masking, is_stored=store.is_durable)
+        self.journal = Journal(events, is_stored=store.is_durable)
         store.share(self.journal)
         self.failed_commands: dict[int, FailedCommand] = {}  # by sequence number
         self.finished_entries: list[int] = []  # sequence numbers to delete from the store

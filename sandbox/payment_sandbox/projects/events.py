@@ -1,10 +1,10 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Condition
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
@@ -19,8 +19,31 @@ TOO_LONG_REMARK: Final = "(too long to repeat)"
 GLOBAL_KINDS: Final = ("reset", "restored")
 """The kinds of events that concern all orders."""
 
-BuildData = Callable[[], Mapping[str, Any]]
-"""Builds the data of an event."""
+
+class Entry(Protocol):
+    """A fact that watchers see as an event."""
+
+    @property
+    def order_id(self) -> str | None:
+        """The order of the fact, if any."""
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return the data of the event, which may be expensive to build."""
+
+
+class UnstoredEntry(NamedTuple):
+    """A fact that only watchers see, such as a change of the clock."""
+
+    data: Mapping[str, Any]
+
+    @property
+    def order_id(self) -> str | None:
+        """The order of the entry, if any."""
+        return self.data.get("order_id")
+
+    def summary(self) -> Mapping[str, Any]:
+        """Return the data of the event."""
+        return self.data
 
 
 class Event(NamedTuple):
@@ -32,21 +55,19 @@ class Event(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """A stored event; expensive data is built when the event is read."""
+    """A stored event; its data is built when the event is read, because most events are never read."""
 
     number: int
     kind: str
-    data: Mapping[str, Any]
-    build: BuildData | None
+    entry: Entry
 
     def read(self) -> Event:
         """Return the event unmasked."""
-        return Event(self.number, self.kind, self.data if self.build is None else _shorten(self.build()))
+        return Event(self.number, self.kind, shorten(self.entry.summary()))
 
     def read_lazily(self, masking: Masking) -> Event:
         """Return the event with data that is masked value by value, on access."""
-        facts = MaskedData(self.data if self.build is None else self.build(), masking)
-        return Event(self.number, self.kind, facts)
+        return Event(self.number, self.kind, MaskedData(self.entry.summary(), masking))
 
 
 class MaskedData(Mapping[str, Any]):
@@ -81,6 +102,11 @@ class _WaitGroup:
         self.count = 0
         self.number = 0
 
+    def wake(self, number: int) -> None:
+        """Wake the threads: ``number`` is the newest of their events."""
+        self.number = number
+        self.condition.notify_all()
+
 
 class Events:
     """The newest events of a project; wakes the threads that wait for the next event.
@@ -100,7 +126,7 @@ class Events:
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
-        self.outbound: deque[tuple[str, Mapping[str, Any], BuildData | None]] | None = None
+        self.outbound: deque[tuple[str, Entry]] | None = None
         """The events to send to other servers; None for a single server."""
         self._waiting_count = 0
         self._nudges = 0
@@ -114,7 +140,7 @@ class Events:
         """Wake all waiting threads, although there is no event, so that they recheck their conditions."""
         with self._changed:
             self._nudges += 1
-            self._wake()
+            self._wake_all()
 
     @contextmanager
     def watching(self) -> Iterator[int]:
@@ -128,37 +154,33 @@ class Events:
                 self.watchers -= 1
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Add an event and wake all waiting threads."""
-        self._add(kind, _shorten(data))
+        """Add an event, and wake the threads that wait for it."""
+        self.add([(kind, UnstoredEntry(shorten(data)))])
 
-    def publish_lazily(self, kind: str, build: BuildData) -> None:
-        """Add an event that no thread waits for, and whose data is expensive to build and rarely read."""
-        self._add(kind, {}, build)
+    def add(self, entries: Sequence[tuple[str, Entry]], *, is_remote: bool = False) -> None:
+        """Add entries with their kinds, at once, and wake the threads that wait for them.
 
-    def add_remote(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Add an event from another server."""
-        self._append(kind, data, None)
-
-    def _add(self, kind: str, data: Mapping[str, Any], build: BuildData | None = None) -> None:
-        if self.outbound is not None:
-            self.outbound.append((kind, data, build))
-        self._append(kind, data, build)
-
-    def _append(self, kind: str, data: Mapping[str, Any], build: BuildData | None) -> None:
+        Entries that are ``is_remote`` came from another server.
+        """
+        if self.outbound is not None and not is_remote:
+            self.outbound.extend(entries)
         with self._changed:
-            self.number += 1
-            self._newest.append(StoredEvent(self.number, kind, data, build))
-            self._wake(None if kind in GLOBAL_KINDS else data.get("order_id", ""))
+            for kind, entry in entries:
+                self.number += 1
+                self._newest.append(StoredEvent(self.number, kind, entry))
+            if self._groups_by_order:
+                self._wake_orders(entries)
+            self._wake_watchers()
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""
         with self._changed:
             self.is_ended = True
-            self._wake()
+            self._wake_all()
             self._listeners.clear()  # listeners may reference the project
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Register a listener to call at each event; the listener must return immediately."""
+        """Register a listener to call when events were added; the listener must return immediately."""
         with self._changed:
             self._listeners.append(listener)
 
@@ -218,20 +240,28 @@ class Events:
             count = min(self.number - number, len(self._newest))
             return [self._newest[-index] for index in range(count, 0, -1)]
 
-    def _wake(self, order_id: str | None = None) -> None:
-        """Wake the threads that wait for any event or for this order; None means all orders."""
-        of_order = self._groups_by_order.get(order_id) if order_id is not None else None
-        concerned = [of_order] if of_order is not None else []
-        if order_id is None:
-            concerned = list(self._groups_by_order.values())
-        for waiting in (self._any_event, *concerned):
-            waiting.number = self.number
-            waiting.condition.notify_all()
+    def _wake_all(self) -> None:
+        for waiting in self._groups_by_order.values():
+            waiting.wake(self.number)
+        self._wake_watchers()
+
+    def _wake_orders(self, entries: Sequence[tuple[str, Entry]]) -> None:
+        """Wake the threads that wait for the orders of these entries."""
+        is_global = any(kind in GLOBAL_KINDS for kind, _ in entries)
+        orders = self._groups_by_order if is_global else {entry.order_id for _, entry in entries}
+        for order_id in orders:
+            waiting = self._groups_by_order.get(order_id or "")
+            if waiting is not None:
+                waiting.wake(self.number)
+
+    def _wake_watchers(self) -> None:
+        """Wake the threads that wait for any event, and call the listeners."""
+        self._any_event.wake(self.number)
         for listener in self._listeners:
             listener()
 
 
-def _shorten(data: Mapping[str, Any]) -> dict[str, Any]:
+def shorten(data: Mapping[str, Any]) -> dict[str, Any]:
     """Replace long values, such as settings and faults, with a remark."""
     return {
         name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _shorten_value(value)

@@ -10,11 +10,12 @@ from threading import Lock
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
 
 from payment_sandbox.kernel.descriptions import OneOf
-from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.events import Entry, Events, UnstoredEntry
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.scenarios.model import ScenarioDecision
+from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
 
 SHOP, TEST = "shop", "test"
@@ -191,6 +192,10 @@ class PerformedAction(NamedTuple):
     transaction_id: str | None
     how: Annotated[Mapping[str, Any], "Further fields of the action."]
 
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        return to_plain_data(self)
+
 
 class ReachedStatus(NamedTuple):
     """A status reached by an order or, with ``payment_method``, by one of its attempts.
@@ -206,6 +211,18 @@ class ReachedStatus(NamedTuple):
     at: datetime
     real_at: datetime
     cause: str | None
+    before: str | None = None  # the previous status; None for a new order, and for an attempt
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event about an order."""
+        return {
+            "order_id": self.order_id,
+            "before": self.before,
+            "after": self.status,
+            "at": timestamp(self.at),
+            "id": self.id,
+            "cause": self.cause,
+        }
 
 
 class AgendaEvent(NamedTuple):
@@ -230,15 +247,33 @@ class Failure(NamedTuple):
     at: datetime
     real_at: datetime
 
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        return {
+            "at": timestamp(self.at),
+            "kind": self.kind,
+            "order_id": self.order_id,
+            "label": self.label,
+            "failed": self.error,
+        }
+
 
 class RecordedDecision(NamedTuple):
     """A scenario's decision for an attempt; after a restart, only the explanation remains."""
 
     id: str
     transaction_id: str
-    decision: Mapping[str, Any] | ScenarioDecision  # the explanation, if read from a store
+    decision: Decision | ScenarioDecision  # the explanation, if read from a store
 
-    def explanation(self) -> Mapping[str, Any]:
+    @property
+    def order_id(self) -> None:
+        """The order is not part of the record, because no thread waits for decisions."""
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        return {"transaction_id": self.transaction_id, **self.explanation()}
+
+    def explanation(self) -> Decision:
         """Return the deciding rule, or the nearest rule and its differences."""
         return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
@@ -285,6 +320,14 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "choice": ConfigurationChange,
 }
 """The kinds of records, by the prefix of their ids."""
+EVENT_KINDS: Final[Mapping[type[Record], str]] = {
+    JournalEntry: "request",
+    PerformedAction: "action",
+    ReachedStatus: "status",
+    Failure: "failed",
+    RecordedDecision: "decision",
+}
+"""The kinds of the records' events; watchers do not see the other records, nor the statuses of attempts."""
 
 
 def number_of(record: Record) -> int:
@@ -300,10 +343,8 @@ def number_in(record_id: str) -> int:
     return int(text.translate(TO_DIGITS), 16) if SPELLED_NUMBER.fullmatch(text) else 0
 
 
-def _spell(number: int) -> str:
-    """Spell a number for an id; long numbers use letters, because digits could be masked as a card number."""
-    if number < DIGITS_BELOW:
-        return str(number)
+def _spell_in_letters(number: int) -> str:
+    """Spell a long number for an id in letters, because digits could be masked as a card number."""
     return f"{number:x}".translate(TO_LETTERS)
 
 
@@ -378,9 +419,10 @@ class Journal:
     Secrets are masked on reading, because most records are never read.
     """
 
-    def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
+    def __init__(self, events: Events, *, is_stored: bool = False) -> None:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
-        self._masking = masking
+        self._events = events
+        self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
         self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
         self._is_stale = True
@@ -404,7 +446,8 @@ class Journal:
 
     def next_id(self, kind: str) -> str:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
-        return f"{kind}-{_spell(next(self._numbers))}"
+        number = next(self._numbers)
+        return f"{kind}-{number if number < DIGITS_BELOW else _spell_in_letters(number)}"
 
     def mark(self) -> int:
         """Draw a number; all later records have higher numbers."""
@@ -460,15 +503,34 @@ class Journal:
         """The failed commands, oldest first, masked."""
         return [self._masking.mask_record(failure) for failure in self.of(Failure)]
 
-    def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
+    def explanation(self, transaction_id: str | None) -> Decision | None:
         """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
         self._read()
         by_id = transaction_id or ""
         decided = self._new_records.decisions.get(by_id) or self._earlier_records.decisions.get(by_id)
         return None if decided is None else self._masking.mask_record(decided.explanation())
 
-    def add(self, records: Sequence[Record]) -> None:
-        """Add records; a full journal drops its oldest."""
+    def decisions(self, attempts: Iterable[Transaction]) -> Iterator[TransactionDecision]:
+        """Yield the scenario's decisions for attempts, masked."""
+        for attempt in attempts:
+            decision = self.explanation(attempt.id)
+            if decision is not None:
+                yield {"transaction_id": attempt.id, **decision}
+
+    def add(self, records: Sequence[Record], unstored: Sequence[tuple[str, UnstoredEntry]] = ()) -> None:
+        """Add records, and show them and unstored entries to watchers; a full journal drops its oldest."""
+        self.restore(records)
+        shown: list[tuple[str, Entry]] = [
+            (EVENT_KINDS[type(record)], record)
+            for record in records
+            if not isinstance(record, AgendaEvent | ConfigurationChange)
+            and not (isinstance(record, ReachedStatus) and record.payment_method)
+        ]
+        if shown or unstored:
+            self._events.add([*shown, *unstored])
+
+    def restore(self, records: Sequence[Record]) -> None:
+        """Add the records of a snapshot, which watchers have seen."""
         self._new_records.add(records)
         if self._is_stored:
             self._unstored.extend(records)

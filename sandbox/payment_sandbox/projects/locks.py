@@ -4,13 +4,11 @@ A thread that holds a lock may only acquire locks of a higher rank:
 
 1. ``REGISTRY``: the set of projects, held while one is created or deleted.
 2. ``ADVANCE``: one per epoch, acquired without blocking, held while an advance waits for webhooks.
-3. ``STATE``: one per project, held while an edit is planned, committed and applied.
+3. ``STATE``: one per project, held while an edit is planned, committed, applied and logged.
 4. ``FILE``: the state file, held for one transaction.
-5. ``PUBLISHING``: one per project, acquired before ``STATE`` is released, so that events are published in
-   the order of the edits.
-6. ``OUTBOX``: one per epoch.
-7. ``EVENTS``: one per project.
-8. ``SCHEDULER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
+5. ``OUTBOX``: one per epoch.
+6. ``EVENTS``: one per project.
+7. ``SCHEDULER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
 Acquire ``LOADING``, the lock for imports, after all of these locks, and the locks of pages that are built
 once (the OpenAPI description, the documentation) before them.
@@ -27,12 +25,11 @@ REGISTRY: Final = 1
 ADVANCE: Final = 2
 STATE: Final = 3
 FILE: Final = 4
-PUBLISHING: Final = 5
-OUTBOX: Final = 6
-EVENTS: Final = 7
-SCHEDULER: Final = 8
-THREADS: Final = 8
-RELAY: Final = 8
+OUTBOX: Final = 5
+EVENTS: Final = 6
+SCHEDULER: Final = 7
+THREADS: Final = 7
+RELAY: Final = 7
 
 _held_ranks = local()
 _is_checked = False

@@ -1,14 +1,117 @@
-"""The queue of webhooks to send now: first in, first out, one at a time."""
+"""The outbox of an epoch: the webhooks to send now, and the one function that moves them."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
+from enum import StrEnum
 from threading import Condition
 from typing import Final, NamedTuple
 
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
+
+# The states of a delivery in the outbox
+# ======================================
+#
+# A webhook enters the outbox each time it is to be sent now: by an edit, by a manual resend, or when a server
+# starts with unanswered webhooks. Retries and delays are not here: they are commands on the timeline, and
+# enter when they are due. ``QueuedDelivery`` says what is sent; an ``OutboxEntry`` says how far its sending
+# has got:
+#
+#                    an edit                         a manual resend
+#            ┌──────────┴─────────┐                         │
+#            v                    v                         │
+#          HELD ── its holder ─> QUEUED ── the carrier ─> SENDING ──> DONE
+#            │                    ^                       ^   │
+#            └──── its call ──────┼───────────────────────┘   │
+#                                 └─ a listener ─ AWAITING_LISTENER
+#
+# HELD: the call that caused the webhook has not answered. A shop must know the order that a webhook is about,
+#   so its webhooks follow the response (SET-59). The entry is in the ``HeldDeliveries`` of the call. When the
+#   response is sent, or if the call fails, they are released. If a test's shop makes the call during a
+#   request from its test, they are released at the end of that request, as a browser would see it.
+# QUEUED: the entry waits for its turn.
+# SENDING: one thread makes an attempt and records the answer.
+# AWAITING_LISTENER: the attempt would have gone to the command ``listen``, and no listener was connected. No
+#   attempt is counted, and nobody waits for the entry: an outbox with such entries only is idle.
+# DONE: the attempt is recorded, or nothing was to be sent, or a reset has dropped the entry. It has left the
+#   outbox; the delivery itself may get another entry for its next attempt.
+#
+# Who may move an entry is the argument ``by`` of ``Outbox._move``, and ``MOVES`` lists what each may do:
+#
+# EDIT: ``Project.edit``, after its commit.
+# HOLDER: the end of a call or of a shop's request, whichever holds the entry.
+# CARRIER: the one thread that sends the queued entries, one after the other. Usually it is a thread of the
+#   courier. In a test without sockets it is the thread that is about to wait for the webhooks, because
+#   handlers in the test's process must see the test's database transaction.
+# CALL: a call that sends a webhook on its own thread, outside the queue, and returns when it is answered: a
+#   manual resend, or a call whose webhooks must precede its response (SET-60). It cannot wait for the
+#   carrier, who may be sending another webhook to a receiver that waits for this very call.
+# LISTENER: a listener that connects, or the end of the forwarding.
+# RESET: the end of the epoch.
+#
+# Which lock
+# ----------
+# ``Outbox._changed``, of rank ``OUTBOX``, is held for every move and for nothing else: no attempt, no edit
+# and no start of a thread runs under it. It is taken after the project's locks and before those of the events
+# (to publish "idle") and of the relay (to ask for a listener). Methods that may leave the queue without a
+# carrier return True, and their caller starts one after the lock is released.
+#
+# What cannot happen, and why
+# ---------------------------
+# - Two threads send the same entry: SENDING is reached once, under the lock. An entry that awaited a listener
+#   can be SENDING again while the thread that first sent it is still returning; that thread then ends
+#   nothing, because the entry's last mover is another (``_end_sending``).
+# - Two carriers: ``_is_carried`` is set under the lock when a carrier is asked for, and cleared under the
+#   lock when the carrier finds the queue empty, so that an entry is either seen by that carrier or needs a
+#   new one.
+# - The webhooks of an order overtake each other in the queue: an order's entries are all in one of the two
+#   queues, or its older ones in the one that is emptied first. Held and manual ones may overtake on purpose.
+# - A webhook stays parked while a listener is connected: a listener first connects and then queues the
+#   waiting entries, and ``await_listener`` asks for a listener under the lock. One of the two sees the other.
+# - A caller waits for ever: HELD entries of a call that has ended are released by whatever ended it, DONE is
+#   reached in a ``finally``, and AWAITING_LISTENER is not waited for. A call that waits for its own held
+#   webhooks must release them first.
+# - A webhook of an old epoch is sent: ``close`` moves all but SENDING to DONE, and what is added later is
+#   refused. The thread that is SENDING finds the epoch replaced when it records the answer, and discards it.
+
+
+class SendingState(StrEnum):
+    """How far the sending of a webhook has got."""
+
+    HELD = "held until its call has answered"
+    QUEUED = "queued"
+    SENDING = "sending"
+    AWAITING_LISTENER = "awaiting a listener"
+    DONE = "done"
+
+
+class Mover(StrEnum):
+    """Who moves an entry."""
+
+    EDIT = "an edit"
+    HOLDER = "the end of the call or of the shop's request"
+    CARRIER = "the thread that sends the queued webhooks"
+    CALL = "a call that sends a webhook itself"
+    LISTENER = "a listener"
+    RESET = "the end of the epoch"
+
+
+Moves = Mapping[SendingState | None, Collection[SendingState]]
+_SENT: Final[Moves] = {SendingState.SENDING: (SendingState.DONE, SendingState.AWAITING_LISTENER)}
+MOVES: Final[Mapping[Mover, Moves]] = {
+    Mover.EDIT: {None: (SendingState.HELD, SendingState.QUEUED)},
+    Mover.HOLDER: {SendingState.HELD: (SendingState.QUEUED,)},
+    Mover.CARRIER: {SendingState.QUEUED: (SendingState.SENDING,), **_SENT},
+    Mover.CALL: {None: (SendingState.SENDING,), SendingState.HELD: (SendingState.SENDING,), **_SENT},
+    Mover.LISTENER: {SendingState.AWAITING_LISTENER: (SendingState.QUEUED, SendingState.DONE)},
+    Mover.RESET: dict.fromkeys(
+        (SendingState.HELD, SendingState.QUEUED, SendingState.AWAITING_LISTENER), (SendingState.DONE,)
+    ),
+}
+"""The moves that each mover may make, by the progress before; None before the entry is in the outbox."""
+PENDING: Final = (SendingState.HELD, SendingState.QUEUED, SendingState.SENDING)
+"""The progress of entries that callers wait for."""
 
 EXTRA_DELIVERIES_MAX: Final = 50
 
@@ -36,6 +139,33 @@ class QueuedDelivery(NamedTuple):
     def is_changed(self) -> bool:
         """Whether the webhook differs from the original."""
         return self.changed != NO_CHANGES
+
+
+class OutboxEntry:
+    """One sending of a webhook; only its outbox changes it."""
+
+    __slots__ = ("mover", "progress", "queued")
+
+    def __init__(self, queued: QueuedDelivery) -> None:
+        self.queued = queued
+        self.progress: SendingState | None = None
+        self.mover = Mover.EDIT  # the last mover
+
+
+class HeldDeliveries:
+    """The webhooks of one call that are held until its response is sent."""
+
+    __slots__ = ("entries", "is_over", "outbox", "wakes_pacer")
+
+    def __init__(self, outbox: "Outbox") -> None:
+        self.outbox = outbox
+        self.entries: deque[OutboxEntry] = deque()
+        self.wakes_pacer = False  # whether the agenda has a new earliest entry
+        self.is_over = False
+
+    def is_holding(self, outbox: "Outbox") -> bool:
+        """Whether deliveries for this outbox are held."""
+        return self.outbox is outbox and not self.is_over
 
 
 class AwaitedDeliveries:
@@ -70,212 +200,178 @@ class AwaitedDeliveries:
             self.extra_remaining -= 1
 
 
-class DeliveryQueue:
-    """Numbered deliveries: first in, first out, except that awaited orders take priority.
-
-    The deliveries of one order keep their sequence. The queue itself has no lock.
-    """
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-        self.pending: dict[int, QueuedDelivery] = {}  # admitted and not finished, oldest first
-        self._queue: deque[int] = deque()  # may contain numbers of deliveries already taken
-        self._queue_of: dict[str, deque[int]] = {}  # by order
-        self._priority_orders: dict[str, None] = {}  # the orders whose deliveries take priority
-        self._awaited: list[AwaitedDeliveries] = []
-
-    def __bool__(self) -> bool:
-        """Whether a delivery can be taken."""
-        return bool(self._queue_of)
-
-    def admit(self, queued: QueuedDelivery) -> int:
-        """Count a delivery as pending, and return its number."""
-        number = next(self._numbers)
-        self.pending[number] = queued
-        for awaited in self._awaited:
-            awaited.count_added(queued.order_id)
-        return number
-
-    def append(self, numbers: Iterable[int]) -> None:
-        """Queue admitted deliveries."""
-        for number in numbers:
-            order_id = self.pending[number].order_id
-            self._queue.append(number)
-            self._queue_of.setdefault(order_id, deque()).append(number)
-            if any(awaited.has_priority and order_id in awaited.orders for awaited in self._awaited):
-                self._priority_orders[order_id] = None
-
-    def take(self) -> int | None:
-        """Take the next number: the oldest of the orders with priority, otherwise the oldest of all."""
-        while self._priority_orders:
-            order_id = next(iter(self._priority_orders))
-            if order_id in self._queue_of:
-                return self._take_next_of(order_id)
-            del self._priority_orders[order_id]
-        while self._queue:
-            number = self._queue.popleft()
-            queued = self.pending.get(number)
-            numbers = self._queue_of.get(queued.order_id) if queued is not None else None
-            if queued is not None and numbers and numbers[0] == number:  # not already taken
-                return self._take_next_of(queued.order_id)
-        return None
-
-    def finish(self, number: int) -> None:
-        """Count a delivery as answered or abandoned."""
-        order_id = self.pending.pop(number).order_id
-        for awaited in self._awaited:
-            awaited.count_finished(order_id)
-
-    def clear(self) -> None:
-        """Abandon all queued deliveries."""
-        while (number := self.take()) is not None:
-            self.finish(number)
-
-    def begin_waiting(self, orders: Iterable[str] | None) -> AwaitedDeliveries:
-        """Await the deliveries of these orders, with priority; None: all orders with a pending delivery."""
-        pending = [queued.order_id for queued in self.pending.values()]
-        names = frozenset(pending if orders is None else orders)
-        remaining = sum(order_id in names for order_id in pending)
-        awaited = AwaitedDeliveries(names, remaining, has_priority=orders is not None)
-        self._awaited.append(awaited)
-        if awaited.has_priority:
-            self._priority_orders.update(dict.fromkeys(names))
-        return awaited
-
-    def end_waiting(self, awaited: AwaitedDeliveries) -> None:
-        """Stop awaiting these deliveries."""
-        self._awaited.remove(awaited)
-
-    def _take_next_of(self, order_id: str) -> int:
-        numbers = self._queue_of[order_id]
-        number = numbers.popleft()
-        if not numbers:
-            del self._queue_of[order_id]
-        return number
-
-
-class ReleaseResult(NamedTuple):
-    """The work required after deferred webhooks are released."""
-
-    needs_carrier: bool
-    wakes_pacer: bool  # the agenda has a new earliest entry
-
-
-class DeferredDeliveries:
-    """Webhooks that are deferred until the response to a call is sent."""
-
-    __slots__ = ("is_over", "numbers", "outbox", "wakes_pacer")
-
-    def __init__(self, outbox: "Outbox") -> None:
-        self.outbox = outbox
-        self.numbers: deque[int] = deque()
-        self.wakes_pacer = False
-        self.is_over = False
-
-    def is_deferring(self, outbox: "Outbox") -> bool:
-        """Whether deliveries for this outbox are deferred."""
-        return self.outbox is outbox and not self.is_over
-
-
 class Outbox:
-    """A queue with one carrier at a time.
+    """The entries of an epoch: first in, first out, except that awaited orders take priority.
 
-    ``put`` and ``release`` return whether a carrier must be started.
+    ``put``, ``release`` and ``end_listener_wait`` return whether a carrier must be started.
     """
 
     def __init__(self, events: Events) -> None:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._events = events
-        self._queue = DeliveryQueue()
-        self._in_flight: int | None = None
-        self._delivering = 0
+        self._pending: dict[OutboxEntry, None] = {}  # oldest first
+        self._priority_queue: deque[OutboxEntry] = deque()
+        self._queue: deque[OutboxEntry] = deque()
+        self._awaiting_listener: list[OutboxEntry] = []
+        self._awaited: list[AwaitedDeliveries] = []
+        self._carried: OutboxEntry | None = None  # the entry that the carrier is sending
+        self._sending = 0
         self._is_carried = False
         self._was_idle = True
         self.is_closed = False
 
-    def put(self, queued: QueuedDelivery, held: DeferredDeliveries | None = None) -> bool:
-        """Queue or defer a delivery; return True if a carrier is needed."""
+    def _move(self, entry: OutboxEntry, to: SendingState, by: Mover) -> None:
+        """Move an entry; the caller holds the lock."""
+        before, entry.progress, entry.mover = entry.progress, to, by
+        assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
+        self._sending += (to is SendingState.SENDING) - (before is SendingState.SENDING)
+        order_id = entry.queued.order_id
+        if before not in PENDING and to in PENDING:
+            self._was_idle = False
+            self._pending[entry] = None
+            for awaited in self._awaited:
+                awaited.count_added(order_id)
+        elif before in PENDING and to not in PENDING:
+            del self._pending[entry]
+            for awaited in self._awaited:
+                awaited.count_finished(order_id)
+        if to is SendingState.QUEUED:
+            self._queue_for(order_id).append(entry)
+        elif to is SendingState.AWAITING_LISTENER:
+            self._awaiting_listener.append(entry)
+
+    def _queue_for(self, order_id: str) -> deque[OutboxEntry]:
+        has_priority = any(each.has_priority and order_id in each.orders for each in self._awaited)
+        return self._priority_queue if has_priority else self._queue
+
+    # Enter the queue
+
+    def put(self, queued: QueuedDelivery, held: HeldDeliveries | None = None) -> bool:
+        """Queue or hold a delivery."""
         with self._changed:
             if self.is_closed:
                 return False
-            self._was_idle = False
-            number = self._queue.admit(queued)
-            if held is not None and held.is_deferring(self):
-                held.numbers.append(number)
+            entry = OutboxEntry(queued)
+            if held is not None and held.is_holding(self):
+                self._move(entry, SendingState.HELD, Mover.EDIT)
+                held.entries.append(entry)
                 return False
-            self._queue.append([number])
+            self._move(entry, SendingState.QUEUED, Mover.EDIT)
             return self._needs_carrier()
 
-    def release(self, held: DeferredDeliveries) -> ReleaseResult:
-        """Queue the deferred deliveries, and stop deferring; a second call is a no-op."""
+    def release(self, held: HeldDeliveries) -> bool:
+        """Queue the held deliveries, and stop holding; a second call is a no-op."""
         with self._changed:
-            numbers, held.numbers = held.numbers, deque()
-            wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
-            held.is_over = True
-            if not numbers or self.is_closed:
-                return ReleaseResult(needs_carrier=False, wakes_pacer=wakes_pacer)
-            self._queue.append(numbers)
-            needs_carrier = self._needs_carrier()
-            self._notify()
-        return ReleaseResult(needs_carrier, wakes_pacer)
+            entries, held.entries, held.is_over = held.entries, deque(), True
+            return self._enqueue(entries, Mover.HOLDER)
 
-    @contextmanager
-    def count_in_flight(self, queued: QueuedDelivery) -> Iterator[None]:
-        """Count the caller's delivery outside the queue as in flight."""
+    def end_listener_wait(self) -> bool:
+        """Queue the deliveries that await a listener."""
         with self._changed:
-            self._was_idle = False
-            number = self._queue.admit(queued)
-        with self._count_in_flight(number):
-            yield
+            entries, self._awaiting_listener = self._awaiting_listener, []
+            return self._enqueue(entries, Mover.LISTENER)
 
-    @contextmanager
-    def take_deferred(self, held: DeferredDeliveries) -> Iterator[QueuedDelivery | None]:
-        """Take the next deferred delivery, which the caller sends outside the queue."""
-        with self._changed:
-            number = held.numbers.popleft() if held.numbers and not self.is_closed else None
-        if number is None:
-            yield None
-            return
-        with self._count_in_flight(number):
-            yield self._queue.pending[number]
+    def _enqueue(self, entries: Collection[OutboxEntry], by: Mover) -> bool:
+        if not entries or self.is_closed:
+            return False
+        for entry in entries:
+            self._move(entry, SendingState.QUEUED, by)
+        needs_carrier = self._needs_carrier()
+        self._notify()
+        return needs_carrier
 
-    @contextmanager
-    def _count_in_flight(self, number: int) -> Iterator[None]:
-        with self._changed:
-            self._delivering += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._delivering -= 1
-                self._queue.finish(number)
-                self._notify()
+    def _needs_carrier(self) -> bool:
+        if self._is_carried or not (self._priority_queue or self._queue):
+            return False
+        self._is_carried = True
+        return True
 
-    def next(self) -> QueuedDelivery | None:
+    # Send
+
+    def next(self) -> OutboxEntry | None:
         """Take the next delivery for the carrier; None stops the carrier."""
         with self._changed:
-            self._end_delivery()
-            self._in_flight = number = self._queue.take()
-            self._is_carried = number is not None
-            self._delivering += number is not None
+            self._end_carried()
+            queue = self._priority_queue or self._queue
+            self._is_carried = bool(queue)
+            if queue:
+                self._carried = queue.popleft()
+                self._move(self._carried, SendingState.SENDING, Mover.CARRIER)
             self._notify()
-            return self._queue.pending[number] if number is not None else None
+            return self._carried
 
     def hand_over(self) -> None:
         """End the carrier's turn; another carrier takes over."""
         with self._changed:
-            self._end_delivery()
+            self._end_carried()
+
+    def _end_carried(self) -> None:
+        if self._carried is not None:
+            self._end_sending(self._carried, Mover.CARRIER)
+            self._carried = None
+
+    def _end_sending(self, entry: OutboxEntry, by: Mover) -> None:
+        """End an attempt, unless the entry awaits a listener or is already sent again by another mover."""
+        if entry.progress is SendingState.SENDING and entry.mover is by:
+            self._move(entry, SendingState.DONE, by)
+
+    @contextmanager
+    def sending(self, source: QueuedDelivery | HeldDeliveries) -> Iterator[OutboxEntry | None]:
+        """Take a webhook, or the next held one, to send it outside the queue; None if there is none."""
+        with self._changed:
+            if isinstance(source, QueuedDelivery):
+                entry = OutboxEntry(source)
+            elif source.entries and not self.is_closed:
+                entry = source.entries.popleft()
+            else:
+                entry = None
+            if entry is not None:
+                self._move(entry, SendingState.SENDING, Mover.CALL)
+        try:
+            yield entry
+        finally:
+            if entry is not None:
+                with self._changed:
+                    self._end_sending(entry, Mover.CALL)
+                    self._notify()
+
+    def await_listener(self, entry: OutboxEntry, is_connected: Callable[[], bool]) -> bool:
+        """Let an entry await a listener; return False if one is connected.
+
+        A manual resend replaces an earlier one.
+        """
+        with self._changed:
+            if is_connected():
+                return False
+            if self.is_closed:
+                return True
+            queued = entry.queued
+            for other in [each for each in self._awaiting_listener if queued.forced]:
+                if other.queued.forced and other.queued.delivery_id == queued.delivery_id:
+                    self._awaiting_listener.remove(other)
+                    self._move(other, SendingState.DONE, Mover.LISTENER)
+            self._move(entry, SendingState.AWAITING_LISTENER, entry.mover)
+            return True
+
+    # Wait
 
     @contextmanager
     def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[AwaitedDeliveries]:
         """Await the deliveries of these orders, with priority; None: all orders with a pending delivery."""
         with self._changed:
-            awaited = self._queue.begin_waiting(orders)
+            pending = [entry.queued.order_id for entry in self._pending]
+            names = frozenset(pending if orders is None else orders)
+            remaining = sum(order_id in names for order_id in pending)
+            awaited = AwaitedDeliveries(names, remaining, has_priority=orders is not None)
+            self._awaited.append(awaited)
+            queue, self._queue = self._queue, deque()
+            for entry in queue:
+                self._queue_for(entry.queued.order_id).append(entry)
         try:
             yield awaited
         finally:
             with self._changed:
-                self._queue.end_waiting(awaited)
+                self._awaited.remove(awaited)
 
     def settle(
         self,
@@ -300,41 +396,33 @@ class Outbox:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued, deferred or in flight."""
+        """Whether nothing is held, queued or sent."""
         with self._changed:
             return self._is_idle()
 
     @property
     def is_delivering(self) -> bool:
-        """Whether a delivery is in flight."""
-        return self._delivering > 0
+        """Whether a delivery is being sent."""
+        return self._sending > 0
 
     def pending(self) -> list[str]:
-        """Return the ids of deliveries that are queued, deferred or in flight, oldest first."""
+        """Return the ids of deliveries that are held, queued or sent, oldest first."""
         with self._changed:
-            return [queued.delivery_id for queued in self._queue.pending.values()]
+            return [entry.queued.delivery_id for entry in self._pending]
 
     def close(self) -> None:
-        """Drop queued and deferred deliveries and accept no more; deliveries in flight finish."""
+        """Drop all deliveries except those being sent, and accept no more."""
         with self._changed:
             self.is_closed = True
-            self._queue.clear()
+            for entry in (*self._pending, *self._awaiting_listener):
+                if entry.progress is not SendingState.SENDING:
+                    self._move(entry, SendingState.DONE, Mover.RESET)
+            for queue in (self._priority_queue, self._queue, self._awaiting_listener):
+                queue.clear()
             self._notify()
 
-    def _end_delivery(self) -> None:
-        if self._in_flight is not None:
-            self._delivering -= 1
-            self._queue.finish(self._in_flight)
-            self._in_flight = None
-
-    def _needs_carrier(self) -> bool:
-        if self._is_carried or not self._queue:
-            return False
-        self._is_carried = True
-        return True
-
     def _is_idle(self) -> bool:
-        return self.is_closed or not (self._is_carried or self._queue.pending)
+        return self.is_closed or not (self._is_carried or self._pending)
 
     def _is_settled(self, awaited: AwaitedDeliveries) -> bool:
         return awaited.is_over or self._is_idle()

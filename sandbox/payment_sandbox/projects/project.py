@@ -16,11 +16,11 @@ from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
-from payment_sandbox.projects.locks import PUBLISHING, STATE, ranked_lock
-from payment_sandbox.projects.outbox import DeferredDeliveries, QueuedDelivery
+from payment_sandbox.projects.locks import STATE, ranked_lock
+from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
-from payment_sandbox.projects.relay import ParkedWebhook, Relay
+from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Configuration, ServerSync, Storage
@@ -58,7 +58,7 @@ class Services(Protocol):
         """Deliver the webhooks deferred to this thread, before it waits."""
         ...
 
-    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread, and return once it is answered."""
         ...
 
@@ -104,7 +104,7 @@ class NoServices:
     def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
         """Do nothing."""
 
-    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Drop the webhook."""
 
     def pause(self, seconds: float) -> None:
@@ -147,7 +147,6 @@ class Project:
         self.account = Account(services.meter) if services.meter is not None else None
         self.storage = storage
         self._state_lock = ranked_lock(STATE)
-        self._publishing = ranked_lock(PUBLISHING)
         self.epoch = self.create_epoch(0, settings)
 
     # Epochs
@@ -297,25 +296,17 @@ class Project:
         """
         with self.locked():
             current = self._check_current(epoch)
-            edit = Edit(current, now or current.now(), caller())
+            edit = Edit(current, now or current.now(), self.services.real.wall_now(), caller())
             yield edit
             change = edit.plan()
-            if change is None:
-                self._record(edit)
-                return
-            if change.chosen is not None and not is_due:
-                self._refuse_secrets(current.state, edit.state)
-            current.store.commit(change, is_due=is_due)
-            is_earlier = edit.apply(change)
-            self._publishing.acquire()
-        try:
-            needs_carrier = self._publish(edit)
-        finally:
-            self._publishing.release()
-        self._notify_services(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
-        tracked = edit.caller.tracked
-        if tracked is None or not tracked.is_journaled:
-            self.storage.flush(self)
+            if change is not None:
+                if change.chosen is not None and not is_due:
+                    self._refuse_secrets(current.state, edit.state)
+                current.store.commit(change, is_due=is_due)
+                edit.apply(change)
+            edit.log()
+            edit.queue_webhooks()
+        self._notify_services(edit)
 
     def _check_current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
@@ -324,35 +315,22 @@ class Project:
             raise ProjectReset("the project was reset in the meantime")
         return self.epoch
 
-    def _record(self, edit: Edit) -> None:
-        """Add an edit's records to the journal, and publish its events."""
-        for event in edit.record(self.services.real.wall_now()):
-            if event.build is None:
-                self.events.publish(event.kind, **event.data)
-            else:
-                self.events.publish_lazily(event.kind, event.build)
-
-    def _publish(self, edit: Edit) -> bool:
-        """Record and publish an edit, and queue its webhooks; return True if a carrier is needed."""
-        self._record(edit)
-        outbox = edit.epoch.outbox
-        if edit.epoch.store.is_shared:
-            return False  # the courier's server, perhaps this one, queues the stored jobs
-        return any([outbox.put(queued, edit.caller.held) for queued in edit.to_send])
-
-    def _notify_services(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
-        """Call the services after an edit."""
-        if needs_carrier:
+    def _notify_services(self, edit: Edit) -> None:
+        """Let the services work on the effects of an edit."""
+        if edit.needs_carrier:
             self.services.deliver_outbox(self, edit.epoch)
-        if is_earlier and not edit.epoch.is_advancing:
+        if edit.is_due_earlier and not edit.epoch.is_advancing:
             self._wake(edit)
         for _ in range(edit.created_count):
             self.services.count_order()
+        tracked = edit.caller.tracked
+        if tracked is None or not tracked.is_journaled:
+            self.storage.flush(self)
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
-        if held is not None and held.is_deferring(edit.epoch.outbox):
+        if held is not None and held.is_holding(edit.epoch.outbox):
             held.wakes_pacer = True
         else:
             self.services.wake(self)
@@ -441,7 +419,7 @@ class Project:
                 edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
-            self.requeue(self.relay.take_parked())
+            self.end_listener_wait()
 
     # Webhooks
 
@@ -450,37 +428,36 @@ class Project:
         if epoch.outbox.put(queued, caller().held):
             self.services.deliver_outbox(self, epoch)
 
-    def requeue(self, parked: list[ParkedWebhook]) -> None:
-        """Requeue webhooks that waited for a listener, unless a reset has dropped them."""
-        for epoch, queued in parked:
-            if epoch is self.epoch:
-                self.put(epoch, queued)
+    def end_listener_wait(self) -> None:
+        """Queue the webhooks that await a listener."""
+        epoch = self.epoch
+        if epoch.outbox.end_listener_wait():
+            self.services.deliver_outbox(self, epoch)
 
-    def release(self, held: DeferredDeliveries) -> None:
-        """Queue the deferred webhooks."""
-        released = held.outbox.release(held)
-        if released.needs_carrier:  # the epoch has not ended
+    def release(self, held: HeldDeliveries) -> None:
+        """Queue the held webhooks."""
+        if held.outbox.release(held):  # the epoch has not ended
             self.services.deliver_outbox(self, self.epoch)
-        if released.wakes_pacer:
+        wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
+        if wakes_pacer:
             self.services.wake(self)
 
-    def deliver_held(self, held: DeferredDeliveries) -> None:
-        """Deliver the deferred webhooks on this thread, outside the queue, and return once they are answered.
-
-        Waiting for the carrier could deadlock, because the receiver may wait for this very request.
-        """
-        epoch, has_more = self.epoch, self.epoch.outbox is held.outbox
-        while has_more:
-            with held.outbox.take_deferred(held) as queued:
-                has_more = queued is not None
-                if queued is not None:
-                    self.services.deliver(self, epoch, queued)
+    def deliver_held(self, held: HeldDeliveries) -> None:
+        """Deliver the held webhooks on this thread, outside the queue, and return once they are answered."""
+        epoch = self.epoch
+        while epoch.outbox is held.outbox and self._deliver_here(epoch, held):
+            pass
         self.release(held)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, outside the queue."""
-        with epoch.outbox.count_in_flight(queued):
-            self.services.deliver(self, epoch, queued)
+        self._deliver_here(epoch, queued)
+
+    def _deliver_here(self, epoch: Epoch, source: QueuedDelivery | HeldDeliveries) -> bool:
+        with epoch.outbox.sending(source) as entry:
+            if entry is not None:
+                self.services.deliver(self, epoch, entry)
+            return entry is not None
 
     def settle(
         self,

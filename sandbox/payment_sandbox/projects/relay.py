@@ -7,14 +7,10 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import count
 from threading import Condition, Event
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, WebhookRequest
 from payment_sandbox.projects.locks import RELAY, ranked_lock
-from payment_sandbox.projects.outbox import QueuedDelivery
-
-if TYPE_CHECKING:
-    from payment_sandbox.projects.epoch import Epoch
 
 ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # longer than the shop's five seconds
 RECORDED_SECONDS_MAX: Final = 5.0
@@ -89,12 +85,8 @@ class OfferedAttempt:
         return self._ended.wait(RECORDED_SECONDS_MAX) and self._is_recorded
 
 
-ParkedWebhook = tuple["Epoch", QueuedDelivery]
-"""A webhook that waits for a listener, and its epoch."""
-
-
 class Relay:
-    """A relay of webhooks to a project's listener; without a listener, webhooks are parked.
+    """A relay of webhooks to a project's listener; without a listener, webhooks await one in the outbox.
 
     Every call by a listener ends the listener's earlier calls, whose connections may be dead, and repeats the
     offers of unanswered attempts. A new listener replaces the previous one.
@@ -105,7 +97,6 @@ class Relay:
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
         self._offered: dict[str, OfferedAttempt] = {}  # unanswered attempts by label
         self._new_offers: list[OfferedAttempt] = []
-        self._parked: list[ParkedWebhook] = []
         self._newest_call = 0
         self._waiting_calls = 0
         self._open_until_seconds = 0.0
@@ -114,29 +105,17 @@ class Relay:
 
     # For the courier
 
-    def park(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Park a webhook until a listener connects; return False if a listener is connected."""
+    def is_connected(self) -> bool:
+        """Whether a listener waits for webhooks, or has called a moment ago."""
         with self._changed:
-            is_connected = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
-            if not is_connected:
-                self._park(epoch, queued)
-            return not is_connected
+            return self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
 
-    def park_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
-        """Park a webhook that a listener left unanswered; return False if a listener is waiting now."""
+    def is_connected_still(self) -> bool:
+        """Whether a listener waits for webhooks, although one has left a webhook unanswered."""
         with self._changed:
-            if self._waiting_calls > 0:
-                return False
-            self._open_until_seconds = 0.0  # the listener has probably disconnected
-            self._park(epoch, queued)
-            return True
-
-    def _park(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
-        """Park a webhook; a manual resend replaces an earlier one."""
-        if queued.forced:
-            same = (queued.delivery_id, True)
-            self._parked = [each for each in self._parked if (each[1].delivery_id, each[1].forced) != same]
-        self._parked.append((epoch, queued))
+            if self._waiting_calls == 0:
+                self._open_until_seconds = 0.0  # the listener has probably disconnected
+            return self._waiting_calls > 0
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""
@@ -160,19 +139,12 @@ class Relay:
         """Whether a listener is waiting for webhooks."""
         return self._waiting_calls > 0
 
-    def take_parked(self) -> list[ParkedWebhook]:
-        """Return all parked webhooks, and stop parking them."""
-        with self._changed:
-            waiting, self._parked = self._parked, []
-            return waiting
-
     def clear(self) -> None:
-        """Drop all parked webhooks and offers, because the epoch has ended."""
+        """Drop all offers, because the epoch has ended."""
         with self._changed:
             offers = list(self._offered.values())
             self._offered.clear()
             self._new_offers.clear()
-            self._parked.clear()
             self._changed.notify_all()
         for offer in offers:
             offer.cancel()
@@ -184,20 +156,17 @@ class Relay:
 
     # For the listener
 
-    def connect(self, listener: str) -> list[ParkedWebhook] | None:
-        """Register a listener before it calls ``take``; return the parked webhooks.
-
-        Return None if the listener has disconnected, or was replaced.
-        """
+    def connect(self, listener: str) -> bool:
+        """Register a listener before it calls ``take``; return False if it has left, or was replaced."""
         with self._changed:
             if listener in self._replaced:
-                return None
+                return False
             if self._listener is not None and self._listener != listener:
                 self._refuse(self._listener)
             self._listener = listener
             self._new_offers = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
-        return self.take_parked()
+        return True
 
     def disconnect(self, listener: str) -> None:
         """Unregister a listener; its waiting and late calls become no-ops."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from marshmallow import ValidationError
 
+from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import (
     Choice,
     Flag,
@@ -23,7 +24,6 @@ from payment_sandbox.forms import (
 )
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, refusal_classes
 
@@ -52,9 +52,6 @@ def unknown_error_names(names: Iterable[str]) -> Iterator[str]:
     names = list(names)
     if not names:
         return
-    with LOADING:
-        from payment_sandbox.fidelity.ledger import rule_texts  # deferred: most projects have no such setting
-
     known = {*ERROR_TYPES, *rule_texts(), *(kind.__name__ for kind in refusal_classes())}
     yield from (name for name in names if name not in known)
 

@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import isfinite
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
+
+if TYPE_CHECKING:
+    from ruamel import yaml
+else:
+    yaml = lazy("ruamel.yaml")
 
 TEXT_LENGTH_MAX: Final = 1 << 18
 NODES_MAX: Final = 20_000  # the nodes of an anchor count once per alias
@@ -86,35 +91,26 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     Raises:
         Invalid: states the problem, with line and column.
     """
-    with LOADING:
-        from ruamel.yaml.error import MarkedYAMLError, YAMLError  # imported here for a faster startup
-
     try:
         if len(text) > TEXT_LENGTH_MAX:
-            raise YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
+            raise yaml.error.YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
         return _compose(text)
-    except MarkedYAMLError as error:
+    except yaml.error.MarkedYAMLError as error:
         position = _position(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
         reason = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
         problem = f"is not valid YAML: {reason}"
         raise Invalid([Violation("", problem, file=file, **position._asdict())]) from None
-    except YAMLError as error:
+    except yaml.error.YAMLError as error:
         raise Invalid(
             [Violation("", f"is not valid YAML: {error}", file=file, **Position(1, 1)._asdict())]
         ) from None
 
 
 def _compose(text: str) -> Document:
-    with LOADING:
-        from ruamel.yaml import YAML
-        from ruamel.yaml.composer import Composer
-        from ruamel.yaml.error import MarkedYAMLError
-        from ruamel.yaml.events import AliasEvent
-
     def refuse(problem: str, node: Any) -> Any:
-        raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        raise yaml.error.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
-    class LimitedComposer(Composer):
+    class LimitedComposer(yaml.composer.Composer):
         """A composer that refuses a document as soon as it exceeds a limit."""
 
         nodes = aliases = levels = 0
@@ -122,7 +118,7 @@ def _compose(text: str) -> Document:
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.parser.peek_event()
             self.nodes += 1
-            self.aliases += isinstance(event, AliasEvent)
+            self.aliases += isinstance(event, yaml.events.AliasEvent)
             self.levels += 1
             if self.nodes > NODES_MAX:
                 refuse(f"it has more than {NODES_MAX} parts", event)
@@ -134,11 +130,11 @@ def _compose(text: str) -> Document:
             self.levels -= 1
             return node
 
-    yaml = YAML(typ="safe", pure=True)
-    yaml.version = (1, 2)
-    yaml.Composer = LimitedComposer
-    root = yaml.compose(text)
-    reader = _Reader(yaml.constructor, refuse)
+    parser = yaml.YAML(typ="safe", pure=True)
+    parser.version = (1, 2)
+    parser.Composer = LimitedComposer
+    root = parser.compose(text)
+    reader = _Reader(parser.constructor, refuse)
     return Document(reader.convert(root) if root is not None else None, root)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
 from payment_sandbox.kernel.sharing import EMPTY_MAPPING
 from payment_sandbox.orders.amounts import Cents
@@ -51,6 +51,27 @@ class Difference(TypedDict):
     condition: str
     expected: Any
     actual: Any
+
+
+class NearestRule(TypedDict):
+    """The closest rule that did not match."""
+
+    rule: int
+    differs: list[Difference]
+
+
+class Decision(TypedDict):
+    """A scenario's decision for an attempt."""
+
+    scenario: str
+    rule: Annotated[int | None, "The index of the matching rule."]
+    nearest: NotRequired[NearestRule | None]
+
+
+class TransactionDecision(Decision):
+    """A scenario's decision for one of an order's attempts."""
+
+    transaction_id: str
 
 
 class Subject(NamedTuple):

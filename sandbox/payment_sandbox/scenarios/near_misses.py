@@ -1,28 +1,29 @@
 """The rule that decided an attempt, or the nearest rule and its differences."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from payment_sandbox.scenarios.model import (
     ACTOR_KEYS,
+    Decision,
     Difference,
+    NearestRule,
     ScenarioDecision,
     ScenarioRule,
     outcome_applies,
 )
 
 
-def explain(decision: ScenarioDecision) -> dict[str, Any]:
+def explain(decision: ScenarioDecision) -> Decision:
     """Return the index of the deciding rule; if no rule decided, the nearest rule and its differences."""
-    explanation: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
+    explanation: Decision = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
         explanation["nearest"] = _nearest_rule(decision)
     return explanation
 
 
-def _nearest_rule(decision: ScenarioDecision) -> dict[str, Any] | None:
+def _nearest_rule(decision: ScenarioDecision) -> NearestRule | None:
     """Find the rule with the fewest differences; ties are broken by more conditions, then by position."""
-    nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
+    nearest: tuple[tuple[int, int], NearestRule] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
         rank = len(differs), -_count_conditions(rule)

@@ -28,7 +28,7 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.projects.calling import during_delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.relay import AttemptLabel
 from payment_sandbox.projects.slots import Slot
@@ -74,16 +74,16 @@ def forward(
         for offer in offers:
             offer.end(is_recorded=False)
     if not is_answered:
-        _park_for_listener(project, epoch, prepared)
+        _await_next_listener(project, epoch, prepared.entry)
 
 
-def _park_for_listener(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
-    """Park a webhook for the next listener; requeue it if a listener is connected, or forwarding is off."""
+def _await_next_listener(project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
+    """Let a webhook await a listener; requeue it if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
-        is_parked = is_forwarding and project.relay.park_unanswered(epoch, prepared.queued)
-    if not is_parked:
-        project.put(epoch, prepared.queued)
+        is_waiting = is_forwarding and epoch.outbox.await_listener(entry, project.relay.is_connected_still)
+    if not is_waiting:
+        project.put(epoch, entry.queued)
 
 
 log = logging.getLogger(__name__)
@@ -201,15 +201,15 @@ class Courier:
             project, epoch = deferred.popleft()
             self._deliver_outbox(project, epoch, is_enough)
 
-    def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
         with during_delivery(epoch.outbox):
-            self._deliver(project, epoch, queued)
+            self._deliver(project, epoch, entry)
 
-    def _deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
+    def _deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         retry = partial(self._until_stored, epoch)
         try:
-            prepared = retry(lambda: prepare_attempt(project, epoch, queued))
+            prepared = retry(lambda: prepare_attempt(project, epoch, entry))
             if prepared is None:
                 return
             if prepared.reply is not None:
@@ -253,17 +253,16 @@ class Courier:
     def _deliver_outbox(
         self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False
     ) -> None:
-        while (queued := epoch.outbox.next()) is not None:
+        while (entry := epoch.outbox.next()) is not None:
             try:
-                self.deliver(project, epoch, queued)
+                self.deliver(project, epoch, entry)
             except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
                 self._threads.run(lambda: self._deliver_outbox(project, epoch))
                 raise
             except BaseException:  # the next webhook must still be delivered
-                log.exception(
-                    "webhook %s of project %s was not delivered", queued.delivery_id, project.project_id
-                )
+                webhook = entry.queued.delivery_id
+                log.exception("webhook %s of project %s was not delivered", webhook, project.project_id)
             if is_enough():
                 epoch.outbox.hand_over()
                 self._threads.run(lambda: self._deliver_outbox(project, epoch))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
+from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import url_of
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, HEAD_TOO_LONG, Gateway, Limits
 from payment_sandbox.serving.real_loop import RealTimeLoop
@@ -21,11 +22,14 @@ from payment_sandbox.web.site import SharedCluster
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
+    import resource
     from ssl import SSLContext
 
     from flask import Response
 
     from payment_sandbox.web.app import SandboxApp
+else:
+    resource = lazy("resource")
 
 
 OPEN_FILES_LIMIT: Final = 16_384
@@ -275,8 +279,6 @@ class _LastResponse(web.Response):
 def raise_open_files_limit() -> None:
     """Raise the open-file limit of this process as far as the system allows, up to what a server can use."""
     with suppress(ImportError, ValueError, OSError):  # Windows has no limit; some systems refuse theirs
-        import resource
-
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limit = OPEN_FILES_LIMIT if hard == resource.RLIM_INFINITY else min(OPEN_FILES_LIMIT, hard)
         if limit > soft != resource.RLIM_INFINITY:
@@ -287,8 +289,6 @@ def _fit_to_open_files(limits: Limits) -> Limits:
     """Reduce the limits if too few files may be open; in tests, clients may share this process."""
     connections_max = limits.connections
     with suppress(ImportError):  # Windows has no such limit
-        import resource
-
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if files != resource.RLIM_INFINITY:
             connections_max = max(CONNECTIONS_MIN, min(connections_max, (files - OTHER_FILES) // 2))

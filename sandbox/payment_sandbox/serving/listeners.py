@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving.http import HttpServer
+    from payment_sandbox.serving import http
     from payment_sandbox.web.app import SandboxApp
+else:
+    http = lazy("payment_sandbox.serving.http")
 
 
 class SiteServer(Protocol):
@@ -44,7 +46,7 @@ class LazyServer:
         self._socket = bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = url_of(host, self.port)
-        self._server: HttpServer | PlainServer | None = None
+        self._server: http.HttpServer | PlainServer | None = None
         self._thread: Thread | None = None
         self._stop_receiver, self._stop_sender = socket.socketpair()
 
@@ -73,9 +75,7 @@ class LazyServer:
         if is_stopped:
             return
         try:
-            with LOADING:
-                from payment_sandbox.serving.http import HttpServer  # deferred: takes a tenth of a second
-            self._server = HttpServer(self._socket)
+            self._server = http.HttpServer(self._socket)
         except ModuleNotFoundError:
             self._server = PlainServer(self._socket)
         self._server.start(application)

@@ -15,7 +15,7 @@ from threading import Condition, Thread, current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     TIMEOUT_SECONDS,
@@ -31,7 +31,13 @@ from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, describe_failur
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
+    import requests
     from _typeshed import WriteableBuffer
+
+    from payment_sandbox.serving import tls
+else:
+    requests = lazy("requests")
+    tls = lazy("payment_sandbox.serving.tls")
 
 ANSWER_BYTES_MAX: Final = 1 << 18  # the bytes read from an answer; the record stores fewer
 TRUST_ADVICE: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
@@ -45,9 +51,6 @@ def post_over_network(
     Raises:
         Undelivered: the response is missing or incomplete.
     """
-    with LOADING:
-        import requests  # deferred, for a faster start
-
     try:
         prepared = requests.Request("POST", request.url, request.headers, data=request.body).prepare()
         parts, deadline_seconds = urlsplit(prepared.url or ""), monotonic_seconds() + TIMEOUT_SECONDS
@@ -94,10 +97,7 @@ def _limit_time(connected: socket.socket, deadline_seconds: float) -> None:
 
 @cache
 def _default_context() -> ssl.SSLContext:
-    with LOADING:
-        from payment_sandbox.serving.tls import trusting_context  # deferred: most receivers have no TLS
-
-    return trusting_context()
+    return tls.trusting_context()
 
 
 def _read_answer(response: HTTPResponse, on_status: Callable[[int], None]) -> ReceiverAnswer:
@@ -151,12 +151,6 @@ class _LimitedStream(RawIOBase):
         """Close the underlying stream."""
         self._source.close()
         super().close()
-
-
-def warm_up() -> None:
-    """Import the modules for the first webhook; imports on many threads at once would delay requests."""
-    with LOADING:
-        import requests  # noqa: F401
 
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, DATABASES_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
@@ -31,8 +31,14 @@ from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import ServerContext
 
 if TYPE_CHECKING:
-    from payment_sandbox.storage.sqlite import StateFile
+    from payment_sandbox.serving import http
+    from payment_sandbox.storage import sqlite
+    from payment_sandbox.web import openapi
     from payment_sandbox.web.app import SandboxApp
+else:
+    http = lazy("payment_sandbox.serving.http")
+    sqlite = lazy("payment_sandbox.storage.sqlite")
+    openapi = lazy("payment_sandbox.web.openapi")
 
 FINISH_SECONDS: Final = 60.0  # for calls in progress; waiting calls end at once
 
@@ -48,7 +54,7 @@ class Server:
     services: ServerServices
     registry: Registry
     ignored: Sequence[str]  # sentences about configuration that existing projects ignore
-    state: "StateFile | DatabaseDriver | None"  # the durable storage, if any
+    state: "sqlite.StateFile | DatabaseDriver | None"  # the durable storage, if any
     listener: SiteServer
     housekeeper: Housekeeper | None  # set if journals are stored or clients may create projects
     cluster: ClusterDuties | None  # set if several servers share their projects
@@ -154,7 +160,7 @@ def build(config: ServerConfig) -> Server:
 
 
 def _create_housekeeper(
-    config: ServerConfig, registry: Registry, storage: "StateFile | DatabaseDriver | None"
+    config: ServerConfig, registry: Registry, storage: "sqlite.StateFile | DatabaseDriver | None"
 ) -> Housekeeper | None:
     """Create the housekeeper, if needed; with a database, the cluster does the housekeeping."""
     is_needed = storage is not None or config.listener is None
@@ -183,11 +189,8 @@ def _create_endpoint(
     bound = bind(config.host, config.port, is_shared=config.is_worker)
     on_failure.callback(bound.close)
     port, tls = bound.getsockname()[1], config.security.tls
-    with LOADING:
-        from payment_sandbox.serving.http import HttpServer  # deferred: other listeners do not need it
-
     cluster = database.cluster(reachable_url(config.host, port)) if database is not None else None
-    listener = HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
+    listener = http.HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
     reachable = reachable_url(config.host, port, config.security.scheme)
     return _Endpoint(listener, url_of(config.host, port), public_url or reachable, cluster)
 
@@ -213,11 +216,10 @@ def unattended_registry() -> Registry:
 
 def openapi_description() -> str:
     """Return the OpenAPI 3.1 description of both APIs as JSON text."""
-    with LOADING:
-        from payment_sandbox.web.openapi import build_description  # deferred, for a faster start
-
     public_url = "http://127.0.0.1:8080"
-    return build_description(make_app(unattended_registry(), public_url=public_url).parts(), public_url)
+    return openapi.build_description(
+        make_app(unattended_registry(), public_url=public_url).parts(), public_url
+    )
 
 
 def _join_database(state: Path | str | None, services: ServerServices) -> DatabaseDriver | None:
@@ -225,19 +227,15 @@ def _join_database(state: Path | str | None, services: ServerServices) -> Databa
     if not isinstance(state, str) or not is_database(state):
         return None
     try:
-        with LOADING:
-            join = load_extension(DATABASES_GROUP, POSTGRESQL, COMPANY_DISTRIBUTION, "a shared database")
+        join = load_extension(DATABASES_GROUP, POSTGRESQL, COMPANY_DISTRIBUTION, "a shared database")
     except NotInstalled as missing:
         raise StateRefused(str(missing)) from missing
     database: DatabaseDriver = join(state, services)
     return database
 
 
-def _open_file(state: Path | str | None) -> "StateFile | None":
+def _open_file(state: Path | str | None) -> "sqlite.StateFile | None":
     """Open the configured SQLite file; None if none is configured."""
     if state is None:
         return None
-    with LOADING:
-        from payment_sandbox.storage.sqlite import StateFile  # deferred: most servers have no file
-
-    return StateFile(Path(state))
+    return sqlite.StateFile(Path(state))

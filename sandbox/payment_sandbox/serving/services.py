@@ -13,7 +13,7 @@ from payment_sandbox.operations.advance import run_due
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import SCHEDULER, ranked_lock
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
@@ -196,9 +196,9 @@ class ServerServices:
         """Deliver the webhooks deferred to this thread."""
         self.courier.deliver_deferred(is_enough)
 
-    def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
+    def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread."""
-        self.courier.deliver(project, epoch, queued)
+        self.courier.deliver(project, epoch, entry)
 
     def pause(self, seconds: float) -> None:
         """Wait in real time."""

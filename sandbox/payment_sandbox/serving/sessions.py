@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import port_of
 
 if TYPE_CHECKING:
+    from http import cookiejar
     from ssl import SSLContext
 
     import requests
+    import urllib3
+
+    from payment_sandbox.serving import tls
+
+else:
+    cookiejar = lazy("http.cookiejar")
+    requests = lazy("requests")
+    urllib3 = lazy("urllib3")
+    tls = lazy("payment_sandbox.serving.tls")
 
 CONNECTIONS_MAX: Final = 100
 
@@ -32,18 +42,12 @@ class Trust(NamedTuple):
         Raises:
             CertificateRefused: the file has no certificate.
         """
-        with LOADING:
-            from payment_sandbox.serving.tls import trusting_context  # deferred: most sessions need no TLS
-
-        return cls(trusting_context(file, insecure=insecure), None if insecure else file)
+        return cls(tls.trusting_context(file, insecure=insecure), None if insecure else file)
 
 
 def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters.HTTPAdapter") -> None:
     """Apply additional trust to a session, with this adapter for its connections."""
     if trust.file is None:
-        with LOADING:
-            import urllib3
-
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user accepted it
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
     session.mount("https://", adapter)
@@ -55,17 +59,12 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
 
     With a key, the session belongs to one project. Without a key, it is shared and has no cookies.
     """
-    from http.cookiejar import DefaultCookiePolicy  # deferred, for a faster start
-
-    with LOADING:
-        import requests
-
     session = requests.Session()
     session.trust_env = False
     if api_key is not None:
         session.auth = (api_key, "")
     else:
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        session.cookies.set_policy(cookiejar.DefaultCookiePolicy(allowed_domains=()))
         session.mount("http://", requests.adapters.HTTPAdapter(pool_maxsize=CONNECTIONS_MAX))
     return session
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
@@ -24,7 +24,9 @@ from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.site import SharedCluster
 
 if TYPE_CHECKING:
-    from payment_sandbox.storage.sqlite import StateFile
+    from payment_sandbox.storage import sqlite
+else:
+    sqlite = lazy("payment_sandbox.storage.sqlite")
 
 
 class ClusterDuties(SharedCluster, Protocol):
@@ -199,7 +201,7 @@ def load_catalogue(folders: Sequence[Path] = ()) -> Catalogue:
 
 
 def create_projects(
-    services: ServerServices, storage: "StateFile | DatabaseDriver | None", config: ServerConfig
+    services: ServerServices, storage: "sqlite.StateFile | DatabaseDriver | None", config: ServerConfig
 ) -> InitialProjects:
     """Create the projects of the state file and project files, and the default project (CTL-04).
 
@@ -285,17 +287,11 @@ def _differing_settings(project: Project, declared: DeclaredProject) -> Iterator
 
 def _restore_registry(
     services: ServerServices,
-    storage: "StateFile | DatabaseDriver",
+    storage: "sqlite.StateFile | DatabaseDriver",
     catalogue: Catalogue,
     ids: Ids | None,
     clock: str,
 ) -> Registry:
-    with LOADING:
-        from payment_sandbox.storage.sqlite import (
-            StateFile,
-            restore_registry,
-        )  # deferred: most servers have no state file
-
-    if isinstance(storage, StateFile):
-        return restore_registry(services, storage, catalogue, ids=ids, clock=clock)
+    if isinstance(storage, sqlite.StateFile):
+        return sqlite.restore_registry(services, storage, catalogue, ids=ids, clock=clock)
     return storage.registry(services, catalogue, ids=ids, clock=clock)

@@ -11,13 +11,23 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+import certifi
+import idna
+
 from payment_sandbox.extensions import TLS_EXTRA, NotInstalled
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.serving.binding import own_addresses
 from payment_sandbox.serving.realtime import wall_now
 
 if TYPE_CHECKING:
+    import fcntl
+
+    import platformdirs
     import trustme
+else:
+    fcntl = lazy("fcntl")
+    platformdirs = lazy("platformdirs")
+    trustme = lazy("trustme")
 
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
@@ -33,10 +43,7 @@ class CertificateRefused(Exception):
 
 def authority_folder() -> Path:
     """Return the folder of the sandbox's own authority, in the user's state folder."""
-    with LOADING:
-        from platformdirs import user_state_path  # deferred: most servers have no TLS
-
-    return user_state_path("payment-sandbox")
+    return platformdirs.user_state_path("payment-sandbox")
 
 
 def authority_file() -> Path:
@@ -63,9 +70,6 @@ def create_own_context(names: Iterable[str]) -> ssl.SSLContext:
 
 def _refuse_name(name: str) -> None:
     """Refuse a host name that is invalid in certificates, such as one with an underscore."""
-    with LOADING:
-        import idna  # deferred: most servers have no TLS
-
     with suppress(ValueError):
         ip_address(name)
         return
@@ -103,9 +107,6 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     Raises:
         CertificateRefused: the file has no certificate.
     """
-    with LOADING:
-        import certifi  # deferred, like requests, which depends on it
-
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):
         context.check_hostname = False  # urllib3 checks IP addresses itself
@@ -142,8 +143,7 @@ def _is_unspecified(name: str) -> bool:
 def _load_authority() -> "trustme.CA":
     """Load the sandbox's own authority, or create it."""
     try:
-        with LOADING:
-            import trustme  # deferred: most servers have no TLS
+        create, load = trustme.CA, trustme.CA.from_pem
     except ImportError as error:
         raise CertificateRefused(
             f"{NotInstalled('--tls', TLS_EXTRA)}; or give a certificate with --tls-cert and --tls-key"
@@ -153,11 +153,11 @@ def _load_authority() -> "trustme.CA":
     private, public = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
     try:
         if not private.exists():
-            authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
+            authority = create(organization_name=ORGANIZATION, organization_unit_name="only for tests")
             folder.mkdir(parents=True, exist_ok=True)
             _write_once(private, authority.private_key_pem.bytes() + authority.cert_pem.bytes())
         pem = private.read_bytes()
-        authority = trustme.CA.from_pem(pem, pem)
+        authority = load(pem, pem)
         if not public.exists() or public.read_bytes() != authority.cert_pem.bytes():
             _write(public, authority.cert_pem.bytes(), 0o644)
         return authority
@@ -195,12 +195,12 @@ def _folder_lock(folder: Path) -> Iterator[None]:
 
 def _lock(folder: Path) -> int | None:
     try:
-        import fcntl  # missing on Windows
-    except ImportError:
+        lock_file = fcntl.flock
+    except ImportError:  # on Windows
         return None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file(descriptor, fcntl.LOCK_EX)
     except OSError:
         os.close(descriptor)
         raise

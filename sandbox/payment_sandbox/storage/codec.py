@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache, partial
 from itertools import repeat
 from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
@@ -20,6 +20,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.scenarios.model import TransactionDecision
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in COMMAND_TYPES}
 TYPES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
@@ -240,6 +241,8 @@ def _required_fields(kind: Any) -> dict[str, bool]:
         return {
             item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(kind)
         }
+    if is_typeddict(kind):
+        return {name: name in kind.__required_keys__ for name in kind.__annotations__}
     return {name: name not in kind._field_defaults for name in kind._fields}
 
 
@@ -319,37 +322,8 @@ class FormattedDocument:
     format: str
 
 
-class UnmetCondition(NamedTuple):
-    """A condition of a rule that an attempt did not meet."""
-
-    condition: str
-    expected: Any
-    actual: Any
-
-
-class NearestMiss(NamedTuple):
-    """The closest rule that did not match, by its index."""
-
-    rule: int
-    differs: tuple[UnmetCondition, ...]
-
-
-class AttemptDecision(NamedTuple):
-    """A scenario's decision for an attempt: the matching ``rule``, or the nearest miss, if any."""
-
-    transaction_id: str
-    scenario: str
-    rule: int | None
-    nearest: NearestMiss | None = None
-
-    def explanation(self) -> Mapping[str, Any]:
-        """Return the decision as the journal explains it."""
-        nearest = {} if self.rule is not None else {"nearest": encode(self.nearest)}
-        return {"scenario": self.scenario, "rule": self.rule, **nearest}
-
-
 @dataclass(frozen=True)
 class Snapshot(StoredRecords, Counters, Configuration, FormattedDocument):
     """The whole state of a project, except its ids and its key."""
 
-    decisions: tuple[AttemptDecision, ...] = ()
+    decisions: tuple[TransactionDecision, ...] = ()

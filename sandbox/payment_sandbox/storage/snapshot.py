@@ -39,7 +39,8 @@ from payment_sandbox.projects.settings import (
 )
 from payment_sandbox.projects.store import ChangeSet, Configuration, Counters
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.storage.codec import FORMAT, AgendaEntry, AttemptDecision, Snapshot, decode, encode
+from payment_sandbox.scenarios.model import TransactionDecision
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT_FORM: Final = SentForm()
@@ -185,7 +186,7 @@ def _delivery_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Itera
 def _decision_problems(snapshot: Snapshot) -> Iterator[Problem]:
     known = {attempt.id for order in snapshot.orders for attempt in order.transactions}
     for index, decision in enumerate(snapshot.decisions):
-        if decision.transaction_id not in known:
+        if decision["transaction_id"] not in known:
             yield f"decisions[{index}].transaction_id", "is not a transaction of this snapshot"
 
 
@@ -318,21 +319,12 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     settings = {
         name: snapshot.settings[name] for name in KNOWN_SETTINGS
     }  # snapshots of a newer server cannot be restored
-    decisions = _attempt_decisions(journal, snapshot.orders)
+    decisions = journal.decisions(attempt for order in snapshot.orders for attempt in order.transactions)
     values = {**vars(snapshot), "settings": settings, "decisions": decisions}
     return {
         name: map(encode, value) if type(value) in (tuple, GeneratorType) else encode(value)
         for name, value in values.items()
     }
-
-
-def _attempt_decisions(journal: Journal, orders: Iterable[Order]) -> Iterator[AttemptDecision]:
-    """Yield the scenario's decisions for the attempts of all orders."""
-    ids = (attempt.id for order in orders for attempt in order.transactions)
-    for attempt_id in ids:
-        explanation = journal.explanation(attempt_id)
-        if explanation is not None:
-            yield decode(AttemptDecision, {"transaction_id": attempt_id, **explanation}, "decisions")
 
 
 def _requeue_failed(project: Project) -> Snapshot:
@@ -372,16 +364,14 @@ def restore(project: Project, document: Any) -> None:
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _create_epoch(project, checked, number)
-    epoch.journal.add(
-        [
-            RecordedDecision(
-                epoch.journal.next_id("decision"), decision.transaction_id, decision.explanation()
-            )
-            for decision in snapshot.decisions
-        ]
-    )
+    epoch.journal.restore([_recorded_decision(epoch.journal, decision) for decision in snapshot.decisions])
     project.replace_epoch(epoch, checked.change)
     send_pending(project)
+
+
+def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:
+    explanation: Any = {key: value for key, value in decision.items() if key != "transaction_id"}
+    return RecordedDecision(journal.next_id("decision"), decision["transaction_id"], explanation)
 
 
 MERCHANT_TEXT_KEYS: Final = frozenset(

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
@@ -42,6 +43,11 @@ from payment_sandbox.storage.rows import (
     read_identity,
     resume_project,
 )
+
+if TYPE_CHECKING:
+    import fcntl
+else:
+    fcntl = lazy("fcntl")
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
 FORMAT_VERSION: Final = 3
@@ -146,8 +152,6 @@ def _lock(path: Path, flags: int) -> int | None:
     """Open and lock a file; None on systems without such locks, where SQLite's own lock must suffice."""
     descriptor = os.open(path, os.O_RDWR | flags, 0o600)
     try:
-        import fcntl  # not on every system
-
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
         os.close(descriptor)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.scenarios.catalogue import ready_texts
 from payment_sandbox.serving.sessions import describe_failure, direct_session
 
@@ -16,8 +16,18 @@ if TYPE_CHECKING:
     import requests
 
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving.server import Server
+    from payment_sandbox.serving import config, listeners
+    from payment_sandbox.serving import server as serving
+    from payment_sandbox.testing.clients import intercepting, with_requests
     from payment_sandbox.testing.clients.intercepting import Interceptions
+    from payment_sandbox.web.pages import language
+else:
+    serving = lazy("payment_sandbox.serving.server")
+    config = lazy("payment_sandbox.serving.config")
+    listeners = lazy("payment_sandbox.serving.listeners")
+    intercepting = lazy("payment_sandbox.testing.clients.intercepting")
+    with_requests = lazy("payment_sandbox.testing.clients.with_requests")
+    language = lazy("payment_sandbox.web.pages.language")
 
 FAKE_FILE_SYSTEM: Final = "pyfakefs"
 HEALTH_TIMEOUT_SECONDS: Final = 10.0
@@ -45,7 +55,7 @@ class SandboxAccess:
             SandboxNotFound: no sandbox answers at ``base_url``.
             Invalid: a file in a scenario folder is invalid.
         """
-        self.in_process: Server | None = None
+        self.in_process: serving.Server | None = None
         self.base_url = base_url or ""
         self._control_token = control_token
         self._interceptions: Interceptions | None = None
@@ -57,19 +67,18 @@ class SandboxAccess:
             self.base_url = _check_server(base_url)
         self._transport = self._new_transport()  # shared by all projects, to save connections
 
-    def _start_server(self, scenario_folders: Sequence[Path]) -> "Server":
-        with pause_garbage_collection(), LOADING:
-            from payment_sandbox.serving.config import ServerConfig  # deferred: other suites load no server
-            from payment_sandbox.serving.listeners import LazyServer, NoPort
-            from payment_sandbox.serving.server import build
-
+    def _start_server(self, scenario_folders: Sequence[Path]) -> "serving.Server":
+        with pause_garbage_collection():
+            load_module("payment_sandbox.serving.server")
         try:
-            listener: LazyServer | NoPort = LazyServer()
+            listener: listeners.LazyServer | listeners.NoPort = listeners.LazyServer()
         except RuntimeError:  # raised by pytest-socket and similar plugins
-            listener, self._has_no_port = NoPort(), True
+            listener, self._has_no_port = listeners.NoPort(), True
         try:
-            server = build(
-                ServerConfig(listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True)
+            server = serving.build(
+                config.ServerConfig(
+                    listener=listener, scenario_folders=scenario_folders, webhooks_only_local=True
+                )
             )
         except BaseException:
             listener.stop()
@@ -84,21 +93,15 @@ class SandboxAccess:
         server = self.in_process
         if server is None or not self._has_no_port:
             return
-        with LOADING:
-            from payment_sandbox.serving.listeners import LazyServer
-
         with suppress(RuntimeError):
-            server.listen(LazyServer())
+            server.listen(listeners.LazyServer())
             self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":
         """Create a session with the key; it needs no sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
-        with LOADING:
-            from payment_sandbox.testing.clients.with_requests import create_session
-
-        return create_session(self.in_process, api_key)
+        return with_requests.create_session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
         """Create a client for a project; it needs no sockets if the server is in this process."""
@@ -120,19 +123,13 @@ class SandboxAccess:
         if self.in_process is None:
             raise RuntimeError("intercept needs the sandbox in this process; unset SANDBOX_URL")
         if self._interceptions is None:
-            with LOADING:
-                from payment_sandbox.testing.clients.intercepting import Interceptions
-
-            self._interceptions = Interceptions(self.in_process)
+            self._interceptions = intercepting.Interceptions(self.in_process)
         return self._interceptions
 
     def _new_transport(self) -> Transport:
         if self.in_process is None:
             return direct_session()
-        with LOADING:
-            from payment_sandbox.testing.clients.with_requests import DirectSession
-
-        return DirectSession(self.in_process)
+        return with_requests.DirectSession(self.in_process)
 
     def stop(self) -> None:
         """Stop the server if it runs in this process."""
@@ -145,13 +142,10 @@ class SandboxAccess:
 
 def _read_ahead() -> None:
     """Read the files that scenarios and pages need on first use."""
-    with LOADING:
-        from payment_sandbox.web.pages.language import TAGS_BY_LOWERCASE, Language
-
     ready_texts()
     with suppress(ModuleNotFoundError):  # without the extra [server], there are no pages
-        for tag in TAGS_BY_LOWERCASE.values():
-            Language(tag).amount(0)
+        for tag in language.TAGS_BY_LOWERCASE.values():
+            language.Language(tag).amount(0)
 
 
 @contextmanager

@@ -3,11 +3,16 @@
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
+
+if TYPE_CHECKING:
+    from payment_sandbox.testing import loops
+else:
+    loops = lazy("payment_sandbox.testing.loops")
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -22,11 +27,8 @@ async def run_blocking(
 
     The traceback of a refusal omits that thread.
     """
-    with LOADING:
-        from payment_sandbox.testing.loops import run_blocking as run  # deferred: few suites have a loop
-
     try:
-        return await run(call, *arguments, **options)
+        return await loops.run_blocking(call, *arguments, **options)
     except SandboxError as refused:
         raise refused.with_traceback(None) from None
 

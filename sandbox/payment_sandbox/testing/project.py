@@ -15,7 +15,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.kernel.times import Period, PeriodError
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
@@ -29,13 +29,23 @@ from payment_sandbox.web.answers import records as answers
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    import freezegun
     from urllib3 import PoolManager
 
-    from payment_sandbox.client.history import Review
+    from payment_sandbox.client import history
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.testing import loops
+    from payment_sandbox.testing.clients import with_httpx, with_urllib3
     from payment_sandbox.testing.clients.intercepting import Route
-    from payment_sandbox.testing.shops.browser import Browser
-    from payment_sandbox.testing.shops.receiving import Receiver
+    from payment_sandbox.testing.shops import browser, receiving
+else:
+    freezegun = lazy("freezegun")
+    history = lazy("payment_sandbox.client.history")
+    loops = lazy("payment_sandbox.testing.loops")
+    with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
+    with_urllib3 = lazy("payment_sandbox.testing.clients.with_urllib3")
+    browser = lazy("payment_sandbox.testing.shops.browser")
+    receiving = lazy("payment_sandbox.testing.shops.receiving")
 
 __tracebackhide__ = ends_at_caller
 
@@ -56,8 +66,8 @@ class ShopInProcess:
     api_key: str
     client: SandboxClient
 
-    _receiver: "Receiver | None" = None
-    _browsers: "Sequence[Browser]" = ()
+    _receiver: "receiving.Receiver | None" = None
+    _browsers: "Sequence[browser.Browser]" = ()
     _previous_url: str | None = None  # the previous webhook_url
 
     # Webhook delivery
@@ -93,11 +103,8 @@ class ShopInProcess:
             raise ValueError(f"thread is {thread!r}, but must be {WAITING_THREAD!r} or {OWN_THREAD!r}")
         project, server = self._in_process("deliver_to"), self.server.in_process
         assert server is not None, "the project belongs to a server in this process"
-        with LOADING:
-            from payment_sandbox.testing.shops.receiving import Receiver
-
         waits = thread == WAITING_THREAD and not project.epoch.rehearsal.is_threaded
-        receiver = Receiver(app, host, on_waiting_thread=waits)
+        receiver = receiving.Receiver(app, host, on_waiting_thread=waits)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
@@ -162,7 +169,7 @@ class ShopInProcess:
 
         return follow_wall_clock(self._in_process("wall_clock"))
 
-    def browser(self, app: Any) -> "Browser":
+    def browser(self, app: Any) -> "browser.Browser":
         """Create a customer's browser, to submit forms, double-click, and return from the payment page.
 
         ``app`` is the merchant's own WSGI or ASGI application. The timeline shows the browser's requests.
@@ -171,10 +178,7 @@ class ShopInProcess:
             TypeError: ``app`` is neither a WSGI nor an ASGI application.
             RuntimeError: the server runs in another process.
         """
-        with LOADING:
-            from payment_sandbox.testing.shops.browser import Browser
-
-        self._browsers = [*self._browsers, Browser(app, self._in_process("browser"))]
+        self._browsers = [*self._browsers, browser.Browser(app, self._in_process("browser"))]
         return self._browsers[-1]
 
     def _in_process(self, feature: str) -> "Project":
@@ -235,18 +239,12 @@ class PaymentSandbox(ShopInProcess):
     @cached_property
     def httpx_transport(self) -> Any:
         """A transport for ``Client`` and ``AsyncClient`` in httpx and httpx2, without sockets."""
-        with LOADING:
-            from payment_sandbox.testing.clients.with_httpx import HttpxTransport
-
-        return HttpxTransport(self.server.in_process)
+        return with_httpx.HttpxTransport(self.server.in_process)
 
     @cached_property
     def pool_manager(self) -> "PoolManager":
         """A ``urllib3.PoolManager`` whose requests to the sandbox need no sockets."""
-        with LOADING:
-            from payment_sandbox.testing.clients.with_urllib3 import pool_manager
-
-        return pool_manager(self.server.in_process)
+        return with_urllib3.pool_manager(self.server.in_process)
 
     def intercept(self, *provider_urls: str, key: str | None = None) -> "AbstractContextManager[object]":
         """Redirect requests for these addresses to the sandbox, until the project or a ``with`` block ends.
@@ -332,16 +330,13 @@ class PaymentSandbox(ShopInProcess):
 
     # Reports
 
-    def review(self) -> "Review":
+    def review(self) -> "history.Review":
         """Review the integration under test; return a list of mistakes, empty if it is correct.
 
         ``review().assert_clean()`` fails and lists all mistakes.
         """
-        with LOADING:
-            from payment_sandbox.client.history import Review, review
-
-        findings = review(self.client)
-        return Review(each._replace(advice=self._name_delivery(each.advice)) for each in findings)
+        findings = history.review(self.client)
+        return history.Review(each._replace(advice=self._name_delivery(each.advice)) for each in findings)
 
     def _name_delivery(self, advice: str) -> str:
         """Add ``deliver_to`` to advice to serve the shop; it needs the sandbox in this process."""
@@ -458,10 +453,7 @@ def _run_job(work: Work) -> None:
     elif loop is not None:
         loop.run(work, JOB_SECONDS_MAX)
     else:
-        with LOADING:
-            from payment_sandbox.testing.loops import OwnLoop  # deferred: few suites have a loop
-
-        own = OwnLoop()
+        own = loops.OwnLoop()
         try:
             own.run(work, JOB_SECONDS_MAX)
         finally:
@@ -479,8 +471,7 @@ def follow_wall_clock(project: "Project") -> Iterator[None]:
         RuntimeError: freezegun is not installed.
     """
     try:
-        with LOADING:
-            from freezegun import freeze_time
+        freeze_time = freezegun.freeze_time
     except ImportError:
         raise RuntimeError(FREEZEGUN_MISSING) from None
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)

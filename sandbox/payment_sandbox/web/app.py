@@ -1,7 +1,7 @@
 """The WSGI application: both APIs, the payment pages and the documentation, mounted by path."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from flask import Flask, Response
 from jinja2 import FunctionLoader
@@ -9,7 +9,7 @@ from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.calling import as_caller
 from payment_sandbox.projects.registry import Registry
@@ -23,6 +23,14 @@ from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
 from payment_sandbox.web.routes import FactsBlueprint, ResolvedRoute, facts_of, route
 from payment_sandbox.web.site import NO_SERVER, ServerContext, Site
+
+if TYPE_CHECKING:
+    from payment_sandbox.web import dashboard, docs, openapi, pages
+else:
+    dashboard = lazy("payment_sandbox.web.dashboard")
+    docs = lazy("payment_sandbox.web.docs")
+    openapi = lazy("payment_sandbox.web.openapi")
+    pages = lazy("payment_sandbox.web.pages")
 
 HEALTH_PATHS: Final = ("/health", "/metrics")
 
@@ -142,10 +150,7 @@ def answer_unrouted_call(call: Call) -> Response:
         return answer_unrouted(call, answer_for(call, error))
     if error.code != NOT_FOUND:
         return answer_for(call, error)
-    with LOADING:
-        from payment_sandbox.web.docs import show_unknown_path  # deferred, for a faster start
-
-    return show_unknown_path(call) or answer_for(call, error)
+    return docs.show_unknown_path(call) or answer_for(call, error)
 
 
 description = FactsBlueprint("description", __name__)
@@ -154,10 +159,7 @@ description = FactsBlueprint("description", __name__)
 @route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
 def get_openapi(call: Call) -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
-    with LOADING:
-        from payment_sandbox.web.openapi import openapi_text  # deferred, for a faster start
-
-    return Response(openapi_text(call.site), mimetype="application/json")
+    return Response(openapi.openapi_text(call.site), mimetype="application/json")
 
 
 DESCRIPTION: Final = Face(description, (), answer_for)
@@ -165,19 +167,12 @@ DESCRIPTION: Final = Face(description, (), answer_for)
 
 def load_dashboard() -> tuple[Face, ...]:
     """Load the face of the dashboard."""
-    with LOADING:
-        from payment_sandbox.web.dashboard import FACE
-
-    return (FACE,)
+    return (dashboard.FACE,)
 
 
 def load_pages() -> tuple[Face, ...]:
     """Load the HTML faces and the description, which API calls do not need."""
-    with LOADING:
-        from payment_sandbox.web.docs import FACE as DOCUMENTATION
-        from payment_sandbox.web.pages import FACE as PAGES
-
-    return (PAGES, DOCUMENTATION, DESCRIPTION)
+    return (pages.FACE, docs.FACE, DESCRIPTION)
 
 
 def make_app(

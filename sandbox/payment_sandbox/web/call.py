@@ -14,7 +14,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.calling import Caller
 from payment_sandbox.projects.journal import SHOP
-from payment_sandbox.projects.outbox import DeferredDeliveries
+from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
@@ -75,7 +75,7 @@ class ClientConnection:
         """End an unanswered call after ``silence_seconds``."""
         self.cut()
 
-    def take_over(self, project: Project, held: DeferredDeliveries) -> bool:
+    def take_over(self, project: Project, held: HeldDeliveries) -> bool:
         """Take over the deferred webhooks of a call; return False to send them after the response."""
         return False
 
@@ -190,7 +190,7 @@ class Call(Caller):
             self.delivers_first = True
         if self.delivers_first:
             self.begin_waiting()
-        self.held = DeferredDeliveries(project.epoch.outbox)
+        self.held = HeldDeliveries(project.epoch.outbox)
 
     def release_webhooks(self, response: Response) -> Response:
         """Send the deferred webhooks after the response, or deliver them before the response (SET-60)."""
@@ -203,7 +203,7 @@ class Call(Caller):
             response.call_on_close(lambda: project.release(held))
         return response
 
-    def _deliver_first(self, project: Project, held: DeferredDeliveries) -> None:
+    def _deliver_first(self, project: Project, held: HeldDeliveries) -> None:
         """Deliver the held webhooks before the response.
 
         In a rehearsal, a handler may wait for a lock that the shop holds during this call. The

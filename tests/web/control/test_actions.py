@@ -38,14 +38,6 @@ def test_a_wrong_action_is_refused(sandbox: Sandbox, body: dict[str, Any], paths
     assert set(violations(answer)) == paths
 
 
-def test_an_action_that_is_nearly_one_is_suggested(sandbox: Sandbox) -> None:
-    """The scenario word "pays" gets the action "pay" as a suggestion."""
-    body = {"actor": "customer", "action": "pays"}
-    answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
-    assert violations(answer)["action"].endswith("; did you mean 'pay'?")
-    assert answer.json()["error"]["violations"][0]["nearest"] == "pay"
-
-
 def test_a_choice_is_checked(sandbox: Sandbox) -> None:
     """A choice needs an available method and a listed issuer."""
     order = sandbox.place()

@@ -36,13 +36,6 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
     assert count(f"order_id={order['id']}&method=GET&path=/v1/orders/{order['id']}") == 1
 
 
-def test_the_journal_names_the_rule_of_a_refusal(sandbox: Sandbox) -> None:
-    """The entry of a refused call contains the rule's ID in the ledger."""
-    order = sandbox.place(card(capture_mode="manual"))
-    sandbox.take(order, "captures")
-    assert sandbox.get("/control/journal/?status=409").json()["items"][0]["rule"] == "CAP-02"
-
-
 def test_pages_of_the_journal_follow_each_other(sandbox: Sandbox) -> None:
     """The pages together equal the whole list, newest entry last."""
     for cents in range(1, 8):

@@ -20,6 +20,7 @@ def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
     assert watched.get(f"/v1/orders/{first['id']}/").status_code == 404
     assert watched.now() == START
     assert watched.webhooks() == watched.agenda() == []
+    assert watched.get("/control/actions/").json()["items"] == []
     assert watched.get("/control/scenario/").json()["name"] == "default"
     assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
     assert watched.get("/control/journal/?count=1").json() == {"count": 1}
@@ -46,12 +47,3 @@ def test_a_reset_discards_late_results(watched: Sandbox, shop: Shop) -> None:
     watched.settle()
     (delivery,) = watched.webhooks()
     assert len(delivery["attempts"]) == 1
-
-
-def test_a_reset_ends_an_advance(watched: Sandbox, shop: Shop) -> None:
-    """An advance that is interrupted by a reset returns, and the project is in its initial state."""
-    order = watched.place(card())
-    shop.answer = lambda received: watched.post("/control/reset/").status_code
-    watched.advance("P1D")
-    assert watched.now() == START
-    assert watched.get(f"/v1/orders/{order['id']}/").status_code == 404

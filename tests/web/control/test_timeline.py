@@ -155,11 +155,3 @@ def test_a_report_has_the_timeline_and_the_findings(watched: Sandbox) -> None:
     assert set(report.splitlines()) <= set(whole.splitlines())
     assert f"order {other['id']} is new" in whole
     refused(watched.get("/control/report/", params={"order_id": NOBODY}), 404, "NotFound")
-
-
-def test_a_reset_deletes_the_timeline(sandbox: Sandbox) -> None:
-    """A reset deletes the timeline and the actions."""
-    sandbox.place(card())
-    sandbox.post("/control/reset/")
-    assert read_timeline(sandbox) == []
-    assert sandbox.get("/control/actions/").json()["items"] == []

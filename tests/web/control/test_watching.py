@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.projects.events import EVENTS_STORED_MAX
 from tests.support.driver import Sandbox, by, card, refused, violations
-from tests.support.shop import Received, Shop
+from tests.support.shop import Shop
 
 
 def with_own_connection(sandbox: Sandbox) -> Sandbox:
@@ -142,20 +142,6 @@ def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
     assert watched.post(f"/control/webhooks/{failed['id']}/redeliver/").status_code == 200
     assert shop.orders() == [order["id"]] * 12
     refused(watched.post("/control/webhooks/nothing/redeliver/"), 404, "NotFound")
-
-
-def test_a_handler_can_redeliver_its_own_webhook(watched: Sandbox, shop: Shop) -> None:
-    """A webhook handler can redeliver its own webhook without a deadlock."""
-
-    def redeliver_once(received: Received) -> int:
-        if len(shop.received) == 1:
-            watched.post(f"/control/webhooks/{watched.webhooks()[0]['id']}/redeliver/")
-        return 200
-
-    shop.answer = redeliver_once
-    watched.place(by("bank-transfer"))
-    watched.settle()
-    assert len(shop.received) == 2
 
 
 def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:

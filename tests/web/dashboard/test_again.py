@@ -90,16 +90,6 @@ def test_a_replayed_authorization_is_captured_in_parts(watched: Sandbox) -> None
     assert "captured-in-parts" not in str(browser.open(f"orders/{create_paid(watched)['id']}/").forms)
 
 
-def test_existing_faults_are_unchanged(watched: Sandbox) -> None:
-    """Faults that were already set remain unchanged after the replay."""
-    rules = [{"when": {"status": "error"}, "then": {"answer": 500}}]
-    watched.put("/control/faults/", {"webhooks": rules})
-    order = create_paid(watched)
-    browser = Dashboard(watched)
-    browser.press(browser.open(f"orders/{order['id']}/"), "webhook-twice")
-    assert watched.get("/control/faults/").json()["webhooks"] == rules
-
-
 def test_a_test_order_can_be_replayed(watched: Sandbox) -> None:
     """On the copy the customer chooses the same payment method."""
     browser = Dashboard(watched)

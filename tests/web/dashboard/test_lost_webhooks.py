@@ -144,15 +144,6 @@ def test_events_and_reports_show_lost_webhooks(watched: Sandbox) -> None:
     assert all(event.data["label"].endswith("lost (fault)") for event in events)
 
 
-def test_retries_ended_by_a_fault_are_one_row(watched: Sandbox) -> None:
-    """Retries of both webhooks that all timed out are one row."""
-    order = paid(watched, {"timeout": True})
-    watched.advance("PT30M")
-    story = Dashboard(watched).open(f"orders/{order['id']}/").ids["story"]
-    assert "attempts 2 to 10 of both, every 2 min, until 12:18: all timed out (fault)" in story
-    assert story.count("timed out (fault)") == 3
-
-
 @pytest.mark.parametrize("effect", ["reset", "hang"])
 def test_a_lost_response_ends_halfway(watched: Sandbox, effect: str) -> None:
     """The arrow of a lost response ends halfway, and the shop does not know its content."""

@@ -249,14 +249,6 @@ def test_a_wrong_call_of_the_shop_is_replaced(told: Sandbox, shop: Shop, tmp_pat
         assert not reports[f"right_{number}"], story.__name__
 
 
-def test_the_copied_test_does_not_depend_on_the_current_time(told: Sandbox, shop: Shop) -> None:
-    """The copied test is the same forty days later."""
-    code = play_story(told, shop, redelivers_by_hand)
-    assert code.count("advance('PT1H')") == 1
-    told.advance("P40D")
-    assert read_test_code(told) == code
-
-
 def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path: Path) -> None:
     """A replayed order's mistake can be copied as a test."""
     shops.refunds_for_each_copy(told, shop)

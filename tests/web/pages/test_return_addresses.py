@@ -22,6 +22,7 @@ WRONG_HOSTS = [
     "http://[v1.x]/",
     f"http://{'a' * 64}/",
     f"http://{'a.' * 127}a/",
+    f"http://{'ü' * 80}.example/",
 ]
 RIGHT_URLS = [
     "http://localhost:3000/paid?order=1#top",

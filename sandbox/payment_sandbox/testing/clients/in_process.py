@@ -18,7 +18,7 @@ from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, Sh
 from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import DeferredDeliveries
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
@@ -95,7 +95,7 @@ class _InProcessConnection(ClientConnection):
         """
         raise NoAnswer
 
-    def take_over(self, project: "Project", held: "DeferredDeliveries") -> bool:
+    def take_over(self, project: "Project", held: "HeldDeliveries") -> bool:
         """Defer the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.defer(project, held, self._deliver)

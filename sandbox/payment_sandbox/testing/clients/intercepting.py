@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import urllib3.connection  # noqa: F401 (its classes are hooked)
+
 from payment_sandbox.kernel.masking import MASK, mask
-from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import DEFAULT_PORTS
 from payment_sandbox.testing.clients.guard import GUARD, PATCHING_LIBRARIES, canonical_host, obstacles
 from payment_sandbox.testing.clients.in_process import (
@@ -388,8 +389,6 @@ def _methods_to_hook() -> Iterator[tuple[type, str, Hook]]:
 
     The modules may name other classes, because a cassette replaces them there.
     """
-    with LOADING:
-        import urllib3.connection  # noqa: F401
     (plain,) = (
         each
         for each in object.__subclasses__()

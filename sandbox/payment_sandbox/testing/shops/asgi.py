@@ -5,7 +5,7 @@ from threading import Thread, local
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import load_module
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
@@ -137,10 +137,8 @@ class AsgiShop:
             add_note(OWN_LOOP_NOTE)
             self._loop_on_thread().run(exchange.run, TIMEOUT_SECONDS)
         elif is_django(self._application):
-            with LOADING:
-                from asgiref.sync import async_to_sync  # makes Django's synchronous views run on this thread
-
-            async_to_sync(run_within)(exchange.run, TIMEOUT_SECONDS)
+            # so that Django's synchronous views run on this thread
+            load_module("asgiref.sync").async_to_sync(run_within)(exchange.run, TIMEOUT_SECONDS)
         else:
             self._own_loop().run(exchange.run, TIMEOUT_SECONDS)
 

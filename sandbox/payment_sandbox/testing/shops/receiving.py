@@ -8,7 +8,7 @@ from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.webhooks import (
     ATTEMPT_BODY_BYTES,
     TIMEOUT_SECONDS,
@@ -36,7 +36,9 @@ from payment_sandbox.testing.shops.watching import current_request, unwatch, wat
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from payment_sandbox.testing.shops.asgi import AsgiShop
+    from payment_sandbox.testing.shops import asgi
+else:
+    asgi = lazy("payment_sandbox.testing.shops.asgi")
 
 
 class WsgiShop:
@@ -94,7 +96,7 @@ _KNOWN_WSGI_CLASSES: Final[WeakSet[type]] = WeakSet()  # classes of accepted app
 POSITIONAL_KINDS: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def wrap_application(application: Any) -> "WsgiShop | AsgiShop":
+def wrap_application(application: Any) -> "WsgiShop | asgi.AsgiShop":
     """Wrap a WSGI or ASGI application.
 
     Raises:
@@ -139,11 +141,8 @@ def _suggest_application(application: Any) -> str:
     return f": pass its {names[0]}" if names else ""
 
 
-def _wrap_asgi(application: Any) -> "AsgiShop":
-    with LOADING:
-        from payment_sandbox.testing.shops.asgi import AsgiShop  # deferred: asyncio takes time to load
-
-    return AsgiShop(application)
+def _wrap_asgi(application: Any) -> "asgi.AsgiShop":
+    return asgi.AsgiShop(application)
 
 
 def _refusal_of_text(text: str) -> str:

@@ -5,12 +5,18 @@ from contextlib import suppress
 from contextvars import copy_context
 from io import BytesIO
 from threading import Thread
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from payment_sandbox.loading import lazy
 from payment_sandbox.scenarios.variation import SubmittedForm
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.shops.filling import FormBody, read_choices
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = lazy("asyncio")
 
 POST_METHOD: Final = "POST"
 Environ = dict[str, Any]
@@ -244,8 +250,6 @@ async def _answer_changed_on_loop(
     submission: Submission, scope: Scope, form: FormBody, send: Send, answer: Answer
 ) -> None:
     """Answer a changed ASGI request, and its repetition, if there is one; the first response counts."""
-    from asyncio import gather, run  # deferred: few shops have a loop
-
     first, second = submission.bodies(form)
     own = answer(_with_length(scope, form, first), _create_receive(first), send)
     if second is None:
@@ -256,13 +260,13 @@ async def _answer_changed_on_loop(
         await answer(_with_length(scope, form, second), _create_receive(second), _discard_message)
 
     if submission.at_once:
-        await gather(own, repeat())
+        await asyncio.gather(own, repeat())
         return
     await own
     if submission.postpone is None:
         await repeat()
     else:
-        submission.postpone(lambda: RepeatedRequest({}, True, lambda _: run(repeat())).end())
+        submission.postpone(lambda: RepeatedRequest({}, True, lambda _: asyncio.run(repeat())).end())
 
 
 def _create_receive(body: bytes) -> Receive:

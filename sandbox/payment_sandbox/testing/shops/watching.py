@@ -13,20 +13,23 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy, load_module
 from payment_sandbox.testing.shops.submitting import answer_submission, answer_submission_on_loop, read_whole
 from payment_sandbox.testing.shops.tracebacks import CURRENT_HANDLER
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.outbox import DeferredDeliveries
+    from payment_sandbox.projects.outbox import HeldDeliveries
     from payment_sandbox.projects.project import Project
+    from payment_sandbox.testing import loops
+else:
+    loops = lazy("payment_sandbox.testing.loops")
 
 
 class DeferredWebhooks(NamedTuple):
     """The deferred webhooks of one call by the shop."""
 
     project: "Project"
-    held: "DeferredDeliveries"
+    held: "HeldDeliveries"
 
 
 Deliver = Callable[[list[DeferredWebhooks]], None]
@@ -41,7 +44,7 @@ class ShopRequest:
         self._deferred: list[DeferredWebhooks] = []
         self._deliver: Deliver | None = None
 
-    def defer(self, project: "Project", held: "DeferredDeliveries", deliver: Deliver) -> None:
+    def defer(self, project: "Project", held: "HeldDeliveries", deliver: Deliver) -> None:
         """Defer the webhooks of a call by the shop; ``deliver`` delivers them when the request ends."""
         self._deferred.append(DeferredWebhooks(project, held))
         self._deliver = deliver
@@ -116,10 +119,7 @@ def _end(request: ShopRequest | None) -> None:
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
     if request is not None and request.has_deferred:
-        with LOADING:
-            from payment_sandbox.testing.loops import run_blocking  # deferred: few shops have a loop
-
-        await run_blocking(request.end)
+        await loops.run_blocking(request.end)
 
 
 def _asgi_members(kind: type) -> dict[str, Any]:
@@ -194,9 +194,7 @@ class _DjangoHooks:
         self._count += 1
         if self._count > 1:
             return
-        with LOADING:
-            from django.test import client  # type: ignore[import-not-found]  # installed for the shop
-
+        client = load_module("django.test.client")  # installed for the shop
         hooks = (client.ClientHandler, _wrap_handler), (client.AsyncClientHandler, _wrap_async_handler)
         for handler, watched in hooks:
             self._before.append((handler, handler.__call__))

@@ -1,6 +1,5 @@
 """The records in responses of the control API."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from payment_sandbox.kernel.masking import Masking
@@ -113,14 +112,14 @@ def _parse_body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> records.JournalEntry:
+def journal_record(entry: JournalEntry, decision: records.Decision | None) -> records.JournalEntry:
     """Serialize a request and its response (CTL-25), with the decision for the created attempt."""
     return {
         **journal_summary(entry),
         "request": _parse_body(entry.request),
         "response": _parse_body(entry.response),
         "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
-        "decision": cast(records.Decision | None, decision),
+        "decision": decision,
     }
 
 

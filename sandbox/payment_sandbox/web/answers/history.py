@@ -121,11 +121,11 @@ def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the statuses reached by orders and their attempts, oldest first."""
-    return [
-        to_plain_data(reached)
-        for reached in list(project.epoch.journal.statuses)
-        if order_id in (None, reached.order_id)
-    ]
+    reached = project.epoch.journal.statuses
+    shown = [to_plain_data(each) for each in reached if order_id in (None, each.order_id)]
+    for status in shown:
+        del status["before"]  # events show it; the list has the status before anyway
+    return shown
 
 
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:

@@ -1,65 +1,55 @@
 """The enumerations and schemas of fields, imported on first use, and names for common types."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from payment_sandbox.kernel.descriptions import Format
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.settings import SettingsForm
+
+if TYPE_CHECKING:
+    from payment_sandbox.operations import coverage, history
+    from payment_sandbox.web.answers import order
+else:
+    coverage = lazy("payment_sandbox.operations.coverage")
+    history = lazy("payment_sandbox.operations.history")
+    order = lazy("payment_sandbox.web.answers.order")
 
 
 def order_statuses() -> Iterable[str]:
     """Return the statuses of an order."""
-    with LOADING:
-        from payment_sandbox.orders.statuses import OrderStatus
-
     return [status.value for status in OrderStatus]
 
 
 def delivery_states() -> Iterable[str]:
     """Return the states of a webhook."""
-    with LOADING:
-        from payment_sandbox.orders.webhooks import DeliveryState
-
     return [state.value for state in DeliveryState]
 
 
 def parties() -> Iterable[str]:
     """Return the parties of a timeline."""
-    with LOADING:
-        from payment_sandbox.operations.history import PARTIES
-
-    return PARTIES
+    return history.PARTIES
 
 
 def timeline_kinds() -> Iterable[str]:
     """Return the kinds of timeline entries."""
-    with LOADING:
-        from payment_sandbox.operations.history import KINDS
-
-    return KINDS
+    return history.KINDS
 
 
 def coverage_groups() -> Iterable[str]:
     """Return the groups of the coverage."""
-    with LOADING:
-        from payment_sandbox.operations.coverage import METHOD, REFUSAL, RULE, WEBHOOK
-
-    return (METHOD, WEBHOOK, REFUSAL, RULE)
+    return (coverage.METHOD, coverage.WEBHOOK, coverage.REFUSAL, coverage.RULE)
 
 
 def order_shape() -> Any:
     """Return the order schema."""
-    with LOADING:
-        from payment_sandbox.web.answers.order import ORDER
-
-    return ORDER.shape
+    return order.ORDER.shape
 
 
 def settings_form() -> Any:
     """Return the settings schema."""
-    with LOADING:
-        from payment_sandbox.projects.settings import SettingsForm
-
     return SettingsForm
 
 

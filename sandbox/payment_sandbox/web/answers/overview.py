@@ -101,7 +101,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
     return {
         "order": cast(records.Order, order_record(project, order)),
         "actions": actions_record(project, order),
-        "decisions": list(_decisions(project, order)),
+        "decisions": list(epoch.journal.decisions(order.transactions)),
         "agenda": [cast(records.AgendaItem, event(due)) for due in entries_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
@@ -154,13 +154,6 @@ def _capturable_cents(order: Order) -> Cents:
 
 def _refundable_cents(order: Order) -> Cents:
     return 0 if order.is_refund or order.paying_transaction is None else refundable_cents(order)
-
-
-def _decisions(project: Project, order: Order) -> Any:
-    for attempt in order.transactions:
-        explanation = project.epoch.journal.explanation(attempt.id)
-        if explanation is not None:
-            yield {"transaction_id": attempt.id, **explanation}
 
 
 def _pages(project: Project, order: Order) -> list[str]:

@@ -11,7 +11,10 @@ from payment_sandbox.fidelity.ledger import Rule as Rule
 from payment_sandbox.kernel.descriptions import Like, OneOf
 from payment_sandbox.operations.review import Finding
 from payment_sandbox.projects.journal import CALLERS
+from payment_sandbox.scenarios.model import Decision as Decision
 from payment_sandbox.scenarios.model import Difference as Difference
+from payment_sandbox.scenarios.model import NearestRule as NearestRule
+from payment_sandbox.scenarios.model import TransactionDecision as TransactionDecision
 from payment_sandbox.web.answers.kinds import (
     Json,
     Moment,
@@ -312,27 +315,6 @@ class Webhook(TypedDict):
     ]
     status: Annotated[str, "The reported order status."]
     attempts: list[Attempt]
-
-
-class NearestRule(TypedDict):
-    """The closest rule that did not match."""
-
-    rule: int
-    differs: list[Difference]
-
-
-class Decision(TypedDict):
-    """A scenario's decision for an attempt."""
-
-    scenario: str
-    rule: Annotated[int | None, "The index of the matching rule."]
-    nearest: NotRequired[NearestRule | None]
-
-
-class TransactionDecision(Decision):
-    """A scenario's decision for one of an order's attempts."""
-
-    transaction_id: str
 
 
 class Headers(TypedDict):

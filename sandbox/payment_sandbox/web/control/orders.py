@@ -1,13 +1,13 @@
 """Routes for orders, their history and scenarios; the journal does not record reads."""
 
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
@@ -53,6 +53,11 @@ from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
+if TYPE_CHECKING:
+    from payment_sandbox.web.answers import verdict
+else:
+    verdict = lazy("payment_sandbox.web.answers.verdict")
+
 
 @route(
     control,
@@ -96,10 +101,7 @@ def get_order_overview(call: Call, order_id: str) -> Response:
 )
 def get_order_review(call: Call, order_id: str) -> Response:
     """Review one order, and write a test of it, which fails while the shop makes the order's mistakes."""
-    with LOADING:
-        from payment_sandbox.web.answers.verdict import verdict_record  # deferred, for a faster start
-
-    return json_answer(verdict_record(call.project, call.project.find_order(order_id)))
+    return json_answer(verdict.verdict_record(call.project, call.project.find_order(order_id)))
 
 
 @route(

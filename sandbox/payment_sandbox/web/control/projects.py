@@ -9,7 +9,6 @@ from flask import Response
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
-from payment_sandbox.loading import LOADING
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
@@ -58,8 +57,7 @@ def get_metrics(call: Call) -> Response:
     server_context = call.site.server_context
     commit_count = server_context.shared.commit_count if server_context.shared is not None else 0
     try:
-        with LOADING:
-            metrics = load_extension(METRICS_GROUP, "prometheus", COMPANY_DISTRIBUTION, "/metrics")
+        metrics = load_extension(METRICS_GROUP, "prometheus", COMPANY_DISTRIBUTION, "/metrics")
     except NotInstalled as missing:
         raise RequestRefused(501, str(missing)) from None
     text = metrics(server_context.statistics or Statistics(), call.site.registry, commit_count)

@@ -162,14 +162,13 @@ def _wait_for_offers(project: Project, request: Mapping[str, Any]) -> list[Offer
             {"forward_to": None}, unless=lambda: project.settings.forward_to != forward_to
         )
         return None
-    unanswered = project.relay.connect(listener)
-    if unanswered is None:
+    if not project.relay.connect(listener):
         return None
     if forward_to is not None and forward_to != project.settings.forward_to:
         project.change_settings(
             {"forward_to": forward_to}, unless=lambda: project.relay.is_disconnected(listener)
         )
-    project.requeue(unanswered)
+    project.end_listener_wait()
     project.storage.take_over(project)
     return project.relay.take(timeout_seconds, lambda: project.events.is_ended)
 

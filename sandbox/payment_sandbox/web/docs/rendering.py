@@ -10,8 +10,10 @@ from typing import Any, Final, NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
-
-from payment_sandbox.loading import LOADING
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 RULE_ID: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
@@ -99,12 +101,6 @@ def _render_fence(self: Any, tokens: Sequence[Token], index: int, options: Any, 
 
 def _highlight(code: str, language: str) -> str:
     """Highlight code as HTML; code in an unknown language stays plain."""
-    with LOADING:
-        from pygments import highlight  # imported late: faster startup
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
-
     with _HIGHLIGHT_LOCK:
         try:
             lexer = get_lexer_by_name(language)

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flask import Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
@@ -28,6 +28,11 @@ from payment_sandbox.web.docs.library import (
 from payment_sandbox.web.error_answers import answer_for, without_keys
 from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import FactsBlueprint, route
+
+if TYPE_CHECKING:
+    from payment_sandbox.web.docs import rendering
+else:
+    rendering = lazy("payment_sandbox.web.docs.rendering")
 
 WORDS_LENGTH_MAX: Final = 200
 RESULTS_MAX: Final = 30
@@ -120,13 +125,10 @@ def direct_answers(words: str) -> list[DirectAnswer]:
 @cache
 def search_index() -> Sequence[Section]:
     """Return all sections of all pages, built on the first search."""
-    with LOADING:
-        from payment_sandbox.web.docs.rendering import headings  # imported late: faster startup
-
     return [
         Section(name, title(name), anchor, heading)
         for name in PAGE_NAMES
-        for anchor, heading in [("", ""), *headings(read_source(name))]
+        for anchor, heading in [("", ""), *rendering.headings(read_source(name))]
     ]
 
 
@@ -264,10 +266,7 @@ def show_unknown_path(call: Call) -> Response | None:
 
 
 def _render_page(call: Call, name: str) -> str:
-    with LOADING:
-        from payment_sandbox.web.docs.rendering import render  # imported late: faster startup
-
-    body = render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
+    body = rendering.render(page(name, call.site.public_url), f"{call.site.base_path}/docs/")
     place = PAGE_NAMES.index(name)
     before = PAGE_NAMES[place - 1] if place else None
     after = MENU_NAMES[place + 1] if place + 1 < len(MENU_NAMES) else None

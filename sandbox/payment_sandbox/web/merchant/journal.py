@@ -63,7 +63,6 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
     )
     journal.add([entry])
-    project.events.publish_lazily("request", entry.summary)
     project.storage.flush(project)
 
 

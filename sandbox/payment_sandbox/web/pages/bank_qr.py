@@ -12,7 +12,7 @@ from zlib import compress, crc32
 
 from flask import Response
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, parse_euros
@@ -36,6 +36,8 @@ from payment_sandbox.web.routes import route
 
 if TYPE_CHECKING:
     import segno
+else:
+    segno = lazy("segno")
 
 QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
@@ -59,9 +61,6 @@ def qr_svg(content: str) -> str:
 
 
 def _make_code(content: str, *, error: str, boost_error: bool = True) -> "segno.QRCode":
-    with LOADING:
-        import segno  # deferred, for a faster start
-
     return segno.make(content, error=error, boost_error=boost_error, micro=False)
 
 

@@ -5,13 +5,19 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.packaged import read_packaged
+
+if TYPE_CHECKING:
+    from babel import dates, numbers
+else:
+    dates = lazy("babel.dates")
+    numbers = lazy("babel.numbers")
 
 DEFAULT_TAG: Final = "en-GB"
 FALLBACK_TAGS: Final = {"nl-BE": "nl"}  # the nl-BE column has only the phrases that differ
@@ -104,30 +110,18 @@ def require_babel() -> None:
 
 @lru_cache(maxsize=4096)
 def _format_amount(tag: str, amount_cents: Cents) -> str:
-    with LOADING:
-        from babel.numbers import format_currency  # deferred, for a faster start
-
-    return format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
+    return numbers.format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)
 def _format_short_moment(tag: str, moment: datetime) -> str:
-    with LOADING:
-        from babel.dates import format_skeleton  # deferred, for a faster start
-
-    return f"{format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
+    return f"{dates.format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
 
 
 def _format_offset(tag: str, period: timedelta) -> str:
-    with LOADING:
-        from babel.dates import format_timedelta  # deferred, for a faster start
-
-    return format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
+    return dates.format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)
 def _format_moment(tag: str, moment: datetime) -> str:
-    with LOADING:
-        from babel.dates import format_datetime  # deferred, for a faster start
-
-    return format_datetime(moment, "long", locale=tag.replace("-", "_"))
+    return dates.format_datetime(moment, "long", locale=tag.replace("-", "_"))

@@ -1,0 +1,106 @@
+"""Benchmark against localstripe (from the Python package index), which is stateful, too, if it is installed."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from tests.bench import report
+from tests.bench.load import http_request, per_second
+from tests.support.ports import free_port
+
+ROUNDS = 5
+READS = 4000
+CREATIONS = 500  # on both sides; localstripe gets slower with each, as it writes its whole state
+START_SECONDS = 30
+BASIC = "Authorization: Basic c2FuZGJveC1rZXk6"
+JSON = "Content-Type: application/json"
+BEARER = "Authorization: Bearer sk_test_123"
+FORM = "Content-Type: application/x-www-form-urlencoded"
+ORDER = json.dumps(
+    {
+        "currency": "EUR",
+        "amount": 1295,
+        "description": "Two pairs of socks",
+        "customer": {"email_address": "jan@example.com", "country": "NL", "locale": "nl"},
+        "order_lines": [{"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}],
+        "transactions": [{"payment_method": "credit-card"}],
+    }
+).encode()
+CREATE = http_request("POST", "/v1/orders/", ORDER, BASIC, JSON)
+CREATE_CUSTOMER = http_request("POST", "/v1/customers", b"email=jan@example.com&name=Jan", BEARER, FORM)
+
+
+@contextmanager
+def run_server(*command: str) -> Iterator[int]:
+    """Run a server in a separate process; ``PORT`` in the command stands for its port."""
+    port = free_port()
+    with subprocess.Popen(
+        [part.replace("PORT", str(port)) for part in command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            deadline = perf_counter() + START_SECONDS
+            while not _answers(port):
+                assert perf_counter() < deadline, f"{command[0]} does not answer"
+            yield port
+        finally:
+            process.terminate()
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def run_sandbox() -> Iterator[int]:
+    """Run the sandbox with ``serve``."""
+    with run_server(sys.executable, "-m", "payment_sandbox", "serve", "--port", "PORT") as port:
+        yield port
+
+
+def create_object(port: int, request: bytes) -> str:
+    """Create an object, and return its id."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    identifier: str = json.loads(answer.partition(b"\r\n\r\n")[2])["id"]
+    return identifier
+
+
+def localstripe(command: str) -> None:
+    """Report reads, and creations from empty."""
+    with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+        read = http_request("GET", f"/v1/orders/{create_object(our_port, CREATE)}/", b"", BASIC)
+        read_customer = http_request(
+            "GET", f"/v1/customers/{create_object(their_port, CREATE_CUSTOMER)}", b"", BEARER
+        )
+        reads = [
+            per_second(our_port, read, READS) / per_second(their_port, read_customer, READS)
+            for _ in range(ROUNDS)
+        ]
+    report("reads per second / localstripe's", reads, ">= 1.5")
+    creations = []
+    for _ in range(ROUNDS):
+        with run_sandbox() as our_port, run_server(command, "--port", "PORT", "--from-scratch") as their_port:
+            rate = per_second(our_port, CREATE, CREATIONS)
+            creations.append(rate / per_second(their_port, CREATE_CUSTOMER, CREATIONS))
+    report("creations per second / localstripe's, from empty", creations, ">= 12")
+
+
+def main() -> None:
+    """Report the comparison with localstripe, if it is installed."""
+    command = shutil.which("localstripe")
+    if command is None:
+        print("localstripe is not installed: no comparison with it", flush=True)
+    else:
+        localstripe(command)

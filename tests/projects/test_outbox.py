@@ -1,0 +1,128 @@
+"""An outbox moves each webhook through its states, whoever sends it."""
+
+from itertools import product
+
+import pytest
+
+from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.outbox import (
+    MOVES,
+    HeldDeliveries,
+    Mover,
+    Outbox,
+    OutboxEntry,
+    QueuedDelivery,
+    SendingState,
+)
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    """An empty outbox."""
+    return Outbox(Events())
+
+
+def put(outbox: Outbox, *names: str, order: str = "an order") -> None:
+    """Queue webhooks of one order."""
+    for name in names:
+        outbox.put(QueuedDelivery(name, order))
+
+
+def take(outbox: Outbox) -> OutboxEntry:
+    """Take the next webhook as the carrier."""
+    entry = outbox.next()
+    assert entry is not None, "the outbox has a webhook"
+    return entry
+
+
+def send_all(outbox: Outbox) -> list[str]:
+    """Send the queued webhooks as the carrier, and return them in order."""
+    return [entry.queued.delivery_id for entry in iter(outbox.next, None)]
+
+
+def test_held_webhooks_wait_for_their_release(outbox: Outbox) -> None:
+    """Held webhooks wait for their release; other webhooks are sent before."""
+    held = HeldDeliveries(outbox)
+    outbox.put(QueuedDelivery("held", "an order"), held)
+    put(outbox, "free")
+    assert send_all(outbox) == ["free"]
+    assert not outbox.is_idle
+    outbox.release(held)
+    outbox.release(held)
+    entry = take(outbox)
+    assert entry.queued.delivery_id == "held"
+    assert not outbox.is_idle, "the webhook is being sent"
+    assert outbox.next() is None
+    assert (outbox.is_idle, entry.progress) == (True, SendingState.DONE)
+
+
+def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: Outbox) -> None:
+    """A webhook that its call sends before the response is not sent again by the carrier."""
+    held = HeldDeliveries(outbox)
+    outbox.put(QueuedDelivery("held", "an order"), held)
+    with outbox.sending(held) as first, outbox.sending(held) as second:
+        assert (first is not None, second, outbox.next(), outbox.is_idle) == (True, None, None, False)
+    assert not outbox.release(held)
+    assert outbox.is_idle
+
+
+def test_awaited_orders_go_first_and_keep_their_sequence(outbox: Outbox) -> None:
+    """The webhooks of an awaited order overtake those of others, but not each other."""
+    put(outbox, "other 1", order="other")
+    put(outbox, "awaited 1", order="awaited")
+    with outbox.awaiting(["awaited"]) as awaited:
+        put(outbox, "other 2", order="other")
+        put(outbox, "awaited 2", order="awaited")
+        assert not outbox.is_settled(awaited)
+    put(outbox, "awaited 3", order="awaited")
+    assert send_all(outbox) == ["awaited 1", "awaited 2", "other 1", "other 2", "awaited 3"]
+
+
+def test_nobody_waits_for_a_webhook_that_awaits_a_listener(outbox: Outbox) -> None:
+    """An outbox whose only webhook awaits a listener is idle; the webhook is queued again for the listener."""
+    put(outbox, "parked")
+    entry = take(outbox)
+    assert outbox.await_listener(entry, lambda: False)
+    assert (outbox.next(), outbox.is_idle, outbox.pending()) == (None, True, [])
+    assert outbox.end_listener_wait(), "a carrier is needed"
+    assert outbox.next() is entry
+
+
+def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: Outbox) -> None:
+    """A resend that awaited a listener is sent by the carrier; the end of the resend's own call ends nothing."""
+    with outbox.sending(QueuedDelivery("resent", "an order", forced=True)) as entry:
+        assert entry is not None
+        assert outbox.await_listener(entry, lambda: False)
+        outbox.end_listener_wait()
+        assert outbox.next() is entry
+    assert (entry.progress, outbox.is_idle) == (SendingState.SENDING, False)
+    assert outbox.next() is None
+    assert (entry.progress, outbox.is_idle) == (SendingState.DONE, True)
+
+
+def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox) -> None:
+    """A reset drops held, queued and parked webhooks; the webhook that is being sent ends by itself."""
+    held = HeldDeliveries(outbox)
+    put(outbox, "parked", "in flight", "queued")
+    outbox.put(QueuedDelivery("held", "an order"), held)
+    parked = take(outbox)
+    assert outbox.await_listener(parked, lambda: False)
+    in_flight = take(outbox)
+    outbox.close()
+    assert in_flight.progress is SendingState.SENDING
+    assert (parked.progress, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
+    assert not outbox.release(held)
+    assert not outbox.end_listener_wait()
+    assert (outbox.next(), outbox.pending()) == (None, [])
+
+
+@pytest.mark.parametrize("by", Mover)
+def test_a_mover_makes_no_other_moves(by: Mover) -> None:
+    """Moves that are missing from the table fail, whoever makes them."""
+    for before, to in product((None, *SendingState), SendingState):
+        if to in MOVES[by].get(before, ()):
+            continue
+        entry = OutboxEntry(QueuedDelivery("a webhook", "an order"))
+        entry.progress = before
+        with pytest.raises(AssertionError, match=to):
+            Outbox(Events())._move(entry, to, by)
