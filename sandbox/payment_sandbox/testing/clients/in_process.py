@@ -129,15 +129,11 @@ class InProcess:
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
         _stop_endless_run(project, method, path)
-        shop_request = (
-            current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
-        )
+        shop_request = self._shop_request(receiver, path)
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            if shop_request is not None:
-                shop_request.deliver = self._deliver_held
             line = _InProcessConnection(shop_request)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
@@ -147,6 +143,13 @@ class InProcess:
             elapsed_seconds = _report_endless_wait(project, method, path, timeout_seconds)
         response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
         return response if is_settled else _add_warning(response, project)
+
+    def _shop_request(self, receiver: Receiver | None, path: str) -> ShopRequest | None:
+        """Return the shop's request during which this call is made, with the delivery of its webhooks."""
+        request = current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
+        if request is not None:
+            request.deliver = self._deliver_held
+        return request
 
     def _deliver_held(self, held_by_calls: "list[tuple[Project, HeldDeliveries]]") -> None:
         with self._server.services.courier.waiting():
