@@ -44,7 +44,6 @@ MARKERS = (
     "key is the API key that is hard-coded in the shop",
     "payment_review(mode, expect=[rules]): off, warn or error: how to report the review's findings on "
     "this test, except for violations of expected rules",
-    "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
     "payment_rehearse(only): rehearse this test: rerun it with one change at a time, or with this "
     'variation only, such as "webhook:2:twice"',
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from payment_sandbox.loading import lazy
-from pytest_payment_sandbox import options, sequences
+from pytest_payment_sandbox import options
 
 if TYPE_CHECKING:
     from payment_sandbox.client import receiver
@@ -43,15 +43,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a marked test once per webhook sequence; create a project if a marker configures one."""
+    """Create a project if a marker configures one."""
     _add_project(metafunc.definition, metafunc.fixturenames)
-    sequences.parametrize(metafunc)
     _add_rehearsal(metafunc.definition, metafunc.fixturenames)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Reject the sequences marker on tests that cannot be parametrized; add projects to other tests."""
-    sequences.refuse_unparametrized(items)
+    """Create a project for tests without fixture parameters, too, if a marker configures one."""
     for item in items:
         fixtures = getattr(item, "fixturenames", None)
         if fixtures is not None and not _uses_mixin(item):
@@ -108,7 +106,6 @@ def payment_sandbox(
         request.node.stash[PROJECT_KEY] = project
         if options.is_rehearsed(request.node):
             request.node.stash[rehearsing.RUN_KEY].attach(project)
-        sequences.configure_project(project, getattr(request.node, "callspec", None))
         yield project
 
 
@@ -221,7 +218,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the simplest failing webhook sequence of each test, and a summary of the rehearsals."""
-    sequences.summarize(terminalreporter)
+    """Print a summary of the rehearsals."""
     if "pytest_payment_sandbox.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
         rehearsing.summarize(config, terminalreporter)

@@ -160,6 +160,33 @@ def test_two_lost_webhooks_are_paired_despite_their_equal_ends() -> None:
     assert finding.name == "webhook:1:lost+webhook:2:lost"
 
 
+def test_a_harmless_repetition_is_not_paired() -> None:
+    """A repeated webhook without any effect needs no second change, but a lost one may need it."""
+    shop = Shop(end_states=dict.fromkeys(("webhook:1:twice", "webhook:2:lost"), "unchanged"))
+    shop.explore()
+    paired = {part for name in shop.tried if "+" in name for part in name.split("+")}
+    assert "webhook:1:twice" in shop.tried
+    assert "webhook:1:twice" not in paired
+    assert "webhook:2:lost" in paired
+
+
+def test_a_property_of_the_client_is_tried_at_one_call_of_each_kind() -> None:
+    """Whether a call can wait forever is tried once for all calls with the same method and path."""
+    steps = [CREATE, *(Step("read", n, "the shop's GET", ShopCall("GET", "/v1/orders/x/")) for n in (1, 2))]
+    tried: list[str] = []
+
+    def run(variation: ChangedSteps) -> Run:
+        tried.append(variation_name(variation))
+        return Run(RunVerdict([], (tried[-1],), ()), steps)
+
+    drive(run)
+    assert [name for name in tried if name.endswith("silent") and "+" not in name] == [
+        "create:1:silent",
+        "read:1:silent",
+    ]
+    assert {"read:1:unavailable", "read:2:unavailable"} <= {*tried}
+
+
 def test_a_finding_is_replayed_before_it_is_reported() -> None:
     """Each finding is replayed once, and a problem that does not reproduce was only seen once."""
     shop = Shop({"webhook:1:twice": "shipped-twice", "webhook:2:late": "paid-twice"})

@@ -140,7 +140,6 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "pytest_payment_sandbox",
         "pytest_payment_sandbox.options",
         "pytest_payment_sandbox.plugin",
-        "pytest_payment_sandbox.sequences",
     ]
 
 

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime
@@ -28,6 +28,7 @@ from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
     CALLS,
+    CREATE,
     JOB,
     PRESS,
     READ,
@@ -435,12 +436,16 @@ class RehearsedRun:
                 self._job_times.add(self.project.now())
                 self.calls.set_limit(SAME_CALLS_BASELINE_MAX)
 
-    def _is_address_lost(self, order_id: str) -> bool:
-        """Whether no response with an order reached the shop, so that no customer has its address."""
+    def _is_address_lost(self, order_id: str, calls: Container[str] = CALLS) -> bool:
+        """Whether no response with an order reached the shop, so that no customer has its address.
+
+        ``calls`` has the kinds of calls whose responses the shop can show to the customer.
+        """
         about = [
             entry.fault is not None and entry.fault.loses_response
             for entry in self.project.epoch.journal.unmasked_entries()
-            if entry.order_id == order_id or order_id.encode() in entry.response
+            if kind_of_call(entry.method, entry.path) in calls
+            and (entry.order_id == order_id or order_id.encode() in entry.response)
         ]
         return bool(about) and all(about)
 
@@ -508,7 +513,7 @@ class RehearsedRun:
         self._is_acting = True
         try:
             for other in self._orders_of_other_customer:
-                if self._is_address_lost(other):
+                if self._is_address_lost(other, (CREATE,)):  # only the test's customer comes back
                     continue
                 with suppress(Refusal):
                     act(self.project, other, action)
