@@ -187,12 +187,6 @@ class Courier:
                 while waiting.carriers:
                     self._threads.run(waiting.carriers.popleft())
 
-    def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
-        """Deliver the webhooks deferred to this thread, until none remain or ``is_enough`` is true."""
-        waiting = caller().waiting_thread()
-        while waiting is not None and waiting.carriers and not is_enough():
-            waiting.carriers.popleft()(is_enough)
-
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
         with during_delivery(epoch.outbox):
