@@ -43,11 +43,14 @@ class _LazyModule:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._module: ModuleType | None = None
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):  # pytest looks for such names in all values of its plugins
             raise AttributeError(attribute)
-        return getattr(load_module(self._name), attribute)
+        if self._module is None:
+            self._module = load_module(self._name)
+        return getattr(self._module, attribute)
 
 
 def lazy(name: str) -> Any:
