@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import ShopRequest, current_request
+from payment_sandbox.testing.shops.watching import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
@@ -72,11 +72,12 @@ class _InProcessConnection(ClientConnection):
 
     silence_seconds = 0.0
 
-    def __init__(self, shop_request: ShopRequest | None) -> None:
+    def __init__(self, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
         self.caller = current_caller()
         self._shop_request = shop_request
+        self._deliver = deliver
 
     def cut(self) -> None:
         """Cut the connection.
@@ -98,6 +99,7 @@ class _InProcessConnection(ClientConnection):
         """Hold the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.held.append((project, held))
+            self._shop_request.deliver = self._deliver
         return self._shop_request is not None
 
 
@@ -129,12 +131,14 @@ class InProcess:
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
         _stop_endless_run(project, method, path)
-        shop_request = self._shop_request(receiver, path)
+        shop_request = (
+            current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
+        )
         waits = shop_request is None and self._must_wait(project, receiver, method, path)
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            line = _InProcessConnection(shop_request)
+            line = _InProcessConnection(shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
@@ -143,13 +147,6 @@ class InProcess:
             elapsed_seconds = _report_endless_wait(project, method, path, timeout_seconds)
         response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
         return response if is_settled else _add_warning(response, project)
-
-    def _shop_request(self, receiver: Receiver | None, path: str) -> ShopRequest | None:
-        """Return the shop's request during which this call is made, with the delivery of its webhooks."""
-        request = current_request() if receiver is not None and path.startswith(MERCHANT_API_PREFIX) else None
-        if request is not None:
-            request.deliver = self._deliver_held
-        return request
 
     def _deliver_held(self, held_by_calls: "list[tuple[Project, HeldDeliveries]]") -> None:
         with self._server.services.courier.waiting():
