@@ -323,9 +323,6 @@ class Project:
             self._wake(edit)
         for _ in range(edit.created_count):
             self.services.count_order()
-        tracked = edit.caller.tracked
-        if tracked is None or not tracked.is_journaled:
-            self.storage.flush(self)
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
