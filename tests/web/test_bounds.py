@@ -99,6 +99,7 @@ def fill_attempts(project: Project, count: int) -> int:
     for number in range(count):
         attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
         webhook, _ = webhook.record_attempt(attempt, is_copy=False)
+    assert (webhook.attempts[0].number, webhook.attempts[-1].number) == (1, count), "first and newest stay"
     return len(webhook.attempts)
 
 
