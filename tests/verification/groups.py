@@ -1,10 +1,24 @@
 """Which deviations are checked together, and in which scenes those with settings show."""
 
+from payment_sandbox_verify.conversation import all_scenes
+from payment_sandbox_verify.steps import ConversationScene
+
 SETTINGS_SCENES = (  # the scenes in which the deviations with settings show
     *("credentials", "paths and bodies", "several problems", "unknown keys", "conditions", "order: currency"),
     *("card: one_click_type", "QR code: currency", "credit-card authorization, captured by amount", "lists"),
     *("credit-card, paid", "new wallet-qr"),
 )
+
+
+def scenes_named(*words: str) -> list[ConversationScene]:
+    """Return the scenes whose name contains one of the words."""
+    return [scene for scene in all_scenes() if any(word in scene.name for word in words)]
+
+
+def settings_scenes() -> list[ConversationScene]:
+    """Return the scenes in which deviations with settings show."""
+    return scenes_named(*SETTINGS_SCENES)
+
 
 GROUPS = (  # deviations that do not touch each other, and are checked on one server
     (

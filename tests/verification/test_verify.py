@@ -8,6 +8,7 @@ import requests
 
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox_verify.answer import NotVerified
+from payment_sandbox_verify.comparing import compare_scene
 from payment_sandbox_verify.conversation import all_scenes
 from payment_sandbox_verify.inbox import Inbox, Received
 from payment_sandbox_verify.player import SKIPPED_IN_LIVE_MODE, Played, SandboxPlayer
@@ -19,11 +20,12 @@ from payment_sandbox_verify.verifying import (
     VerificationResult,
     is_live,
     reference_sandbox,
+    summarize,
     verify,
 )
 from tests.verification.differing import DEVIATIONS, Deviation
 from tests.verification.exchanges import Alteration, AlteringSession, Exchange
-from tests.verification.groups import GROUPS, SETTINGS_SCENES
+from tests.verification.groups import GROUPS, SETTINGS_SCENES, scenes_named, settings_scenes
 
 AGREEING_MIN = 305
 
@@ -33,11 +35,6 @@ def own() -> VerificationResult:
     """The verification of the sandbox itself."""
     with reference_sandbox() as reference:
         return verify(reference, {}, live=False)
-
-
-def scenes_named(*words: str) -> list[ConversationScene]:
-    """Return the scenes whose name contains one of the words."""
-    return [scene for scene in all_scenes() if any(word in scene.name for word in words)]
 
 
 def compare_deviation(deviation: Deviation, scenes: Sequence[ConversationScene] | None = None) -> Comparison:
@@ -89,14 +86,17 @@ def test_each_deviation_without_settings_is_in_a_group() -> None:
 
 @pytest.mark.prove
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0].replace(" ", "-"))
-def test_a_server_with_several_deviations(names: tuple[str, ...]) -> None:
+def test_a_server_with_several_deviations(names: tuple[str, ...], own: VerificationResult) -> None:
     """Each deviation of a server is reported under its own rule, as if it were the only one."""
     deviations = [DEVIATIONS[name] for name in names]
     before = _combine([each.before for each in deviations if each.before is not None])
     after = _combine([each.after for each in deviations if each.after is not None])
+    ours = [played for _, played in own.pairs]  # all servers are compared with the same play
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(before, after)
-        reports = verify(reference, {}, live=False).reports
+        theirs = [reference.play(scene, beside) for scene, beside in zip(all_scenes(), ours, strict=True)]
+        theirs = [reference.with_late_webhooks(played) for played in theirs]
+    reports = summarize(map(compare_scene, theirs, ours)).reports
     differing = {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
     assert sorted(differing) == sorted({rule for each in deviations for rule in each.rules.split()}), (
         differing
@@ -108,7 +108,7 @@ def test_a_server_with_several_deviations(names: tuple[str, ...]) -> None:
 def test_a_server_that_settings_copy(name: str) -> None:
     """The settings found make a sandbox answer as the server does, or the file names what differs."""
     deviation = DEVIATIONS[name]
-    comparison = compare_deviation(deviation, scenes_named(*SETTINGS_SCENES))
+    comparison = compare_deviation(deviation, settings_scenes())
     assert [each.rule for each in comparison.differing] == deviation.rules.split()
     assert comparison.settings == deviation.settings
     assert comparison.not_copied == []

@@ -67,7 +67,7 @@ def fill_agenda_events(project: Project, count: int) -> int:
     """Add scheduled events that have happened."""
     event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
     project.epoch.journal.add([event] * count)
-    return len(project.epoch.journal.agenda_events)
+    return len(project.epoch.journal.of(AgendaEvent))
 
 
 def fill_failures(project: Project, count: int) -> int:
