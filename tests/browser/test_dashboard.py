@@ -112,32 +112,6 @@ def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tupl
     expect(by_id(watching, "status")).to_contain_text("completed")
 
 
-def test_a_declined_card_is_red(watched: Sandbox, windows: tuple[Page, Page]) -> None:
-    """A declined card is shown in red, with the reason."""
-    paying, watching = windows
-    order = watched.place(card())
-    watching.goto(view_url(watched, f"orders/{order['id']}/"))
-    paying.goto(address(order))
-    by_id(paying, "card-declined").check()
-    by_id(paying, "pay").click()
-    expect(by_id(watching, "reason")).to_contain_text("Do not honour")
-    expect(watching.locator("#picture .failed")).not_to_have_count(0)
-
-
-def test_a_lost_webhook_is_seen_and_retried(watched: Sandbox, shop: Shop, page: Page) -> None:
-    """A failed webhook is shown in red; a button runs its retry, and another redelivers it."""
-    shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
-    order = watched.acted(watched.place(card()), "customer visit")
-    page.goto(view_url(watched, f"orders/{order['id']}/"))
-    expect(page.locator("#picture .failed").first).to_contain_text("webhook, attempt 1")
-    retry = page.locator("#more li").filter(has_text="ebhook attempt 2")
-    retry.get_by_test_id("run-to-here").click()  # the expiry is the first entry until the attempt has ended
-    expect(page.locator("#picture")).to_contain_text("webhook, attempt 2")
-    assert watched.webhooks()[0]["state"] == "delivered"
-    by_id(page, "redeliver").click()
-    expect(page.locator("#picture")).to_contain_text("webhook, attempt 3")
-
-
 def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tuple[Page, Page]) -> None:
     """A button advances the clock to the delayed capture, and another window shows both."""
     advancing, watching = windows
@@ -177,19 +151,6 @@ def test_a_click_opens_headers_and_bodies(watched: Sandbox, page: Page) -> None:
     expect(dialog).to_contain_text('"merchant_order_id": "shop-7"')
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
-
-
-def test_it_works_without_scripts(watched: Sandbox, new_context: NewContext) -> None:
-    """Orders can be created, paid and read without JavaScript."""
-    page = new_context(java_script_enabled=False).new_page()
-    page.goto(view_url(watched, "orders/"))
-    by_id(page, "create-test-order").click()
-    unfold(page, "act-as")
-    by_id(page, "act-customer-choose").click()
-    by_id(page, "act-customer-pay").click()
-    expect(page.locator("#facts")).to_contain_text("completed")
-    page.locator("#picture a").first.click()
-    expect(page.locator("h1")).to_contain_text("Webhook")
 
 
 def test_a_newcomer_pays_within_few_clicks(watched: Sandbox, page: Page) -> None:

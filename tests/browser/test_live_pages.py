@@ -42,22 +42,6 @@ def test_the_verdict_leads_to_a_test(watched: Sandbox, page: Page) -> None:
     expect(page.locator("#test-code")).to_be_visible()
 
 
-def test_a_refused_amount_is_explained_beside_its_field(sandbox: Sandbox, page: Page) -> None:
-    """A refused amount is explained beside its field, which keeps its input; then a valid amount works."""
-    order = sandbox.authorized()
-    page.goto(view_url(sandbox, f"orders/{order['id']}/"))
-    unfold(page, "menu-capture")
-    page.locator("#amount-capture").fill("1.234,50")
-    by_id(page, "act-merchant-capture").click()
-    expect(by_id(page, "why-refused")).to_contain_text("€1,234.50 is too much: €20.00 are left to capture")
-    expect(page.locator("#amount-capture")).to_have_value("1.234,50")
-    expect(by_id(page, "nav-orders")).to_be_visible()
-    page.locator("#amount-capture").fill("5")
-    by_id(page, "act-merchant-capture").click()
-    expect(by_id(page, "money")).to_contain_text("€5.00 captured")
-    expect(by_id(page, "notice")).to_have_count(0)
-
-
 def test_input_survives_a_server_restart(page: Page) -> None:
     """A banner shows that the server is unreachable; input stays, and the page recovers with the server."""
     port = free_port()

@@ -70,28 +70,6 @@ def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> 
     expect(by_id(page, "copy-transfer-iban")).to_have_text("Copy")
 
 
-def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> None:
-    """A customer pays a bank QR code: amount, bank, confirmation."""
-    request = {
-        "amount": 1000,
-        "amount_changeable": True,
-        "amount_max": 5000,
-        "return_url": f"{shop.url}/thanks?basket=7#top",
-    }
-    code = sandbox.post("/v1/bankqr/", request).json()
-    page.goto(code["qr_url"].removesuffix(".png") + "/")
-    by_id(page, "amount-input").fill("60")
-    by_id(page, "continue").click()
-    expect(by_id(page, "error-amount")).to_be_visible()
-    by_id(page, "amount-input").fill("12,50")
-    by_id(page, "issuer_id").select_option("POLDNL2R")
-    by_id(page, "continue").click()
-    by_id(page, "pay").click()
-    page.wait_for_url("**/thanks**")
-    order = sandbox.read(parse_qs(urlsplit(page.url).query)["order_id"][0])
-    assert (order["status"], order["amount"]) == ("completed", 1250)
-
-
 @pytest.mark.parametrize("method", WITH_PAGE)
 def test_every_method_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
     """Every method can be chosen and paid with Tab and Enter, with a visible focus."""

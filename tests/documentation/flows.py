@@ -53,7 +53,7 @@ class SimulatedShop(NoServices):
         if prepared is None:
             return
         if prepared.reply is None:
-            self._read(prepared.queued.order_id)
+            self._read(entry.queued.order_id)
         elapsed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
         record_attempt(project, epoch, prepared, prepared.reply or Reply(elapsed_ms, status=204))
 

@@ -138,7 +138,6 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects_table,
     "effect-classes": references.effect_classes_table,
     "variations": references.variations_table,
-    "sequences": references.webhook_sequence_list,
     "offers": references.offers_table,
     "ready-scenarios": references.ready_scenarios_table,
     "trigger-values": references.trigger_values_table,

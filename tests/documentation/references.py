@@ -21,7 +21,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
-from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations, sequences
+from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations
 from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
 
@@ -148,7 +148,6 @@ STEP_NAMES: Final = {
 OFFER_PLACES: Final = {
     OfferedIn.WHAT_IF: "**What if …** on an order's page",
     OfferedIn.SWITCH: "a dashboard switch",
-    OfferedIn.SEQUENCE: "`payment_webhook_sequences`",
     OfferedIn.SCENARIO: "scenario `{}`",
 }
 
@@ -169,11 +168,6 @@ def offers_table() -> str:
         places = "; ".join(OFFER_PLACES[place].format(offer.name) for place in offer.offered_in)
         rows.append((offer.title, places, offer.risk, offer.undo))
     return table(("What happens", "Where", "What it costs", "Undo"), rows)
-
-
-def webhook_sequence_list() -> str:
-    """List the webhook sequences."""
-    return f"The sequences, from the simplest to the most complex: {'; '.join(sequences())}."
 
 
 def ready_scenarios_table() -> str:

@@ -116,11 +116,11 @@ def test_every_part_is_on_a_page() -> None:
 
 def test_generated_blocks_are_rewritten() -> None:
     """A block is replaced, a new one is written, and all other text stays."""
-    old = "Text.\n\n<!-- generated: sequences -->\n\nOutdated.\n\n<!-- end -->\n\nMore.\n"
+    old = "Text.\n\n<!-- generated: offers -->\n\nOutdated.\n\n<!-- end -->\n\nMore.\n"
     new = fill_in(old)
-    assert new.startswith("Text.\n\n<!-- generated: sequences -->\n\nThe sequences, from")
+    assert new.startswith("Text.\n\n<!-- generated: offers -->\n\n| What happens | Where")
     assert new.endswith("\n\n<!-- end -->\n\nMore.\n")
-    assert fill_in("Text.\n\n{{ sequences }}\n\nMore.\n") == fill_in(new) == new
+    assert fill_in("Text.\n\n{{ offers }}\n\nMore.\n") == fill_in(new) == new
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:

@@ -41,16 +41,15 @@ def test_its_links_lead_to_pages_of_a_running_sandbox(skill: str) -> None:
 def test_its_shop_survives_its_last_step(skill: str, tmp_path: Path) -> None:
     """The review and the rehearsal have no findings; without the job, the rehearsal has one."""
     (block,) = [block for block in blocks(skill) if block.language == "python"]
-    plain = block.text.replace("@pytest.mark.payment_webhook_sequences\n", "")
     test = tmp_path / "test_shop.py"
-    test.write_text(plain)
+    test.write_text(block.text)
     command = ["pytest", "-q", "-p", "no:cacheprovider", "--payment-review=error", "--payment-rehearse"]
     result = run_command(command, tmp_path)
     assert "no findings" in result.stdout, result.stdout[-3000:]
     assert result.returncode == 0
     job = '    payment_sandbox.every("PT1H", shop.check_open_orders)\n'
-    assert job in plain
-    test.write_text(plain.replace(job, ""))
+    assert job in block.text
+    test.write_text(block.text.replace(job, ""))
     result = run_command(command, tmp_path)
     assert result.returncode == 1
     assert "the customer paid €12.95, but the shop does not mark it as paid" in result.stdout, result.stdout[

@@ -12,7 +12,6 @@ from tests.support.driver import (
     CUSTOMER,
     LINES,
     LINES_TOTAL,
-    START,
     Sandbox,
     by,
     card,
@@ -227,20 +226,6 @@ def test_the_journal_keeps_strays_and_broken_bodies(sandbox: Sandbox) -> None:
         ("/v1/nowhere/", 404), ("/v1/orders/", 405), ("/v1/orders/", 400)
     ]  # fmt: skip
     assert items[2]["request"] == '{"amount": NaN'
-
-
-def test_setting_the_clock_runs_all_due_entries(sandbox: Sandbox) -> None:
-    """Setting the clock runs all due entries, however many there are."""
-    for _ in range(3):
-        sandbox.place(card())
-    assert sandbox.patch("/control/clock/", {"now": "2027-03-01T12:00:00Z"}).json()["now"] > START
-    assert sandbox.agenda() == []
-
-
-@pytest.mark.parametrize("name", [[], {}, 5, None])
-def test_a_scenarios_name_is_a_text(sandbox: Sandbox, name: Any) -> None:
-    """A name that is not a string is a violation."""
-    assert set(violations(sandbox.put("/control/scenario/", {"name": name}))) == {"name"}
 
 
 def test_patterns_are_in_json_schemas_dialect(sandbox: Sandbox) -> None:

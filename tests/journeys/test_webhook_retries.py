@@ -56,7 +56,10 @@ def test_a_refused_connection_is_tried_again(watched: Sandbox, shop: Shop) -> No
     watched.advance("PT2M")
     (delivery,) = watched.webhooks()
     assert [attempt["response"] for attempt in delivery["attempts"]] == [None, None]
-    assert "refused" in delivery["attempts"][0]["error"].lower()
+    error = f"connection refused: no server listens on {nowhere.removeprefix('http://').strip('/')}"
+    assert delivery["attempts"][0]["error"] == error
+    watched.read(order)
+    assert error in watched.get("/control/report/").json()["text"]
 
 
 @pytest.mark.rule("SET-56")

@@ -58,8 +58,10 @@ def test_a_scenario_can_delay_a_webhook(watched: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.rule("SCN-06")
-def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
-    """The first webhook is held until the second one is sent."""
+@pytest.mark.parametrize("timing", ["after_response", "before_response"])
+def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop, timing: str) -> None:
+    """The first webhook is held until the second one is sent, with either timing."""
+    watched.settings(webhook_timing=timing)
     set_webhook_effect(watched, {"swap": True}, status="processing")
     first = watched.place(by("bank-transfer"))
     watched.settle()
@@ -67,6 +69,7 @@ def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
     second = watched.place_with_lines("invoice-later-b")
     watched.settle()
     assert shop.orders() == [second["id"], first["id"]]
+    assert [webhook["state"] for webhook in watched.webhooks()] == ["delivered", "delivered"]
 
 
 @pytest.mark.rule("SCN-06")

@@ -427,6 +427,16 @@ def test_advice_that_is_followed_mends_it(told: Sandbox, shop: Shop, advice: str
     assert [each for each in findings(told) if each.is_open or each.advice.startswith(advice)] == []
 
 
+def test_plain_http_at_an_https_address_is_named(told: Sandbox, shop: Shop) -> None:
+    """The finding names the address, beside that of the failed webhook."""
+    serves_http_at_an_https_address(told, shop)
+    (problem,) = [each.problem for each in findings(told) if each.rule == "HOOK-04"]
+    address = shop.url.replace("http:", "https:")
+    assert (
+        problem == f"The webhook_url uses https, but your shop serves plain http at that address: {address}"
+    )
+
+
 def test_every_advice_is_followed() -> None:
     """Each advice in the source of the review has a shop that follows it."""
     for path in sorted(Path(judge.__file__).parent.glob("*.py")):

@@ -344,23 +344,15 @@ def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -
     assert [finding.rule for finding in reported] == ["HOOK-02"]
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "advice"),
-    [
-        (500, "an error", "Your handler failed"),
-        (404, "a refusal", "Your shop refused it"),
-        (302, "a redirect", "is this your return page?"),
-    ],
-)
-def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, kind: str, advice: str) -> None:
-    """The advice depends on the status of the answer."""
-    shop.answer = lambda received: status if sandbox.read(received.body["order_id"]) else 200
+def test_advice_fits_a_redirect(sandbox: Sandbox, shop: Shop) -> None:
+    """The advice depends on the status of the answer; test_judge has errors and refusals."""
+    shop.answer = lambda received: 302 if sandbox.read(received.body["order_id"]) else 200
     sandbox.settings(webhook_url=shop.url)
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
     (finding,) = findings(sandbox)
-    assert finding.problem == f"Your shop answered the webhook with {kind} ({status})"
-    assert advice in finding.advice
+    assert finding.problem == "Your shop answered the webhook with a redirect (302)"
+    assert "is this your return page?" in finding.advice
 
 
 def test_refused_calls_are_hints(sandbox: Sandbox) -> None:

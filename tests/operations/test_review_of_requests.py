@@ -1,8 +1,5 @@
 """Findings of the review about requests, addresses and scenarios."""
 
-import socket
-import threading
-
 import pytest
 
 from payment_sandbox.client.history import Finding
@@ -83,39 +80,6 @@ def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandb
     )
     assert answer.status_code == 400
     assert [finding.kind for finding in payment_sandbox.review()] == ["hint"]
-
-
-def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
-    """A shop that serves plain http at an https address is a finding."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
-
-        threading.Thread(target=serve, daemon=True).start()
-        port = listening.getsockname()[1]
-        payment_sandbox.client.change_settings(webhook_url=f"https://127.0.0.1:{port}/hook")
-        payment_sandbox.act(place(payment_sandbox), action="visit")
-    error = f"127.0.0.1:{port} serves plain http, but the address says https"
-    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
-    assert [f.problem for f in payment_sandbox.review() if f.rule == "HOOK-04"] == [
-        f"The webhook_url uses https, but your shop serves plain http at that address: https://127.0.0.1:{port}/hook"
-    ]
-
-
-def test_a_refused_connection_is_reported_as_such(payment_sandbox: PaymentSandbox) -> None:
-    """The error names the address and contains no objects of a library."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
-    payment_sandbox.act(place(payment_sandbox), action="visit")
-    error = f"connection refused: no server listens on 127.0.0.1:{port}"
-    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
-    assert error in payment_sandbox.timeline()
-    assert error in str(only_finding(payment_sandbox))
 
 
 def test_rules_that_never_matched(shop_sandbox: PaymentSandbox) -> None:

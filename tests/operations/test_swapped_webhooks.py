@@ -1,24 +1,9 @@
 """A webhook that is held for a swap is never lost."""
 
-import pytest
-
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
 
 SWAP_FIRST = [{"when": {"status": "processing"}, "then": {"swap": True}}]
-
-
-@pytest.mark.parametrize("timing", ["after_response", "before_response"])
-def test_a_held_webhook_is_sent_after_the_next_one(watched: Sandbox, shop: Shop, timing: str) -> None:
-    """A held webhook is sent after the next one, with either timing."""
-    watched.scenario(webhooks=SWAP_FIRST, settings={"webhook_timing": timing})
-    first = watched.place(by("bank-transfer"))
-    watched.settle()
-    assert shop.received == []
-    second = watched.place_with_lines("invoice-later-b")
-    watched.settle()
-    assert shop.orders() == [second["id"], first["id"]]
-    assert [webhook["state"] for webhook in watched.webhooks()] == ["delivered", "delivered"]
 
 
 def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
@@ -33,16 +18,6 @@ def test_a_resend_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
     answer = watched.get("/control/wait/?idle=1&timeout=5")
     assert answer.status_code == 200, answer.text
     assert shop.orders() == [sent_before["id"], sent_before["id"], held["id"]]
-
-
-def test_an_advance_until_idle_releases_a_held_webhook(watched: Sandbox, shop: Shop) -> None:
-    """Without another webhook, an advance until idle sends it."""
-    watched.scenario(webhooks=SWAP_FIRST)
-    order = watched.place(by("bank-transfer"))
-    watched.settle()
-    assert shop.received == []
-    watched.advance(until="idle")
-    assert shop.orders()[0] == order["id"]
 
 
 def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:

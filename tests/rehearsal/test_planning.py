@@ -160,6 +160,33 @@ def test_two_lost_webhooks_are_paired_despite_their_equal_ends() -> None:
     assert finding.name == "webhook:1:lost+webhook:2:lost"
 
 
+def test_a_harmless_repetition_is_not_paired() -> None:
+    """A repeated webhook without any effect needs no second change, but a lost one may need it."""
+    shop = Shop(end_states=dict.fromkeys(("webhook:1:twice", "webhook:2:lost"), "unchanged"))
+    shop.explore()
+    paired = {part for name in shop.tried if "+" in name for part in name.split("+")}
+    assert "webhook:1:twice" in shop.tried
+    assert "webhook:1:twice" not in paired
+    assert "webhook:2:lost" in paired
+
+
+def test_a_property_of_the_client_is_tried_at_one_call_of_each_kind() -> None:
+    """Whether a call can wait forever is tried once for all calls with the same method and path."""
+    steps = [CREATE, *(Step("read", n, "the shop's GET", ShopCall("GET", "/v1/orders/x/")) for n in (1, 2))]
+    tried: list[str] = []
+
+    def run(variation: ChangedSteps) -> Run:
+        tried.append(variation_name(variation))
+        return Run(RunVerdict([], (tried[-1],), ()), steps)
+
+    drive(run)
+    assert [name for name in tried if name.endswith("silent") and "+" not in name] == [
+        "create:1:silent",
+        "read:1:silent",
+    ]
+    assert {"read:1:unavailable", "read:2:unavailable"} <= {*tried}
+
+
 def test_a_finding_is_replayed_before_it_is_reported() -> None:
     """Each finding is replayed once, and a problem that does not reproduce was only seen once."""
     shop = Shop({"webhook:1:twice": "shipped-twice", "webhook:2:late": "paid-twice"})
@@ -280,9 +307,28 @@ def test_a_lapse_does_not_hide_a_decline() -> None:
 
 
 def test_no_run_takes_longer_than_the_budget() -> None:
-    """A run inherits the remaining budget; only a run that starts at its end has a little more."""
-    assert Budget(10).for_run(0.1).remaining_seconds <= 10
-    assert Budget(600).for_run(1).remaining_seconds <= 24
-    assert Budget(0).for_run(0.5).remaining_seconds <= 4
+    """A run inherits the whole remaining budget; a replay gets its time even at the end of the budget."""
+    assert Budget(10).for_run(0.1, must_end=False).remaining_seconds <= 10
+    assert Budget(600).for_run(1, must_end=False).remaining_seconds <= 24
+    assert not Budget(600).for_run(1, must_end=False).is_short
+    assert 10 < Budget(60).share(10).for_run(1, must_end=False).remaining_seconds <= 24
+    assert Budget(0).for_run(0.5, must_end=False).remaining_seconds == 0
+    assert Budget(0).for_run(0.5, must_end=False).is_short
+    assert Budget(1).for_run(0.5, must_end=True).remaining_seconds <= 3
+    assert not Budget(1).for_run(0.5, must_end=True).is_short
     assert not Budget(0).has_time()
     assert Budget(60).share(3).remaining_seconds <= 20
+
+
+def test_a_run_that_is_cut_off_has_no_finding() -> None:
+    """A run that the end of the budget has cut off counts as not tried."""
+
+    class LatePlayer:
+        def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+            return {}
+
+    plan = Plan(Shop().run(()), lambda: True)
+    driver = RehearsalDriver({"a test": plan}, LatePlayer(), Budget(60), Progress(lambda line: None))
+    outcome = driver.rehearse()["a test"]
+    assert (outcome.findings, outcome.tried) == ([], 0)
+    assert outcome.untried > 3

@@ -30,14 +30,13 @@ from payment_sandbox.scenarios.variation import (
     VariationOffer,
 )
 from payment_sandbox.web.dashboard.simulate import switches
-from pytest_payment_sandbox import sequences
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step, possible_changes
 from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
 from tests.documentation.parts import PARTS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
-EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SEQUENCE | OfferedIn.SCENARIO
+EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
@@ -76,7 +75,6 @@ def test_a_variation_without_an_entry_is_not_offered(
     """Without its entry, the variation is not offered anywhere."""
     assert THRICE not in possible_changes(webhook_step())
     assert "webhook-thrice" not in ready_names()
-    assert "thrice" not in variations.sequences()
     assert "webhook-thrice" not in Dashboard(sandbox).open().text
     assert "thrice" not in str(coverage(project_of(payment_sandbox), ()))
     assert "three times" not in PARTS["variations"]()
@@ -114,16 +112,6 @@ def test_a_switch_turns_it_on_and_off(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.usefixtures("thrice")
-def test_marked_tests_run_in_it(payment_sandbox: PaymentSandbox) -> None:
-    """The variation is one more sequence, before the sequences of two variations."""
-    assert list(variations.sequences())[-2:] == ["thrice", "twice, before the response"]
-    sequences.configure_project(
-        payment_sandbox, SimpleNamespace(params={sequences.SEQUENCE_FIXTURE: "thrice"})
-    )
-    assert payment_sandbox.client.call("GET", "/control/faults/")["webhooks"] == [{"then": {"duplicate": 3}}]
-
-
-@pytest.mark.usefixtures("thrice")
 def test_it_is_a_scenario_and_coverage_counts_it() -> None:
     """The variation is a ready scenario, and coverage counts an order under it."""
     # a new server, because a server reads the catalogue once
@@ -146,10 +134,9 @@ def test_the_documentation_lists_it() -> None:
     shown = PARTS["variations"]() + PARTS["offers"]()
     assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
-    for words in ("What if …", "switch", "sequences", "scenario `webhook-thrice`", RISK, "remove the rule"):
+    for words in ("What if …", "switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
         assert words in line
     assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
-    assert "thrice" in PARTS["sequences"]()
 
 
 def project_of(sandbox: PaymentSandbox) -> Project:

@@ -82,7 +82,7 @@ class SimulatedCourier(Courier):
 
     def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
         """Send the webhook to the simulated shop."""
-        return [(self._company.receive(self._server, prepared.queued), prepared.real_at)]
+        return [(self._company.receive(self._server, prepared.entry.queued), prepared.real_at)]
 
     def deliver_all(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox."""

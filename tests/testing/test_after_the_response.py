@@ -1,6 +1,5 @@
 """Webhooks that a request to the shop causes arrive after the shop's response, as in production."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from payment_sandbox.scenarios.variations import sequences
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from pytest_payment_sandbox.sequences import SEQUENCE_FIXTURE, configure_project
 
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
@@ -162,18 +159,3 @@ def test_the_setting_makes_the_difference(shop: Shop, timing: str, log: list[str
     shop.sandbox.client.change_settings(webhook_timing=timing)
     shop.flask.test_client().post("/checkout")
     assert shop.log == log
-
-
-def test_the_five_sequences_differ(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """Each webhook sequence leads to a different order of events."""
-    outcomes = []
-    for sequence in sequences():
-        with payment_sandbox_server.project() as project:
-            configure_project(project, SimpleNamespace(params={SEQUENCE_FIXTURE: sequence}))
-            shop = Shop(project)
-            project.deliver_to(shop.flask)
-            shop.flask.test_client().post("/checkout?orders=2")
-            project.clock.advance("PT1M")
-            first, second = (webhook["attempts"][0]["real_at"] for webhook in project.webhooks)
-            outcomes.append((*shop.log, first < second))
-    assert len(set(outcomes)) == len(sequences()) == 5, outcomes

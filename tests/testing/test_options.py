@@ -51,33 +51,6 @@ def test_a_marker_takes_a_file(tmp_path: Path, marker: str) -> None:
     assert "SCENARIO own" in result.stdout
 
 
-def test_shared_projects_have_no_sequences(tmp_path: Path) -> None:
-    """Webhook sequences with a shared project are refused."""
-    code = "@pytest.mark.payment_webhook_sequences\ndef test_it(module_payment_sandbox): pass\n"
-    result = suite(tmp_path, code)
-    assert "payment_webhook_sequences needs the fixture payment_sandbox" in result.stdout + result.stderr
-
-
-@pytest.mark.parametrize(
-    "marker",
-    [
-        "payment_review(mood='error')",
-        "payment_review('loud')",
-        "payment_review()",
-        "payment_review('error', expect=['CAP-99'])",
-        "payment_review('error', expect='CAP-04')",
-        "payment_intercept(urls=['x'])",
-        "payment_intercept(['x'])",
-    ],
-)
-def test_a_marker_that_would_do_nothing(tmp_path: Path, marker: str) -> None:
-    """A marker with wrong arguments is refused."""
-    result = suite(tmp_path, f"@pytest.mark.{marker}\n" + "def test_it(payment_sandbox): pass\n")
-    assert result.returncode != 0
-    assert marker.partition("(")[0] in result.stdout
-    assert "UsageError" in result.stdout
-
-
 WRONG_FILE = "name: own\nrules:\n  - then: {custommer: fails}\n"
 WITH_FILE = ONE_TEST.replace("def test_it", "@pytest.mark.payment_scenario('own.yaml')\ndef test_it")
 

@@ -31,25 +31,6 @@ def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -
     assert len(threads) == 2
 
 
-def test_a_race_between_reading_and_writing_is_found(payment_sandbox: PaymentSandbox) -> None:
-    """Concurrent copies reveal a race between reading and writing."""
-    shipped: list[str] = []
-    barrier = Barrier(2, timeout=4)
-
-    def handle(order_id: str) -> None:
-        is_new = order_id not in shipped
-        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
-        barrier.wait()
-        if is_new:
-            shipped.append(order_id)
-
-    payment_sandbox.client.faults(webhooks=TWICE)
-    payment_sandbox.deliver_to(shop_that(handle))
-    order_id = place(payment_sandbox)
-    payment_sandbox.act(order_id, action="visit")
-    assert shipped == [order_id, order_id]
-
-
 def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
     """Concurrent copies run on the test's event loop."""
 

@@ -207,33 +207,30 @@ def test_a_failure_shows_the_line_of_the_test(tmp_path: Path, runner: str) -> No
     assert "unittesting.py" not in output
 
 
-def test_the_review_warns_by_default(tmp_path: Path) -> None:
-    """Mistakes become warnings; the variable turns them into failures, and a class overrides the variable."""
-    warned = run_suite(tmp_path, PASSES, "-m", "unittest")
-    assert warned.returncode == 0
-    assert "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found" in warned.stderr
-    failed = run_suite(tmp_path, PASSES, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
-    assert "did you mean 'customer'?" in failed.stderr
-    assert failed.returncode == 1
-    forgiving = PASSES.replace("TestCase):", "TestCase):\n    payment_review = 'off'\n")
-    forgiven = run_suite(tmp_path, forgiving, "-m", "unittest", PAYMENT_SANDBOX_REVIEW="error")
-    assert forgiven.returncode == 0
+MODES = [
+    # the attribute of the class, the flag of the plugin, the variable, and whether a mistake is a failure
+    pytest.param(None, (), {}, False, id="the review warns by default"),
+    pytest.param(None, (), {"PAYMENT_SANDBOX_REVIEW": "error"}, True, id="the variable makes it an error"),
+    pytest.param("off", (), {"PAYMENT_SANDBOX_REVIEW": "error"}, False, id="a class overrides the variable"),
+    pytest.param("error", (), {}, True, id="a class turns it on"),
+    pytest.param("error", ("pytest",), {}, True, id="a class turns it on with pytest"),
+    pytest.param(None, ("pytest", "--payment-review=error"), {}, True, id="the plugin turns it on"),
+]
 
 
-def test_a_review_of_each_test(tmp_path: Path) -> None:
-    """An attribute of the class or the flag of the plugin turns the review on."""
-    suite_with_review = PASSES.replace(
-        "TestShop(PaymentSandboxMixin, unittest.TestCase):",
-        "TestShop(PaymentSandboxMixin, unittest.TestCase):\n    payment_review = 'error'\n",
-    )
-    for code, command in (
-        (suite_with_review, ("-m", "unittest")),
-        (suite_with_review, ("-m", "pytest")),
-        (PASSES, ("-m", "pytest", "--payment-review=error")),
-    ):
-        result = run_suite(tmp_path, code, *command)
-        assert result.returncode == 1
-        assert "did you mean 'customer'?" in result.stdout + result.stderr
+@pytest.mark.parametrize(("attribute", "runner", "variables", "fails"), MODES)
+def test_the_mode_of_the_review(
+    tmp_path: Path, attribute: str | None, runner: tuple[str, ...], variables: dict[str, str], fails: bool
+) -> None:
+    """Mistakes are warnings, failures, or ignored."""
+    line = f"TestCase):\n    payment_review = {attribute!r}\n"
+    code = PASSES if attribute is None else PASSES.replace("TestCase):\n", line)
+    result = run_suite(tmp_path, code, "-m", *(runner or ("unittest",)), **variables)
+    output = result.stdout + result.stderr
+    assert result.returncode == fails, output
+    assert ("did you mean 'customer'?" in output) == (attribute != "off"), output
+    warning = "PaymentReviewWarning: test_shop.TestShop.test_careless: the review found"
+    assert (warning in output) == (not fails and attribute != "off"), output
 
 
 def test_the_mixin_must_precede_test_case() -> None:

@@ -67,7 +67,7 @@ def fill_agenda_events(project: Project, count: int) -> int:
     """Add scheduled events that have happened."""
     event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
     project.epoch.journal.add([event] * count)
-    return len(project.epoch.journal.agenda_events)
+    return len(project.epoch.journal.of(AgendaEvent))
 
 
 def fill_failures(project: Project, count: int) -> int:
@@ -99,6 +99,7 @@ def fill_attempts(project: Project, count: int) -> int:
     for number in range(count):
         attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
         webhook, _ = webhook.record_attempt(attempt, is_copy=False)
+    assert (webhook.attempts[0].number, webhook.attempts[-1].number) == (1, count), "first and newest stay"
     return len(webhook.attempts)
 
 

@@ -1,32 +1,31 @@
-"""No record has a card number, CVC or API key, however it is spelled; test_canaries tries every field (CTL-29)."""
+"""No output has a card number, CVC or API key, however it is spelled; test_canaries tries every field (CTL-29)."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 import requests
 
-from payment_sandbox.cli.serve import MaskedFormatter
-from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.journal import HEADER_VALUE_MAX, JOURNAL_BODY_BYTES, PATH_LENGTH_MAX
-from payment_sandbox.serving.server import Server
-from payment_sandbox.web.dashboard.frame import VIEW_TITLES
+from tests.support.canaries import CODE, GROUPS, NUMBER, shown
+from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card
-from tests.support.payer import HTML, Page
+from tests.support.payer import Page
 from tests.support.servers import make_server
 from tests.support.shop import Shop
+from tests.web.test_canaries import CanaryClient, canary_client
 
-PAN: Final = "4012888888881881"
-CODE: Final = "917391739173"  # so long that no random identifier has it by chance
+__all__ = ["canary_client"]
+
 NUMBERS: Final = (
-    PAN,
-    *(joint.join(("4012", "8888", "8888", "1881")) for joint in (" ", "-", "+", "\u00a0", "%20")),
-    f"x{PAN}",
-    f"card{PAN}end",
-    "4012 888888 881881",
+    NUMBER,
+    *(joint.join(GROUPS) for joint in (" ", "-", "+", "\u00a0", "%20")),
+    f"x{NUMBER}",
+    f"card{NUMBER}end",
+    "4539 578763 621486",
 )
 CODES: Final = (
     ("application/x-www-form-urlencoded", f"number=1&cvc={CODE}&x=1"),
@@ -49,99 +48,27 @@ CODES: Final = (
 )
 
 
-CONTROL: Final = (
-    "/control/journal/",
-    "/control/webhooks/",
-    "/control/agenda/",
-    "/control/faults/",
-    "/control/timeline/",
-    "/control/report/",
-    "/control/actions/",
-    "/control/coverage/",
-    "/control/review/",
-)
-
-
-class Watch:
-    """All events that a project publishes to its watchers."""
-
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self._start_number = events.number
-
-    def text(self) -> str:
-        """Return all published events."""
-        return repr(self._events.events_after(self._start_number))
-
-
-class ProjectOutputs(NamedTuple):
-    """A project with a state file, and all its records."""
-
-    sandbox: Sandbox
-    server: Server
-    state: Path
-    watch: Watch
-    log: pytest.LogCaptureFixture
-
-    def collect(self, *, with_orders: bool = False) -> dict[str, str]:
-        """Return all records by name; snapshots and state files repeat orders unmasked."""
-        outputs = {path: self.sandbox.get(path).text for path in CONTROL}
-        dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
-        for view in VIEW_TITLES.keys() - {"orders"}:  # which shows orders as they were sent
-            outputs[view] = requests.get(f"{dashboard}{view}/", headers=HTML).text
-        outputs["events"] = self.watch.text()
-        formatter = MaskedFormatter()
-        outputs["log"] = "\n".join(map(formatter.format, self.log.records))
-        if with_orders:
-            outputs["snapshot"] = self.sandbox.get("/control/state/").text
-            outputs["state file"] = b"".join(
-                path.read_bytes() for path in self.state.parent.iterdir()
-            ).decode(errors="replace")
-        return outputs
-
-
-@pytest.fixture
-def records(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[ProjectOutputs]:
-    """A project on a separate server."""
-    state = tmp_path / "state.db"
-    with make_server(state=state) as server:
-        sandbox = Sandbox(server, webhook_url=shop.url)
-        project = server.registry.find(sandbox.key)
-        assert project is not None
-        with project.events.watching():
-            yield ProjectOutputs(sandbox, server, state, Watch(project.events), caplog)
-        sandbox.http.close()
-
-
-def expect_none(outputs: dict[str, str], *secrets: str) -> None:
-    """Expect that none of the texts contains one of the secrets, even with separators between its digits."""
-    for name, text in outputs.items():
-        for secret in secrets:
-            assert secret not in text, name
-        digits = "".join(letter for letter in text if letter.isalnum())
-        assert PAN not in digits, name
-
-
 @pytest.mark.rule("CTL-29", "A42")
-def test_a_code_is_in_no_record(records: ProjectOutputs) -> None:
-    """No response and no record has a CVC, whatever the format of the body and the name of its field."""
+def test_a_code_is_in_no_output(canary_client: CanaryClient) -> None:
+    """No answer and no record has a CVC, whatever the format of the body and the name of its field."""
     for content_type, body in CODES:
         headers = {"Content-Type": content_type}
-        answer = records.sandbox.post("/v1/orders/", data=body.encode(), headers=headers)
-        assert CODE not in answer.text + str(answer.headers), body
-    expect_none(records.collect(with_orders=True), CODE)
+        canary_client.send(body, "POST", "/v1/orders/", data=body.encode(), headers=headers)
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
 
 
 @pytest.mark.rule("CTL-29", "A42")
-def test_the_answer_of_a_receiver_is_masked(records: ProjectOutputs, shop: Shop) -> None:
-    """No record has a card number, CVC or key that a receiver repeats, however digits are separated."""
-    sandbox = records.sandbox
+def test_the_answer_of_a_receiver_is_masked(canary_client: CanaryClient, shop: Shop) -> None:
+    """No output has a card number, CVC or key that a receiver repeats, however digits are separated."""
+    sandbox = canary_client.sandbox
     shop.answer = lambda received: 500
     for number in NUMBERS:
         shop.says = f"no such card: {number}, cvc={CODE}, key {sandbox.key}".encode()
         sandbox.place(by("bank-transfer"))
         sandbox.settle()
-    expect_none(records.collect(with_orders=True), CODE, sandbox.key)
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
 
 
 def test_other_data_is_not_masked(sandbox: Sandbox) -> None:
@@ -165,27 +92,26 @@ def test_a_compressed_body_is_not_recorded(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.rule("CTL-29")
-def test_the_address_of_a_pending_webhook_is_masked(records: ProjectOutputs, shop: Shop) -> None:
+def test_the_address_of_a_pending_webhook_is_masked(watched: Sandbox, shop: Shop) -> None:
     """The response to an advance masks the address of a pending webhook, which is called unmasked."""
-    key, answered = records.sandbox.key, Event()
+    answered = Event()
     shop.answer = lambda received: 200 if answered.wait(3) else 500
-    records.sandbox.settings(webhook_url=f"{shop.url}?key={key}&number={PAN}")
-    records.sandbox.place(by("bank-transfer"))
-    advanced = records.sandbox.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
+    watched.settings(webhook_url=f"{shop.url}?key={watched.key}&number={NUMBER}")
+    watched.place(by("bank-transfer"))
+    advanced = watched.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
     answered.set()
     assert advanced.json()["under_way"][0]["url"].startswith(shop.url)
-    expect_none({"advance": advanced.text}, key)
-    records.sandbox.settle()
-    assert f"key={key}" in shop.received[0].path
+    assert shown(advanced.text, watched.key) == []
+    watched.settle()
+    assert f"key={watched.key}" in shop.received[0].path
 
 
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize("place", ["header", "path", "query", "body"])
-def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, place: str) -> None:
+def test_secrets_are_masked_before_texts_are_truncated(sandbox: Sandbox, place: str) -> None:
     """Secrets are masked before long texts are truncated."""
-    sandbox = records.sandbox
     for length in (HEADER_VALUE_MAX, PATH_LENGTH_MAX, JOURNAL_BODY_BYTES):
-        for secret in (sandbox.key, PAN):
+        for secret in (sandbox.key, NUMBER):
             filled = "a" * max(0, length - len(secret) - 10) + " " + secret + "b" * 2000
             for shift in range(0, 40, 7):
                 text = f"{'a' * shift}{filled}"
@@ -197,42 +123,38 @@ def test_secrets_are_masked_before_texts_are_truncated(records: ProjectOutputs, 
                     sandbox.get("/v1/orders/" + (f"{text}/" if place == "path" else f"?{text}"))
     outputs = sandbox.get("/control/journal/").text
     assert "aaaa" in outputs
-    assert PAN[:10] not in outputs
+    assert NUMBER[:10] not in outputs
     assert sandbox.key[:10] not in outputs
 
 
-def resend(sandbox: Sandbox, **form: str) -> requests.Response:
+def resend(sandbox: Sandbox, **form: str) -> Page:
     """Resend the first webhook with the form on its page."""
-    webhook = sandbox.get("/control/webhooks/").json()["items"][0]["id"]
-    page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/requests/{webhook}/"
-    headers = {**HTML, "Origin": sandbox.url, "Referer": page}
-    fields = {**Page(requests.get(page, headers=HTML)).form_with("").fields, **form}
-    return requests.post(f"{page}redeliver/", data=fields, headers=headers)
+    browser = Dashboard(sandbox)
+    page = browser.open(f"requests/{sandbox.webhooks()[0]['id']}/")
+    return browser.send(next(each for each in page.forms if "url" in each.fields), form, page)
 
 
 @pytest.mark.rule("CTL-29", "CTL-22")
-def test_a_webhook_that_is_sent_with_another_body_is_masked(records: ProjectOutputs, shop: Shop) -> None:
+def test_a_webhook_that_is_sent_with_another_body_is_masked(canary_client: CanaryClient, shop: Shop) -> None:
     """The shop gets a resent body unmasked; a deferred one with secrets is refused, as it would be stored."""
-    sandbox = records.sandbox
-    sandbox.place(by("bank-transfer"))
-    sandbox.settle()
-    body = json.dumps({"number": "4012 8888 8888 1881", "cvc": CODE, "key": sandbox.key})
-    assert resend(sandbox, body=body, url=f"{shop.url}?key={sandbox.key}").status_code == 200
+    sandbox = canary_client.sandbox
+    body = json.dumps({"number": NUMBERS[1], "cvc": CODE, "key": sandbox.key})
+    resend(sandbox, body=body, url=f"{shop.url}?key={sandbox.key}")
     assert shop.received[-1].raw.decode() == body
     assert sandbox.key in shop.received[-1].path
     assert "Must not contain a card number" in resend(sandbox, body=body, after="PT1H").text
     assert "resent in an hour" in resend(sandbox, body="another one", after="PT1H").text
-    expect_none(records.collect(with_orders=True), CODE, sandbox.key)
+    canary_client.search_everywhere(repeated=False)
+    assert canary_client.leaks == []
 
 
 @pytest.mark.rule("CTL-29")
-def test_a_long_body_of_a_webhook_is_truncated(records: ProjectOutputs) -> None:
+def test_a_long_body_of_a_webhook_is_truncated(watched: Sandbox) -> None:
     """Only 4 KiB of a resent body are stored."""
-    records.sandbox.place(by("bank-transfer"))
-    records.sandbox.settle()
-    resend(records.sandbox, body="ä" * 10_000)
-    (webhook,) = records.sandbox.get("/control/webhooks/").json()["items"]
-    assert webhook["attempts"][-1]["request"]["body"] == "ä" * 2048
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    resend(watched, body="ä" * 10_000)
+    assert watched.webhooks()[0]["attempts"][-1]["request"]["body"] == "ä" * 2048
 
 
 CONFIGURED: Final[dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]]] = {
@@ -266,15 +188,15 @@ CONFIGURED: Final[dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]]] =
 @pytest.mark.rule("CTL-29")
 @pytest.mark.parametrize(("method", "path", "body"), CONFIGURED.values(), ids=CONFIGURED)
 def test_settings_with_a_secret_are_refused(
-    records: ProjectOutputs, method: str, path: str, body: Callable[[str], dict[str, Any]]
+    sandbox: Sandbox, method: str, path: str, body: Callable[[str], dict[str, Any]]
 ) -> None:
     """Settings are stored and shown unmasked, so secrets are refused; the error names only the field."""
-    for secret in (PAN, f"cvc={CODE}", records.sandbox.key):
-        refused = records.sandbox.call(method, path, body(secret))
+    for secret in (NUMBER, f"cvc={CODE}", sandbox.key):
+        refused = sandbox.call(method, path, body(secret))
         assert refused.status_code == 400
         assert "must not contain a card number" in refused.json()["error"]["value"]
-        expect_none({"answer": refused.text, **records.collect(with_orders=True)}, CODE, records.sandbox.key)
-    assert records.sandbox.call(method, path, body("something-else")).status_code == 200
+        assert shown(refused.text, sandbox.key) == []
+    assert sandbox.call(method, path, body("something-else")).status_code == 200
 
 
 def test_a_key_that_is_a_common_word_is_no_secret(tmp_path: Path) -> None:

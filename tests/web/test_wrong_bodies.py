@@ -59,12 +59,6 @@ def test_malformed_json_is_a_bad_request(sandbox: Sandbox, body: bytes, problem:
     assert count(sandbox) == 0
 
 
-def test_a_400_digit_amount_is_a_violation(sandbox: Sandbox) -> None:
-    """Such a number is well-formed but too large."""
-    answer = send(sandbox, b'{"currency": "EUR", "amount": ' + b"9" * 400 + b"}")
-    assert refused(answer, 400, "ValidationError")["violations"][0]["path"] == "amount"
-
-
 def test_a_surrogate_pair_is_a_character(sandbox: Sandbox) -> None:
     """Surrogate pairs are accepted; only lone surrogates are refused."""
     answer = send(sandbox, b'{"currency": "EUR", "amount": 1, "description": "\\ud83d\\ude00"}')

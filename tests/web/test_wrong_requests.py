@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import Sandbox, card, refused
+from tests.support.driver import Sandbox, refused
 
 
 @pytest.mark.rule("AUTH-01", "AUTH-02", "SET-02", "CTL-30")
@@ -191,14 +191,3 @@ def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> Non
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.split()[1] == b"400"
     assert b"empty" in answer
-
-
-def test_refused_calls_change_nothing(sandbox: Sandbox) -> None:
-    """Refused calls leave order, agenda and clock unchanged."""
-    order = sandbox.place(card(capture_mode="manual"))
-    before = (sandbox.read(order), sandbox.agenda(), sandbox.now())
-    sandbox.create(card(), card())
-    sandbox.take(order, "captures")
-    sandbox.put(f"/v1/orders/{order['id']}/", {"description": "x", "amount": 0})
-    sandbox.act(order, "bank credit")
-    assert (sandbox.read(order), sandbox.agenda(), sandbox.now()) == before

@@ -54,11 +54,6 @@ class PreparedAttempt(NamedTuple):
     status: str = ""  # of the order, for a listener
 
     @property
-    def queued(self) -> QueuedDelivery:
-        """The delivery that the attempt belongs to."""
-        return self.entry.queued
-
-    @property
     def copies(self) -> int:
         """The number of copies to send."""
         return self.effect.copies
@@ -145,7 +140,7 @@ def standard_body(project: Project, delivery: Delivery) -> str:
 
 def create_offers(prepared: PreparedAttempt, label: AttemptLabel) -> list[OfferedAttempt]:
     """Build the offers of an attempt to a listener, one for each copy."""
-    order = OfferedOrder(prepared.queued.order_id, prepared.status)
+    order = OfferedOrder(prepared.entry.queued.order_id, prepared.status)
     return [
         OfferedAttempt(label._replace(copy=copy), order, prepared.request, prepared.at)
         for copy in range(1, prepared.copies + 1)
@@ -183,14 +178,15 @@ def record_attempt(
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
+    queued = prepared.entry.queued
     with project.edit(epoch, prepared.at, is_due=True) as edit:
-        if not is_copy and not epoch.store.is_pending(prepared.queued):
+        if not is_copy and not epoch.store.is_pending(queued):
             return  # another server has resent and recorded the webhook
-        edit.finish_job(prepared.queued)
-        delivery = edit.delivery(prepared.queued.delivery_id)
+        edit.finish_job(queued)
+        delivery = edit.delivery(queued.delivery_id)
         if delivery is None:  # dropped in the meantime, to make room for newer webhooks
             return
-        is_changed, state = prepared.queued.is_changed, delivery.state
+        is_changed, state = queued.is_changed, delivery.state
         number = MANUAL_ATTEMPT if is_changed else delivery.next_number - is_copy
         attempt = _mask_attempt(
             project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)

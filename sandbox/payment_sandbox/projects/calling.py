@@ -4,9 +4,11 @@ A thread works for one caller at a time. The caller is the only context variable
 as arguments.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ class RequestCommit(NamedTuple):
 class TrackedRequest:
     """A request in progress. Its id makes it idempotent: a retry reuses the commits of the first request."""
 
-    __slots__ = ("build_answer", "commits", "id", "is_journaled", "is_named")
+    __slots__ = ("build_answer", "commits", "id", "is_named")
 
     def __init__(
         self,
@@ -35,16 +37,11 @@ class TrackedRequest:
         build_answer: AnswerBuilder | None = None,
         *,
         is_named: bool = False,
-        is_journaled: bool = False,
     ) -> None:
-        """With ``is_named``, the client has chosen the id, and may retry with it.
-
-        With ``is_journaled``, the end of the request flushes the journal, so edits need not.
-        """
+        """With ``is_named``, the client has chosen the id, and may retry with it."""
         self.id = request_id
         self.build_answer = build_answer
         self.is_named = is_named
-        self.is_journaled = is_journaled
         self.commits = 0
 
     def part(self, edit: Any) -> RequestCommit:
@@ -55,10 +52,20 @@ class TrackedRequest:
         )
 
 
+class WaitingThread:
+    """A thread that will wait for webhooks, and then delivers them itself."""
+
+    __slots__ = ("carriers", "thread_id")
+
+    def __init__(self) -> None:
+        self.thread_id: int | None = get_ident()  # None once the wait is over
+        self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
+
+
 class Caller:
     """The call that a thread works for."""
 
-    __slots__ = ("callback_outbox", "cause", "held", "outer", "tracked")
+    __slots__ = ("callback_outbox", "cause", "held", "outer", "tracked", "waiting")
 
     def __init__(self) -> None:
         self.outer = _CALLER.get()  # the enclosing caller of the thread
@@ -68,11 +75,17 @@ class Caller:
         self.callback_outbox: Outbox | None = (
             None  # set while a handler processes one of its webhooks, and may call back
         )
+        self.waiting: WaitingThread | None = self.outer.waiting if self.outer is not None else None
 
     def begin_waiting(self) -> None:
         """Let other calls run while this call waits."""
         if self.outer is not None:
             self.outer.begin_waiting()
+
+    def waiting_thread(self) -> WaitingThread | None:
+        """Return this thread if it will deliver webhooks; other threads get copies of its context."""
+        waiting = self.waiting
+        return waiting if waiting is not None and waiting.thread_id == get_ident() else None
 
     def is_handling(self, outbox: "Outbox") -> bool:
         """Whether a webhook handler of this outbox makes this call, so that waiting would deadlock."""
@@ -110,6 +123,18 @@ def with_cause(record_id: str) -> AbstractContextManager[None]:
     inner = _derived_caller()
     inner.cause = record_id
     return as_caller(inner)
+
+
+@contextmanager
+def as_waiting_thread() -> Iterator[WaitingThread]:
+    """Let this thread deliver the webhooks of the context itself."""
+    inner = _derived_caller()
+    inner.waiting = waiting = WaitingThread()
+    try:
+        with as_caller(inner):
+            yield waiting
+    finally:
+        waiting.thread_id = None
 
 
 def during_delivery(outbox: "Outbox") -> AbstractContextManager[None]:

@@ -421,10 +421,11 @@ class Journal:
 
     def __init__(self, events: Events, *, is_stored: bool = False) -> None:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
-        self._events = events
+        self.events = events
         self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
         self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
+        self._on_added: Callable[[Journal], None] | None = None  # sends new records to other servers
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
@@ -436,9 +437,14 @@ class Journal:
         self._reading = Lock()
         self._by_order: dict[type, _RecordsByOrder] = {}
 
-    def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
-        """Share the journal: draw numbers unique among servers, and read records from other servers."""
-        self._numbers, self._read_newer = numbers, read_newer
+    def share(
+        self,
+        numbers: Iterator[int],
+        read_newer: Callable[[], Iterable[Record]],
+        on_added: Callable[["Journal"], None],
+    ) -> None:
+        """Share the journal: draw numbers unique among servers, and exchange records with other servers."""
+        self._numbers, self._read_newer, self._on_added = numbers, read_newer, on_added
 
     def invalidate(self) -> None:
         """Force the next read to load the records from other servers."""
@@ -448,10 +454,6 @@ class Journal:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
         number = next(self._numbers)
         return f"{kind}-{number if number < DIGITS_BELOW else _spell_in_letters(number)}"
-
-    def mark(self) -> int:
-        """Draw a number; all later records have higher numbers."""
-        return next(self._numbers)
 
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
@@ -494,11 +496,6 @@ class Journal:
         return self.of(ReachedStatus)
 
     @property
-    def agenda_events(self) -> list[AgendaEvent]:
-        """The executed agenda entries, oldest first."""
-        return self.of(AgendaEvent)
-
-    @property
     def failures(self) -> list[Failure]:
         """The failed commands, oldest first, masked."""
         return [self._masking.mask_record(failure) for failure in self.of(Failure)]
@@ -527,7 +524,9 @@ class Journal:
             and not (isinstance(record, ReachedStatus) and record.payment_method)
         ]
         if shown or unstored:
-            self._events.add([*shown, *unstored])
+            self.events.add([*shown, *unstored])
+        if self._on_added is not None:
+            self._on_added(self)
 
     def restore(self, records: Sequence[Record]) -> None:
         """Add the records of a snapshot, which watchers have seen."""

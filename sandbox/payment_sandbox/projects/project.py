@@ -323,9 +323,6 @@ class Project:
             self._wake(edit)
         for _ in range(edit.created_count):
             self.services.count_order()
-        tracked = edit.caller.tracked
-        if tracked is None or not tracked.is_journaled:
-            self.storage.flush(self)
 
     def _wake(self, edit: Edit) -> None:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
@@ -445,19 +442,16 @@ class Project:
     def deliver_held(self, held: HeldDeliveries) -> None:
         """Deliver the held webhooks on this thread, outside the queue, and return once they are answered."""
         epoch = self.epoch
-        while epoch.outbox is held.outbox and self._deliver_here(epoch, held):
+        while epoch.outbox is held.outbox and self.deliver_now(epoch, held):
             pass
         self.release(held)
 
-    def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
-        """Deliver one webhook on this thread, outside the queue."""
-        self._deliver_here(epoch, queued)
-
-    def _deliver_here(self, epoch: Epoch, source: QueuedDelivery | HeldDeliveries) -> bool:
+    def deliver_now(self, epoch: Epoch, source: QueuedDelivery | HeldDeliveries) -> bool:
+        """Deliver a webhook, or the next held one, on this thread; return False if none is held."""
         with epoch.outbox.sending(source) as entry:
             if entry is not None:
                 self.services.deliver(self, epoch, entry)
-            return entry is not None
+        return entry is not None
 
     def settle(
         self,

@@ -168,7 +168,6 @@ class OfferedIn(Flag):
 
     WHAT_IF = auto()  # "What if …" on the page of an order
     SWITCH = auto()  # a dashboard switch
-    SEQUENCE = auto()  # a webhook sequence for marked tests
     SCENARIO = auto()  # a ready-made scenario
 
 
@@ -190,8 +189,7 @@ class VariationOffer(NamedTuple):
     effect: VariationEffect | None = None
     settings: Document = EMPTY_DOCUMENT
     findings: tuple[str, ...] = ()
-    risk: str = ""  # copied from the variation, like ``reported_name``
-    reported_name: str = ""
+    risk: str = ""  # copied from the variation
 
     @property
     def label(self) -> str:
@@ -250,7 +248,7 @@ class Variation:
     condition: StepCondition | None = None
     kinds: tuple[str, ...] = ()
     check: CoverageCheck | None = None
-    reported_as: str = ""  # the name in coverage and sequences, if different
+    reported_as: str = ""  # the name in coverage, if different
     offers: tuple[VariationOffer, ...] = ()
 
     def with_offers(self, *offers: VariationOffer) -> "Variation":
@@ -266,7 +264,7 @@ class Variation:
 
     @property
     def reported_name(self) -> str:
-        """The name in coverage and sequences."""
+        """The name in coverage."""
         return self.reported_as or self.name
 
     def applies_to(self, step: Step) -> bool:

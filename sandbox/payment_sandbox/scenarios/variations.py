@@ -1,7 +1,7 @@
 """The catalogue of variations: each deviation from the expected course, its effect, and its risk for a shop.
 
 Rehearsals play a variation at one step of a test. Offers play it for a project, or on a replay of an order:
-as a dashboard switch, as "What if …", as a sequence of webhooks, or as a scenario. Coverage reports
+as a dashboard switch, as "What if …", or as a scenario. Coverage reports
 whether the variation occurred, and the documentation lists all variations. To add a variation, add an entry.
 """
 
@@ -128,7 +128,7 @@ LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW_SCREENING: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
 AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART, CUSTOMERS = Trait
-WHAT_IF, SWITCH, SEQUENCE, SCENARIO = OfferedIn
+WHAT_IF, SWITCH, SCENARIO = OfferedIn
 
 RETURNS_FIRST: Final = ReplacementScene("returns before the webhook", Trait.RETURN)
 TWO_TABS: Final = ReplacementScene("returns in two tabs", Trait.RETURN | Trait.THREADS)
@@ -220,7 +220,7 @@ VARIATIONS: tuple[Variation, ...] = (
         VariationOffer(
             "webhook-twice",
             "Every webhook arrives twice",
-            WHAT_IF | SWITCH | SEQUENCE | SCENARIO,
+            WHAT_IF | SWITCH | SCENARIO,
             findings=("HOOK-10",),
         )
     ),
@@ -242,7 +242,6 @@ VARIATIONS: tuple[Variation, ...] = (
     _webhook(
         "swapped", "{step} arrived after the next one", Swap(), UNDONE_PAYMENT, AT_REST | SUSPECT
     ).with_offers(
-        VariationOffer("webhook-swapped", "Each webhook arrives after the next one", SEQUENCE),
         VariationOffer(
             "webhooks-swapped", "The processing webhook arrives after the next one", SCENARIO, PROCESSING
         ),
@@ -278,14 +277,14 @@ VARIATIONS: tuple[Variation, ...] = (
         "the webhooks of {step} arrived before its response",
         WEBHOOKS_FIRST,
         UNSHIPPED,
-        AT_REST | SUSPECT,
+        AT_REST,
         check=_was_early,
         reported_as="before the response",
     ).with_offers(
         VariationOffer(
             "webhook-before-response",
             "Webhooks arrive before the response",
-            SEQUENCE | SCENARIO,
+            SCENARIO,
             settings=EARLY_WEBHOOK_SETTINGS,
         )
     ),
@@ -552,22 +551,9 @@ def all_offers() -> Iterator[VariationOffer]:
     """Yield all offers, each completed from its variation."""
     for each in VARIATIONS:
         for offer in each.offers:
-            yield offer._replace(
-                effect=offer.effect or each.effect, risk=each.risk, reported_name=each.reported_name
-            )
+            yield offer._replace(effect=offer.effect or each.effect, risk=each.risk)
 
 
 def offers_in(place: OfferedIn) -> dict[str, VariationOffer]:
     """Return the offers of a feature, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.offered_in}
-
-
-SEQUENCE_PAIRS: Final = (("twice", "before the response"),)
-
-
-def sequences() -> dict[str, tuple[VariationOffer, ...]]:
-    """Return the offers of each sequence of webhooks, from the simplest sequence to the most complex."""
-    offers = sorted(offers_in(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
-    single = {offer.reported_name: (offer,) for offer in offers}
-    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in SEQUENCE_PAIRS}
-    return {"after the response": (), **single, **paired}

@@ -1,13 +1,12 @@
 """The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Event, get_ident
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -26,7 +25,7 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
-from payment_sandbox.projects.calling import during_delivery
+from payment_sandbox.projects.calling import as_waiting_thread, caller, during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -141,7 +140,6 @@ class Courier:
         self._post_over_network: Send = partial(post_over_network, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
-        self._deferred: dict[int, deque[tuple[Project, Epoch]]] = {}  # deferred outboxes, by waiting thread
 
     def deliver_to(
         self,
@@ -173,33 +171,27 @@ class Courier:
 
         Delivery runs on another thread, or later on this thread if it is about to wait for the webhooks.
         """
-        deferred = self._deferred.get(get_ident())
-        if deferred is not None and project.slots.of(DESTINATION).on_waiting_thread:
-            deferred.append((project, epoch))
+        waiting, carry = caller().waiting_thread(), partial(self._deliver_outbox, project, epoch)
+        if waiting is not None and project.slots.of(DESTINATION).on_waiting_thread:
+            waiting.carriers.append(carry)
         else:
-            self._threads.run(lambda: self._deliver_outbox(project, epoch))
+            self._threads.run(carry)
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
         """Defer deliveries to this thread within the context; at its end, hand the rest to other threads."""
-        thread_id = get_ident()
-        outer = self._deferred.get(thread_id)  # set if a webhook handler makes this call during another call
-        deferred = self._deferred[thread_id] = deque()
-        try:
-            yield
-        finally:
-            del self._deferred[thread_id]
-            for project, epoch in deferred:
-                self.deliver_outbox(project, epoch)
-            if outer is not None:
-                self._deferred[thread_id] = outer
+        with as_waiting_thread() as waiting:
+            try:
+                yield
+            finally:
+                while waiting.carriers:
+                    self._threads.run(waiting.carriers.popleft())
 
     def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
         """Deliver the webhooks deferred to this thread, until none remain or ``is_enough`` is true."""
-        deferred = self._deferred.get(get_ident())
-        while deferred and not is_enough():
-            project, epoch = deferred.popleft()
-            self._deliver_outbox(project, epoch, is_enough)
+        waiting = caller().waiting_thread()
+        while waiting is not None and waiting.carriers and not is_enough():
+            waiting.carriers.popleft()(is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
@@ -258,14 +250,14 @@ class Courier:
                 self.deliver(project, epoch, entry)
             except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
-                self._threads.run(lambda: self._deliver_outbox(project, epoch))
+                self._threads.run(partial(self._deliver_outbox, project, epoch))
                 raise
             except BaseException:  # the next webhook must still be delivered
                 webhook = entry.queued.delivery_id
                 log.exception("webhook %s of project %s was not delivered", webhook, project.project_id)
             if is_enough():
                 epoch.outbox.hand_over()
-                self._threads.run(lambda: self._deliver_outbox(project, epoch))
+                self._threads.run(partial(self._deliver_outbox, project, epoch))
                 return
 
     def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
@@ -289,7 +281,7 @@ class Courier:
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._post_on_other_thread(destination, request, receiver) for _ in copies]
             return _align_start_times(list(map(wait_for_reply, over_network)))
-        on_this_thread = destination.on_waiting_thread and get_ident() in self._deferred
+        on_this_thread = destination.on_waiting_thread and caller().waiting_thread() is not None
         post = (
             self._post_on_this_thread
             if receiver is not None and on_this_thread

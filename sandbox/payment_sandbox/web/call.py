@@ -5,7 +5,6 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
 
-from flask import Response
 from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
@@ -76,7 +75,7 @@ class ClientConnection:
         self.cut()
 
     def take_over(self, project: Project, held: HeldDeliveries) -> bool:
-        """Take over the deferred webhooks of a call; return False to send them after the response."""
+        """Take over the held webhooks of a call; return False to send them after the response."""
         return False
 
 
@@ -117,13 +116,11 @@ class Call(Caller):
     __slots__ = (
         "body",
         "connection",
-        "delivers_first",
         "is_from_test",
         "notes",
         "owner",
         "placement",
         "real_at",
-        "rehearsed_fault",
         "rendered",
         "request",
         "route",
@@ -153,8 +150,6 @@ class Call(Caller):
         self.real_at: datetime | None = None  # the time of arrival
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
-        self.rehearsed_fault: Fault | None = None  # the fault chosen by a rehearsal
-        self.delivers_first = False  # whether webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
         self.stream: EventStream | None = None  # the event stream, if the response is one
 
@@ -184,32 +179,9 @@ class Call(Caller):
             raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
     def hold_webhooks(self) -> None:
-        """Defer this call's webhooks until the response is sent (SET-59); call this before an edit."""
+        """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
         project = self.project
-        if project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait:
-            self.delivers_first = True
-        if self.delivers_first:
+        self.held = held = HeldDeliveries(project.epoch.outbox)
+        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        if held.precede_response:
             self.begin_waiting()
-        self.held = HeldDeliveries(project.epoch.outbox)
-
-    def release_webhooks(self, response: Response) -> Response:
-        """Send the deferred webhooks after the response, or deliver them before the response (SET-60)."""
-        project, held = self.owner, self.held
-        if project is None or held is None:
-            return response
-        if self.delivers_first:
-            self._deliver_first(project, held)
-        elif not self.connection.take_over(project, held):
-            response.call_on_close(lambda: project.release(held))
-        return response
-
-    def _deliver_first(self, project: Project, held: HeldDeliveries) -> None:
-        """Deliver the held webhooks before the response.
-
-        In a rehearsal, a handler may wait for a lock that the shop holds during this call. The
-        connection then waits for the handler at the end of the test's request.
-        """
-        if project.settings.webhook_timing == BEFORE_RESPONSE or not self.connection.take_over(project, held):
-            project.deliver_held(held)
-        else:
-            project.epoch.rehearsal.deliver_first(lambda: project.deliver_held(held))

@@ -1,10 +1,13 @@
 """Faces: parts of the application with common middlewares and a common error format."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from flask import Blueprint, Response
 
+from payment_sandbox.projects.outbox import HeldDeliveries
+from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
 
 CallNext = Callable[[Call], Response]
@@ -56,13 +59,34 @@ def let_others_run(call: Call, call_next: CallNext) -> Response:
 
 
 def release_held_webhooks(call: Call, call_next: CallNext) -> Response:
-    """Release the deferred webhooks of a call after its response."""
+    """Send the held webhooks of a call after its response, or before it (SET-60)."""
     try:
-        return call.release_webhooks(call_next(call))
+        response = call_next(call)
+        if call.held is not None:
+            _release(call, call.held, response)
     except BaseException:  # without a response, nothing else would release the webhooks
-        if call.owner is not None and call.held is not None:
-            call.owner.release(call.held)
+        if call.held is not None:
+            call.project.release(call.held)
         raise
+    return response
+
+
+def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
+    """Decide who sends the held webhooks: the end of the shop's request, this call, or the courier after it.
+
+    In a rehearsal, a handler may wait for a lock that the shop holds during this call. The end of the shop's
+    request then waits for the handler.
+    """
+    project = call.project
+    is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
+    is_taken_over = not is_due_now and call.connection.take_over(project, held)
+    deliver = partial(project.deliver_held, held)
+    if not held.precede_response and not is_taken_over:
+        response.call_on_close(lambda: project.release(held))
+    elif held.precede_response and is_taken_over:
+        project.epoch.rehearsal.deliver_first(deliver)
+    elif held.precede_response:
+        deliver()
 
 
 def with_headers(headers: Mapping[str, str]) -> Middleware:

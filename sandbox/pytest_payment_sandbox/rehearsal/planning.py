@@ -9,6 +9,7 @@ from zlib import crc32
 from payment_sandbox.scenarios.effects import Swap
 from payment_sandbox.scenarios.variation import (
     ACTION,
+    CALLS,
     NO_TRAITS,
     READ,
     WEBHOOK,
@@ -18,7 +19,12 @@ from payment_sandbox.scenarios.variation import (
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variations import RISKS_BY_COST, rehearsal_variations
+from payment_sandbox.scenarios.variations import (
+    BLOCKED_SHOP,
+    RATE_LIMITED_SHOP,
+    RISKS_BY_COST,
+    rehearsal_variations,
+)
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
     ChangedSteps,
@@ -30,6 +36,7 @@ from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX, RunVerdict
 PAIRS_MAX: Final = 200  # pairs tried per test
 EARLY_PAIRS_MAX: Final = 25  # pairs that precede changes already tried at another step
 TEST_TRAITS: Final = Trait.RETURN | Trait.RESTART | Trait.CUSTOMERS  # requirements for a test
+CLIENT_RISKS: Final = (BLOCKED_SHOP, RATE_LIMITED_SHOP)  # depend on the HTTP client, not on the order
 NO_THREADS_NOTE: Final = (
     "concurrent handlers were skipped: the shop's handlers fail on threads other than the test's"
 )
@@ -121,7 +128,7 @@ class Plan:
         planned = [variation for variation in planned if variation not in self.runs]
         for count, variation in enumerate(planned):
             if not self._has_time():
-                self.untried = len(planned) - count
+                self.untried += len(planned) - count
                 return
             yield variation
 
@@ -137,7 +144,8 @@ class Plan:
             any(Trait.THREADS in changed.change.traits for changed in possible)
             and not self._can_use_threads()
         ):
-            self.notes += [NO_THREADS_NOTE] if _last_webhook(baseline) is not None else []
+            has_webhooks = any(step.kind == WEBHOOK for step in baseline.steps)
+            self.notes += [NO_THREADS_NOTE] if has_webhooks else []
             possible = [each for each in possible if Trait.THREADS not in each.change.traits]
         return _by_priority(possible, self._hints.fruitful)
 
@@ -173,7 +181,8 @@ class Plan:
         """Yield one change per final state, unless the change has findings other than the review's.
 
         Usual suspects are yielded once per step, and always if the final state is unchanged: if a second
-        webhook makes up for a lost webhook, the second webhook can be lost, too.
+        webhook makes up for a lost webhook, the second webhook can be lost, too. A harmless repetition needs
+        nothing to make up for it.
         """
         unchanged, places = self.baseline.end, set()
         ends = {unchanged}
@@ -184,7 +193,7 @@ class Plan:
                 continue
             (changed,), end = variation, run.end
             is_new = not run.verdict.is_duplicate and end not in ends
-            if Trait.SUSPECT in changed.change.traits:
+            if changed.change.traits & (Trait.SUSPECT | Trait.AT_ONCE) == Trait.SUSPECT:
                 is_new = end == unchanged or (changed.step, end) not in places
             if is_new:
                 yield changed
@@ -219,7 +228,7 @@ class Plan:
             for change in possible_changes(step)
             if change not in usual.get((step.name, step.label), ())
             and _is_possible(step, change, self.runs[(first,)])
-            and Trait.THREADS not in change.traits
+            and _may_follow(step, change)
         }
 
     def _rank(self, pair: ChangedSteps, follow_ups: Collection[ChangedSteps]) -> tuple[int, bool, bool, int]:
@@ -277,17 +286,22 @@ def _kind_of_step(changed: ChangedStep) -> str:
 def _is_possible(step: Step, change: Variation, run: Run) -> bool:
     if change.traits & TEST_TRAITS & ~run.traits:
         return False
-    if isinstance(change.effect, Swap) and step == _last_webhook(run):
-        return False  # there is no later webhook to swap with
-    if isinstance(change.effect, Repeat) and change.effect.is_late and not _has_later_action(run, step):
-        return False
     has_return = isinstance(step.about, OrderAction) and step.about.has_return
-    return has_return or Trait.RETURN not in change.traits
+    return (has_return or Trait.RETURN not in change.traits) and _fits_other_steps(step, change, run)
 
 
-def _has_later_action(run: Run, step: Step) -> bool:
-    return any(each.kind == ACTION for each in run.steps[list(run.steps).index(step) :])
+def _fits_other_steps(step: Step, change: Variation, run: Run) -> bool:
+    """Whether the steps before and after a step leave room for a change to it."""
+    place = list(run.steps).index(step)
+    earlier, later = run.steps[:place], run.steps[place + 1 :]
+    if change.risk in CLIENT_RISKS:
+        return all(each.label != step.label for each in earlier)
+    if isinstance(change.effect, Swap):
+        return any(each.kind == WEBHOOK for each in later)
+    is_late = isinstance(change.effect, Repeat) and change.effect.is_late
+    return not is_late or any(each.kind == ACTION for each in later)
 
 
-def _last_webhook(run: Run) -> Step | None:
-    return next((step for step in reversed(run.steps) if step.kind == WEBHOOK), None)
+def _may_follow(step: Step, change: Variation) -> bool:
+    is_usual = step.kind not in CALLS or Trait.SUSPECT in change.traits
+    return is_usual and Trait.THREADS not in change.traits

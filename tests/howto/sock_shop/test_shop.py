@@ -26,11 +26,11 @@ def test_a_customer_pays_and_is_thanked(customer: Customer) -> None:
     assert (sale.status, sale.mails) == ("paid", ["We have your order."])
 
 
-@pytest.mark.payment_webhook_sequences
-def test_one_payment_is_one_mail_however_its_webhooks_come(
+@pytest.mark.payment_scenario("webhook-twice")
+def test_one_payment_is_one_mail_although_its_webhooks_come_twice(
     customer: Customer, payment_sandbox: PaymentSandbox
 ) -> None:
-    """Whether webhooks arrive twice, swapped or before the response, the customer gets one mail."""
+    """Each webhook arrives twice, and the customer gets one mail."""
     sale = customer.buys(socks=1)
     customer.pays(sale)
     payment_sandbox.clock.advance("PT1H")

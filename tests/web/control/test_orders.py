@@ -110,17 +110,6 @@ def test_an_overview_says_what_is_possible(sandbox: Sandbox) -> None:
     ]
 
 
-def test_every_listed_action_succeeds(sandbox: Sandbox) -> None:
-    """Listed actions succeed, and other actions are refused."""
-    order = sandbox.place(amount=500)
-    possible = read_overview(sandbox, order)["actions"]
-    assert sandbox.act(order, "customer choose", payment_method="wallet-web").status_code == 200
-    assert possible["customer"] == ["visit", "choose"]
-    sandbox.pay(order)
-    assert read_overview(sandbox, order)["actions"]["customer"] == []
-    assert sandbox.act(order, "customer pay").status_code == 409
-
-
 def test_an_overview_holds_what_belongs_to_an_order(watched: Sandbox) -> None:
     """The details have the decision, agenda, webhooks, refunds and pages of this order only."""
     watched.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "PT1M"}})

@@ -53,6 +53,10 @@ def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
     [
         ({}, {"name"}),
         ({"name": "Bad Name"}, {"name"}),
+        ({"name": []}, {"name"}),
+        ({"name": {}}, {"name"}),
+        ({"name": 5}, {"name"}),
+        ({"name": None}, {"name"}),
         ({"name": "x", "rulez": []}, {"rulez"}),
         ({"name": "x", "rules": [{"when": {}}]}, {"rules[0].then"}),
         ({"name": "x", "rules": [{"then": {}}]}, {"rules[0].then"}),

@@ -1,10 +1,7 @@
 """No control call ignores any part of its request."""
 
-from typing import Any
-
 import pytest
 
-from payment_sandbox.orders.webhooks import ATTEMPTS_STORED_MAX
 from tests.support.described import description
 from tests.support.driver import Sandbox, card, refused
 
@@ -59,16 +56,3 @@ def test_an_unexpected_body_is_refused(sandbox: Sandbox, method: str, path: str)
     ]
     assert sandbox.read(order)["status"] == "new"
     assert sandbox.call(method, path, {}).status_code in (200, 404)
-
-
-def test_a_webhook_keeps_a_bounded_number_of_attempts(watched: Sandbox, shop: Any) -> None:
-    """A webhook stores its first and its newest attempts, however often it is redelivered."""
-    watched.acted(watched.place(card()), "customer visit")
-    watched.settle()
-    (webhook,) = watched.webhooks()
-    for _ in range(ATTEMPTS_STORED_MAX + 5):
-        watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
-    (webhook,) = watched.webhooks()
-    numbers = [attempt["number"] for attempt in webhook["attempts"]]
-    assert len(numbers) == ATTEMPTS_STORED_MAX
-    assert (numbers[0], numbers[-1]) == (1, ATTEMPTS_STORED_MAX + 6)

@@ -17,30 +17,6 @@ from tests.web.dashboard.test_again import create_paid, read_newest
 NO_FAULTS: dict[str, Any] = {"faults": [], "webhooks": []}
 
 
-def test_webhooks_of_other_orders_are_not_duplicated(watched: Sandbox, shop: Shop) -> None:
-    """Another order's webhook is sent once while the copy's webhooks are sent twice."""
-    order = create_paid(watched)
-    (webhook, _) = watched.get(f"/control/webhooks/?order_id={order['id']}").json()["items"]
-    lock, during = Lock(), list[Received]()
-
-    def redeliver_once(received: Received) -> int:
-        with lock:
-            is_first = not during
-            during.append(received)
-        if is_first:
-            watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
-        return 200
-
-    shop.received.clear()
-    shop.answer = redeliver_once
-    browser = Dashboard(watched)
-    browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
-    copy = read_newest(watched)
-    assert shop.orders().count(order["id"]) == 1
-    assert shop.orders().count(copy["id"]) == 4
-    assert watched.get("/control/faults/").json() == NO_FAULTS
-
-
 def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
     """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
     order = create_paid(watched)

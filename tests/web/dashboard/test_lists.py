@@ -25,13 +25,6 @@ def test_chips_count_the_orders(sandbox: Sandbox) -> None:
     assert chips == {"show-all": "All3", "show-unpaid": "Unpaid3"}
 
 
-def test_older_pages_link_to_the_newest_orders(sandbox: Sandbox) -> None:
-    """An older page of the list links to the newest orders."""
-    orders = [sandbox.place(card()) for _ in range(2)]
-    assert "newest" in Dashboard(sandbox).open(f"orders/?before={orders[1]['id']}").ids
-    assert "newest" not in Dashboard(sandbox).open("orders/").ids
-
-
 @pytest.mark.parametrize(
     ("query", "statuses"),
     [

@@ -40,7 +40,9 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
     assert sandbox.get("/control/state/").json() == before
 
 
-@pytest.mark.parametrize("back", ["//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"])
+@pytest.mark.parametrize(
+    "back", ["https://evil.example/", "//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"]
+)
 def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
     """An invalid return path leads to the list of orders."""
     dashboard = Dashboard(sandbox)

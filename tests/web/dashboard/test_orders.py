@@ -90,7 +90,9 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
     rows = [name for name in first.ids if name.startswith("order-") and len(name) > 30]
     assert len(rows) == 50
     older = next(link for link in first.links if "before=" in link)
+    assert "newest" not in first.ids
     page = browser.open(f"{sandbox.url}{older}")
+    assert "newest" in page.ids, "a link to the newest orders"
     assert [text for text in ("shop-0", "shop-1", "shop-2") if text in page.ids["orders"]] == [
         "shop-0",
         "shop-1",

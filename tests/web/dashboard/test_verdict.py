@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from payment_sandbox.web.dashboard.reviewing import IMMEDIATE_REVIEW_MAX
+from tests.operations.test_judge import handling, reads
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -36,31 +37,12 @@ def test_both_orders_of_a_basket_show_the_mistake(watched: Sandbox) -> None:
 
 def test_correct_handling_is_confirmed(watched: Sandbox, shop: Shop) -> None:
     """Correct handling is confirmed in one line, without marks or counts."""
-
-    def read_order(received: Any) -> int:
-        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
-        return 200
-
-    shop.answer = read_order
+    handling(watched, shop, reads)
     order = create_paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert page.ids["verdict"] == "Your shop knows that the order is paid."
     assert page.ids["nav-mistakes"] == "Mistakes"
     assert "marked" not in page.ids
-
-
-def test_where_the_money_is(sandbox: Sandbox) -> None:
-    """The page shows authorized, captured, refunded and reserved amounts."""
-    order = sandbox.authorized()
-    page = Dashboard(sandbox).open(f"orders/{order['id']}/")
-    assert page.ids["second-status"] == "authorized, not captured"
-    browser = Dashboard(sandbox)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="5.50")
-    assert page.ids["second-status"] == "captured in part"
-    for words in ("€20.00 authorized", "€5.50 captured", "€14.50 still reserved", "expires in 30 min"):
-        assert words in page.ids["money"]
-    page = browser.press(page, "merchant refund", amount="1.50")
-    assert "€1.50 refunded" in page.ids["money"]
 
 
 def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
@@ -147,12 +129,7 @@ def test_findings_have_anchors(watched: Sandbox) -> None:
 
 def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> None:
     """Failed, expired and merely authorized orders are not green."""
-
-    def read_order(received: Any) -> int:
-        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
-        return 200
-
-    shop.answer = read_order
+    handling(watched, shop, reads)
     failed = watched.acted(watched.place(card()), "customer fail")
     authorized, completed = watched.authorized(), create_paid(watched)
     expired = watched.place(card())
@@ -171,20 +148,30 @@ def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> N
     assert is_green == {"failed": False, "authorized": False, "completed": True, "expired": False}
 
 
-def test_money_is_a_bar(sandbox: Sandbox) -> None:
-    """The bar's parts show received, refunded and reserved amounts in proportion."""
+def test_the_money_is_shown_in_words_and_as_a_bar(sandbox: Sandbox) -> None:
+    """The page shows authorized, captured, refunded and reserved amounts; the bar's parts are in proportion."""
     order = sandbox.authorized()
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="10.00")
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["second-status"] == "authorized, not captured"
+    page = browser.press(page, "merchant capture", amount="10.00")
+    assert page.ids["second-status"] == "captured in part"
+    for words in (
+        "€20.00 authorized",
+        "€10.00 captured",
+        "€10.00 still reserved",
+        "expires in 30 min, 12:30",
+    ):
+        assert words in page.ids["money"]
     page = browser.press(page, "merchant refund", amount="5.00")
+    for words in ("€5.00 refunded", "€5.00 left", "expires in 30 min, 12:30"):
+        assert words in page.ids["money"]
     bar = page.answer.text.partition('data-testid="money-bar"')[2].partition("</svg>")[0]
     assert re.findall(r'class="of-(\w+)" x="([\d.]+)" width="([\d.]+)"', bar) == [
         ("received", "0.0", "25.0"),
         ("refunded", "25.0", "25.0"),
         ("reserved", "50.0", "50.0"),
     ]
-    assert "€5.00 left" in page.ids["money"]
-    assert "expires in 30 min, 12:30" in page.ids["money"]
 
 
 def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
@@ -206,27 +193,18 @@ def test_two_cards_compare_the_shop_with_the_service(watched: Sandbox) -> None:
 
 
 def test_a_long_history_delays_no_page(watched: Sandbox, shop: Shop) -> None:
-    """A page is first shown without the review's marks; its first reload has them."""
+    """A page is first shown without the review; a reload or a user without scripts gets it."""
     order = trusts_the_webhook(watched, shop)
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
-    address = f"{watched.url}/dashboard/{watched.project['project_id']}/orders/"
-    opened = watched.http.get(address, timeout=20).text
+    dashboard = Dashboard(watched)
+    opened = watched.http.get(f"{dashboard.base}orders/", timeout=20).text
     assert "data-unfinished" in opened
     assert 'data-testid="marked"' not in opened
-    renewed = watched.http.get(address, headers={"Sandbox-Live": "1"}, timeout=20).text
-    assert "data-unfinished" not in renewed
-    assert 'data-testid="marked"' in renewed
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "did not read the order" in page.ids["verdict"]
-
-
-def test_a_long_history_is_reviewed_at_a_reload(watched: Sandbox, shop: Shop) -> None:
-    """The review runs at a reload or at the request of a user without scripts."""
-    trusts_the_webhook(watched, shop)
-    for _ in range(IMMEDIATE_REVIEW_MAX):
-        watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
-    dashboard = Dashboard(watched)
     assert "is being reviewed" in dashboard.open("mistakes/").ids["under-way"]
     assert "did not read the order" in dashboard.open("mistakes/?now=1").answer.text
     assert "did not read the order" in dashboard.open("mistakes/").answer.text
+    renewed = watched.http.get(f"{dashboard.base}orders/", headers={"Sandbox-Live": "1"}, timeout=20).text
+    assert "data-unfinished" not in renewed
+    assert 'data-testid="marked"' in renewed
+    assert "did not read the order" in dashboard.open(f"orders/{order['id']}/").ids["verdict"]

@@ -64,10 +64,11 @@ def test_an_alias_is_offered_under_its_name(sandbox: Sandbox) -> None:
 def test_after_a_failed_attempt_another_can_be_chosen(
     live: Sandbox, payer: Payer, ending: str, notice: str
 ) -> None:
-    """The order's page shows the failure, and the customer can pay with another method."""
+    """The order's page shows the failure with its reason, and the customer can pay with another method."""
     order = live.place(return_url=RETURN)
     page = payer.press(payer.open(order_page(order)), "wallet-web")
-    page = payer.press(page, ending)
+    page = payer.press(page, ending, reason="Suspected fraud")
+    assert ("Suspected fraud" in page.ids.get("notice-reason", "")) == (ending == "fail")
     assert notice in page.ids["notice"].lower() or notice in page.text.lower()
     assert live.read(order)["status"] == "processing"
     payer.press(payer.press(page, "credit-card"), "pay")

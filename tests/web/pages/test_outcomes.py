@@ -59,16 +59,6 @@ def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
     assert sandbox.read(other)["transactions"][0]["reason"] != "<made up>"
 
 
-def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
-    sandbox: Sandbox, payer: Payer
-) -> None:
-    """The order's page shows the reason for the failure."""
-    order = sandbox.place()
-    page = payer.press(payer.open(order_page(order)), "wallet-web")
-    page = payer.press(page, "fail", reason="Suspected fraud")
-    assert "Suspected fraud" in page.ids["notice-reason"]
-
-
 def test_expiring_moves_the_clock(sandbox: Sandbox, payer: Payer) -> None:
     """The clock advances exactly to the payment's expiry."""
     order = sandbox.place(card(expiration_period="PT5M"))
@@ -158,24 +148,6 @@ def test_an_outdated_tab_links_to_the_current_attempt(sandbox: Sandbox, payer: P
     newest = sandbox.read(order)["transactions"][1]["id"]
     assert "go-there" in page.ids
     assert any(newest in link for link in page.links)
-
-
-def test_a_return_to_the_shop_is_recorded(live: Sandbox) -> None:
-    """A return to the shop is recorded; without a return_url the link is missing."""
-    order = live.place(by("bank-transfer"), return_url="http://shop.example/thanks")
-    payer = Payer(live)
-    page = payer.open(payment_page(order))
-    (back,) = {link for link in page.links if link.endswith("/back/")}
-    payer.open(f"{live.url}{back}")
-    assert payer.arrived is not None
-    assert payer.arrived.startswith("http://shop.example/thanks?order_id=")
-    assert [action["action"] for action in live.get("/control/actions/").json()["items"]] == [
-        "visit",
-        "return",
-    ]
-    bare = live.place(by("bank-transfer"))
-    url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
-    assert live.http.get(url, allow_redirects=False).status_code == 404
 
 
 def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:

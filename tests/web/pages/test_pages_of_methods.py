@@ -38,6 +38,11 @@ def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
     assert "order_id=" in payer.arrived
     (returned,) = live.get("/control/journal/").json()["returns"]
     assert returned["order_id"] == order["id"]
+    actions = [action["action"] for action in live.get("/control/actions/").json()["items"]]
+    assert actions == ["visit", "return"]
+    bare = live.place(by("bank-transfer"))
+    url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
+    assert live.http.get(url, allow_redirects=False).status_code == 404, "it has no return_url"
 
 
 def test_a_slow_screening_has_a_page(live: Sandbox, payer: Payer) -> None:

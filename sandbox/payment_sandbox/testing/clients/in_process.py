@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import DeferredWebhooks, Deliver, ShopRequest, current_request
+from payment_sandbox.testing.shops.watching import ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ class _InProcessConnection(ClientConnection):
 
     silence_seconds = 0.0
 
-    def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
-        """Defer the call's webhooks to the end of the enclosing ``shop_request``, if any."""
+    def __init__(self, shop_request: ShopRequest | None) -> None:
+        """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
         self.caller = current_caller()
         self._shop_request = shop_request
-        self._deliver = deliver
 
     def cut(self) -> None:
         """Cut the connection.
@@ -96,9 +95,9 @@ class _InProcessConnection(ClientConnection):
         raise NoAnswer
 
     def take_over(self, project: "Project", held: "HeldDeliveries") -> bool:
-        """Defer the webhooks if the shop makes the call during a request."""
+        """Hold the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
-            self._shop_request.defer(project, held, self._deliver)
+            self._shop_request.held.append((project, held))
         return self._shop_request is not None
 
 
@@ -137,7 +136,9 @@ class InProcess:
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            line = _InProcessConnection(shop_request, self._deliver_deferred)
+            if shop_request is not None:
+                shop_request.deliver = self._deliver_held
+            line = _InProcessConnection(shop_request)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:
@@ -147,11 +148,11 @@ class InProcess:
         response = _deliver_answer(answer, elapsed_seconds, timeout_seconds)
         return response if is_settled else _add_warning(response, project)
 
-    def _deliver_deferred(self, deferred: list[DeferredWebhooks]) -> None:
+    def _deliver_held(self, held_by_calls: "list[tuple[Project, HeldDeliveries]]") -> None:
         with self._server.services.courier.waiting():
-            for project, held in deferred:
+            for project, held in held_by_calls:
                 project.release(held)
-            for project in {each.project.project_id: each.project for each in deferred}.values():
+            for project in dict.fromkeys(project for project, _ in held_by_calls):
                 _await_webhooks(project, self._receiver_of(project))
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from payment_sandbox.loading import lazy, load_module
@@ -25,40 +25,18 @@ else:
     loops = lazy("payment_sandbox.testing.loops")
 
 
-class DeferredWebhooks(NamedTuple):
-    """The deferred webhooks of one call by the shop."""
-
-    project: "Project"
-    held: "HeldDeliveries"
-
-
-Deliver = Callable[[list[DeferredWebhooks]], None]
-
-
 class ShopRequest:
-    """A request to the shop in progress; webhooks of the shop's calls are deferred to its end."""
+    """A request to the shop in progress, which holds the webhooks of the shop's calls until its end."""
 
-    def __init__(self, method: str, path: str) -> None:
-        self.method = method
-        self.path = path
-        self._deferred: list[DeferredWebhooks] = []
-        self._deliver: Deliver | None = None
-
-    def defer(self, project: "Project", held: "HeldDeliveries", deliver: Deliver) -> None:
-        """Defer the webhooks of a call by the shop; ``deliver`` delivers them when the request ends."""
-        self._deferred.append(DeferredWebhooks(project, held))
-        self._deliver = deliver
-
-    @property
-    def has_deferred(self) -> bool:
-        """Whether webhooks wait for the end of the request."""
-        return bool(self._deferred)
+    def __init__(self) -> None:
+        self.held: list[tuple[Project, HeldDeliveries]] = []
+        self.deliver: Callable[[list[tuple[Project, HeldDeliveries]]], None] | None = None
 
     def end(self) -> None:
-        """Deliver the deferred webhooks, and return once they are answered."""
-        deferred, self._deferred = self._deferred, []
-        if self._deliver is not None:
-            self._deliver(deferred)
+        """Deliver the held webhooks, and return once they are answered."""
+        held, self.held = self.held, []
+        if self.deliver is not None:
+            self.deliver(held)
 
 
 _CURRENT_REQUEST: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)
@@ -69,13 +47,17 @@ def current_request() -> ShopRequest | None:
     return _CURRENT_REQUEST.get() if CURRENT_HANDLER.get() is None else None
 
 
+def _is_outermost() -> bool:
+    return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
+
+
 @contextmanager
-def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
+def _track() -> Iterator[ShopRequest | None]:
     """Track a request in the context; yield None for webhooks and the shop's own requests."""
-    if CURRENT_HANDLER.get() is not None or _CURRENT_REQUEST.get() is not None:
+    if not _is_outermost():
         yield None
         return
-    request = ShopRequest(method, path)
+    request = ShopRequest()
     token = _CURRENT_REQUEST.set(request)
     try:
         yield request
@@ -83,17 +65,13 @@ def _track(method: str, path: str) -> Iterator[ShopRequest | None]:
         _CURRENT_REQUEST.reset(token)
 
 
-def _is_outermost() -> bool:
-    return CURRENT_HANDLER.get() is None and _CURRENT_REQUEST.get() is None
-
-
 def _wsgi_members(kind: type) -> dict[str, Any]:
     def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         original_call = kind.__call__
-        with _track(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
+        with _track() as request:
             try:
                 pieces: Iterable[bytes] = original_call(self, environ, start_response)
-                if request is not None and request.has_deferred:
+                if request is not None and request.held:
                     pieces = read_whole(pieces)  # read first, because webhooks follow the response
             except BaseException:
                 _end(request)
@@ -113,19 +91,19 @@ def _wsgi_members(kind: type) -> dict[str, Any]:
 
 
 def _end(request: ShopRequest | None) -> None:
-    if request is not None and request.has_deferred:
+    if request is not None and request.held:
         request.end()
 
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
-    if request is not None and request.has_deferred:
+    if request is not None and request.held:
         await loops.run_blocking(request.end)
 
 
 def _asgi_members(kind: type) -> dict[str, Any]:
     async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         original_call = kind.__call__
-        with _track(scope["method"], scope["path"]) as request:
+        with _track() as request:
             try:
                 await original_call(self, scope, receive, send)
             finally:
@@ -210,7 +188,7 @@ class _DjangoHooks:
 
 def _wrap_handler(original_call: Any) -> Any:
     def answer(self: Any, environ: dict[str, Any]) -> Any:
-        with _track(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
+        with _track() as request:
             try:
                 response = original_call(self, environ)
             except BaseException:
@@ -229,7 +207,7 @@ def _wrap_handler(original_call: Any) -> Any:
 
 def _wrap_async_handler(original_call: Any) -> Any:
     async def call(self: Any, scope: dict[str, Any]) -> Any:
-        with _track(scope["method"], scope["path"]) as request:
+        with _track() as request:
             response = await original_call(self, scope)
         await _end_on_loop(request)
         return response

@@ -25,19 +25,8 @@ def test_a_paid_sale(sandbox, client):
 
 
 @pytest.mark.django_db
-@pytest.mark.payment_webhook_sequences
-def test_a_sale_is_paid_in_every_webhook_sequence(sandbox, client):
-    client.post("/checkout/")
-    sandbox.act(Sale.objects.get().order_id)
-    sandbox.clock.advance("PT1H")
-    assert Sale.objects.get().status == "paid"
-    sandbox.review().assert_clean()
-
-
-@pytest.mark.django_db
 @pytest.mark.payment_settings(mode="live")
-@pytest.mark.payment_webhook_sequences
-def test_a_bank_transfer_is_paid_in_every_webhook_sequence(sandbox, client):
+def test_a_bank_transfer_is_paid(sandbox, client):
     client.post("/checkout/", {"method": "bank-transfer"})
     sandbox.act(Sale.objects.get().order_id, "bank", "credit")
     sandbox.clock.advance("PT1H")

@@ -25,12 +25,4 @@ async def test_a_paid_order_awaited(sandbox):
         order_id = (await client.post("/checkout")).json()["order_id"]
     await sandbox.aio.act(order_id)
     assert order_id in shop.paid
-
-
-@pytest.mark.payment_webhook_sequences
-def test_an_order_is_paid_in_every_webhook_sequence(sandbox):
-    order_id = TestClient(shop.app).post("/checkout").json()["order_id"]
-    sandbox.act(order_id)
-    sandbox.clock.advance("PT1H")
-    assert order_id in shop.paid
     sandbox.review().assert_clean()
