@@ -331,8 +331,8 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("testing/project.py", "PaymentSandbox"),
     ("testing/project.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
-    ("client/clock.py", "SandboxClock"),
-    ("client/clock.py", "Advance"),
+    ("client/sandbox_clock.py", "SandboxClock"),
+    ("client/sandbox_clock.py", "Advance"),
     ("testing/project.py", "AsyncPaymentSandbox"),
     ("testing/aio.py", "AsyncClock"),
     ("client/receiver.py", "WebhookReceiver"),
@@ -343,7 +343,7 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("client/client.py", "BaseClient"),
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
-    ("client/history.py", "Review"),
+    ("client/project_review.py", "Review"),
     ("operations/review/evidence.py", "Finding"),
 )
 PROPERTY_DECORATORS: Final = ("property", "cached_property")

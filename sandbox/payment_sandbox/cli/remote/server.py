@@ -13,13 +13,13 @@ from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_i
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import errors, history
+    from payment_sandbox.client import errors, project_review
     from payment_sandbox.client.client import Event
     from payment_sandbox.operations import review as reviews
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 else:
     errors = lazy("payment_sandbox.client.errors")
-    history = lazy("payment_sandbox.client.history")
+    project_review = lazy("payment_sandbox.client.project_review")
     reviews = lazy("payment_sandbox.operations.review")
 
 TIMED_OUT: Final = 408
@@ -143,6 +143,6 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
 
 def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[reviews.Finding]":
     if not all_projects:
-        return history.review(call.sandbox)
+        return project_review.review(call.sandbox)
     reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
     return [reviews.Finding.from_data(item) for each in reviews for item in each["findings"]]
