@@ -21,7 +21,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
-from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations
+from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
 from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
 

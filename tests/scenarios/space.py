@@ -33,7 +33,7 @@ from payment_sandbox.scenarios.variation import (
     Step,
     Variation,
 )
-from payment_sandbox.scenarios.variations import (
+from payment_sandbox.scenarios.variation_catalogue import (
     ACTS_LAST_MOMENT,
     ACTS_TOO_LATE,
     ACTS_TWICE,

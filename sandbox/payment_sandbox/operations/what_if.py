@@ -15,7 +15,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import WebhookEffect
 from payment_sandbox.scenarios.variation import OfferedIn, VariationEffect, VariationOffer
-from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offers_in
+from payment_sandbox.scenarios.variation_catalogue import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offers_in
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
-from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.calling_loop import CALLING_LOOP
 from payment_sandbox.web.answers import records as answers
 
 if TYPE_CHECKING:
