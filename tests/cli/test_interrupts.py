@@ -18,7 +18,7 @@ import sys
 from runpy import run_module
 
 def on_event(event, arguments):
-    if event == "import" and (arguments[0] == "payment_sandbox.cli.main" or passed):
+    if event == "import" and (arguments[0].startswith("payment_sandbox.cli.") or passed):
         passed.append(arguments[0])
         if len(passed) == moment:
             try:
