@@ -7,11 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import Connection
 
+from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.dialects import HISTORY_COLUMNS, POSTGRESQL, SELECT_HISTORY, translate
 from payment_sandbox.storage.history import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
-from payment_sandbox_company.replicas import CLAIM_SECONDS
+from payment_sandbox_company.replicas import CLAIM_SECONDS, Replica
 
 REQUEST_RETENTION: Final = "1 hour"
 READ_OVERLAP: Final = "10 seconds"  # longer than the statement timeout
@@ -72,7 +73,7 @@ class ClusterTables(Connections):
         prepare: "Callable[[Connection[Any]], None]",
     ) -> None:
         super().__init__(address, monotonic_seconds, prepare)
-        self.unflushed: dict[str, Any] = {}
+        self.unflushed: dict[str, tuple[Journal, Replica]] = {}
 
     # Journals
 

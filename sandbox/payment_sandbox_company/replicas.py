@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
@@ -99,8 +100,8 @@ class SharedDatabase(RowDatabase, Protocol):
 
     server_id: str
     real: RealTime
-    unflushed: dict[str, Any]
-    """The projects with new journal records or events, by id."""
+    unflushed: "dict[str, tuple[Journal, Replica]]"
+    """The journals with new records or events, by project."""
     generation: int
     """Incremented when a connection breaks, because the next one may reach a standby that lacks commits."""
 

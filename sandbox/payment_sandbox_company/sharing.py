@@ -19,7 +19,7 @@ from zlib import crc32
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.calling import RequestCommit
 from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.events import shorten
+from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -169,10 +169,6 @@ class SharedStorage(Storage):
         """Return any server's answer to an executed request."""
         return self._database.answer(self.replica.project_id, request_id)
 
-    def flush(self, project: Any) -> None:
-        """Schedule the new journal records, and watched events, for publication to other servers."""
-        self._database.unflushed[self.replica.project_id] = project
-
     def watch(self, project: Any) -> None:
         """Subscribe to events from other servers."""
         self._database.watch([self.replica.project_id])
@@ -265,34 +261,31 @@ def flush_all(database: SharedDatabase) -> None:
     histories, events = [], []
     while unflushed:
         try:
-            project_id, project = unflushed.popitem()
+            project_id, (journal, replica) = unflushed.popitem()
         except KeyError:  # another thread has removed the last entry
             break
-        records = list(project.epoch.journal.take_unstored())
-        histories.append((project, records))
-        events += [(project_id, *event) for event in _take_new_events(project)]
-    rows = [(project.project_id, row) for project, records in histories for row in map(history_row, records)]
+        histories.append((project_id, (journal, replica), list(journal.take_unstored())))
+        events += [(project_id, *event) for event in _take_new_events(journal.events, replica)]
+    rows = [(project_id, history_row(record)) for project_id, _, records in histories for record in records]
     try:
         database.write_histories(rows)
     except NotStored:
-        for project, records in histories:
-            project.epoch.journal.requeue(records)
-            unflushed[project.project_id] = project
+        for project_id, (journal, replica), records in histories:
+            journal.requeue(records)
+            unflushed.setdefault(project_id, (journal, replica))
         raise
     if events:
         with suppress(NotStored):  # if this fails, watchers miss these events
             database.put_events(events)
 
 
-def _take_new_events(project: Project) -> list[tuple[str, str]]:
+def _take_new_events(events: Events, replica: Replica) -> list[tuple[str, str]]:
     """Return the new events, as kind and data, if other servers watch the project."""
-    events = project.events
     new_events = []
     with suppress(IndexError):
         while events.outbound:
             new_events.append(events.outbound.popleft())
-    storage = project.storage
-    if not isinstance(storage, SharedStorage) or not storage.replica.is_watched:
+    if not replica.is_watched:
         return []
     return [
         (kind, json.dumps(events.masking.mask_record(shorten(entry.summary())))) for kind, entry in new_events
@@ -359,7 +352,12 @@ class SharedStore(RowStore):
 
     def share(self, journal: Journal) -> None:
         """Connect a journal to the records that other servers write to it, with unique record numbers."""
-        journal.share(RecordNumbers(self.database.real, self.database.server_id), self._read_newer_records)
+        numbers = RecordNumbers(self.database.real, self.database.server_id)
+        journal.share(numbers, self._read_newer_records, self._schedule_flush)
+
+    def _schedule_flush(self, journal: Journal) -> None:
+        """Schedule the new journal records, and watched events, for publication to other servers."""
+        self.database.unflushed[self.replica.project_id] = journal, self.replica
 
     def _read_newer_records(self) -> Iterator[Record]:
         project_id = self.identity.project_id

@@ -19,7 +19,6 @@ from pytest_payment_sandbox.rehearsal.outside import ExternalBooks
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
 from pytest_payment_sandbox.rehearsal.report import (
     Reports,
-    TestReport,
     check_report,
     lines_of,
     report_of,
@@ -73,10 +72,9 @@ def rehearse_suite(options: SuiteOptions) -> NoReturn:
         report_of(name or options.name, each, partial(options.rerun_command, name))
         for name, each in outcomes.items()
     ]
-    unit = "suite" if list(outcomes) == [UNNAMED_TEST] else "test"
     if options.report is not None:
         save(options.report, {"tests": tests})
-    say(*_format(options, tests, unit))
+    say(*_format(options, tests))
     has_findings = any(test["findings"] for test in tests)
     sys.exit(EXIT_INTERRUPTED if is_stopped else int(has_findings))
 
@@ -87,7 +85,7 @@ def _rehearse(options: SuiteOptions) -> tuple[dict[str, RehearsalOutcome], bool]
     sources = _check_options(options, budget)
     only = [parse_variation(name) for name in options.only] or None
     progress = Progress(lambda line: say(f"payment-sandbox: {line}", to_stderr=True))
-    player = SuitePlayer(options.command, sources, progress.write_line)
+    player = SuitePlayer(options.command, sources, progress.write_line, is_selected=only is not None)
     baselines = _select(player.run_unchanged(), options.test)
     plans = {
         name: Plan(baseline, budget.has_time, hints=Hints(crc32(name.encode())), only=only)
@@ -127,35 +125,23 @@ def _select(baselines: dict[str, Run], wanted: str) -> dict[str, Run]:
     return selected
 
 
-def _format(options: SuiteOptions, tests: Reports, unit: str) -> list[str]:
-    """Format the reports on the tests; ``unit`` is the rehearsed unit: test or suite."""
-    is_test, form = unit == "test", JSON if options.as_json else options.form
+def _format(options: SuiteOptions, tests: Reports) -> list[str]:
+    form = JSON if options.as_json else options.form
     if form == JSON:
-        return [json.dumps(_merge_reports(options.name, tests) if is_test else tests[0])]
+        return [json.dumps({"tests": list(tests)})]
     if form == TEXT:
-        lines = [line for test in tests for line in lines_of(test, with_name=is_test)]
+        lines = [line for test in tests for line in lines_of(test, with_name=True)]
         notes = [note for test in tests for note in test["notes"]]
         notes += [f"the full report is in {options.report}"] if options.report is not None else []
-        return [*lines, summary(tests, "--budget", unit), *rows_of(tests), *notes]
-    return format_findings(list(_annotations(tests, with_name=is_test)), form, "rehearse")
+        return [*lines, summary(tests, "--budget"), *rows_of(tests), *notes]
+    return format_findings(list(_annotations(tests)), form, "rehearse")
 
 
-def _annotations(tests: Reports, *, with_name: bool) -> Iterator[Annotation]:
+def _annotations(tests: Reports) -> Iterator[Annotation]:
     for test in tests:
         for finding in test["findings"]:
-            name = f"{test['test']}: " if with_name else ""
-            yield Annotation(finding["kind"], f"{name}{finding['sentence']}", finding["lesson"])
-
-
-def _merge_reports(name: str, tests: Reports) -> TestReport:
-    """Merge the reports on all tests; each finding names its test."""
-    return {
-        "test": name,
-        **{key: sum(test[key] for test in tests) for key in ("variations", "left", "alike", "repeated")},
-        "notes": [note for test in tests for note in test["notes"]],
-        "findings": [{"test": test["test"], **each} for test in tests for each in test["findings"]],
-        "tests": list(tests),
-    }
+            sentence = f"{test['test']}: {finding['sentence']}"
+            yield Annotation(finding["kind"], sentence, finding["lesson"])
 
 
 def _refuse_unplayed(only: Sequence[str], outcomes: Sequence[RehearsalOutcome]) -> None:

@@ -1,4 +1,4 @@
-"""The sandbox's fixtures and hooks; a suite that does not use them loads only four small modules."""
+"""The sandbox's fixtures and hooks; a suite that does not use them loads only three small modules."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from payment_sandbox.loading import lazy
-from pytest_payment_sandbox import exploring_options, options
+from pytest_payment_sandbox import options
 
 if TYPE_CHECKING:
     from payment_sandbox.client import receiver
@@ -37,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in options.MARKERS:
         config.addinivalue_line("markers", line)
     options.check_options(config)
-    if exploring_options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
-        arguments = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+    if options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
+        arguments = options.coverage_fail_under(config), config.getoption("payment_coverage_report")
         config.pluginmanager.register(coverage.SuiteCoverage(*arguments), "payment_sandbox.coverage")
 
 
@@ -63,7 +63,7 @@ def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
 
 
 def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
-    if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
+    if options.is_rehearsed(item) and "payment_sandbox" in fixtures:
         fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
 
@@ -86,7 +86,7 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
     """Create a project with the settings, scenario and addresses of a test."""
     settings = options.settings_of_test(node)
-    if exploring_options.is_rehearsed(node):  # the clock starts at the same time in each run
+    if options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
     with server.project(settings) as project:
         scenario = options.scenario_of_test(node)
@@ -104,7 +104,7 @@ def payment_sandbox(
     """A new project with a frozen clock, deleted after the test."""
     with _create_project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT_KEY] = project
-        if exploring_options.is_rehearsed(request.node):
+        if options.is_rehearsed(request.node):
             request.node.stash[rehearsing.RUN_KEY].attach(project)
         yield project
 
@@ -170,7 +170,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test if an option or a marker selects it."""
     has_project = _uses_mixin(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
-    if not exploring_options.is_rehearsed(item) or not has_project:
+    if not options.is_rehearsed(item) or not has_project:
         return None
     rehearsal_of(item.session).run(item, nextitem)
     return True
@@ -194,7 +194,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
             instance.payment_review_expect = options.expected_rules(item) or instance.payment_review_expect
         instance._marker_options = options.marker_options(item)
         return (yield)
-    if exploring_options.is_rehearsed(item):
+    if options.is_rehearsed(item):
         return (yield from rehearsing.run_and_judge(item))
     outcome = yield
     project = _project_of(item)
@@ -207,12 +207,12 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report on a failed test."""
     report = yield
-    if exploring_options.is_rehearsed(item) and rehearsing.is_variation(item):
+    if options.is_rehearsed(item) and rehearsing.is_variation(item):
         return report
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
         reports.add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
-    if report.when == "call" and project is not None and exploring_options.is_coverage_requested(item.config):
+    if report.when == "call" and project is not None and options.is_coverage_requested(item.config):
         coverage.add_coverage(report, project, options.expected_rules(item))
     return report
 

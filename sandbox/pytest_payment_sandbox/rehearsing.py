@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
+from os.path import relpath
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -22,9 +23,14 @@ from payment_sandbox.testing.clients.in_process import EndlessRun
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
-from pytest_payment_sandbox import exploring_options
 from pytest_payment_sandbox.hanging import RunWatchdog, cancel_timeout, end_process, last_frame
-from pytest_payment_sandbox.options import ERROR, expected_rules, review_mode
+from pytest_payment_sandbox.options import (
+    ERROR,
+    expected_rules,
+    is_rehearsed,
+    rehearsal_seconds,
+    review_mode,
+)
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.budget import RUN_SECONDS_MAX, Budget, format_duration
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
@@ -64,16 +70,20 @@ BUDGET_OPTION: Final = "--payment-rehearse-budget"
 
 def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pytest.Item) -> None:
     """Add the findings from a test's variations to the test's report; findings fail the test."""
-    test = report_of(
-        item.nodeid,
-        outcome,
-        lambda variation: f'pytest "{item.nodeid}" --payment-rehearse-only="{variation}"',
-    )
+    test = report_of(item.nodeid, outcome, partial(_rerun_command, item))
     report.user_properties.append((REHEARSAL_PROPERTY, test))
     if outcome.findings or outcome.unplayed:
         title = f"payment rehearsal: {summary([test], BUDGET_OPTION)}"
         report.outcome = "failed"
         report.longrepr = "\n".join([title, "", *lines_of(test), *outcome.unplayed, *test["notes"]])
+
+
+def _rerun_command(item: pytest.Item, variation: str) -> str:
+    """Return the command that reruns a variation in the current folder, with the options of this run."""
+    given = [text for text in map(str, item.config.invocation_params.args) if text.startswith("--payment-")]
+    options = [f' "{option}"' for option in given if not option.startswith("--payment-rehearse")]
+    name = f"{relpath(item.path)}{item.nodeid[item.nodeid.find('::') :]}"
+    return f'pytest "{name}"{"".join(options)} --payment-rehearse-only="{variation}"'
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
@@ -150,6 +160,11 @@ class ItemRun:
         self._hang_location = location
         if self._run is not None:
             self._run.is_abandoned = True
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the run was stopped at the end of the rehearsal's budget, before it could be judged."""
+        return bool(self._hang_location) and self.budget.is_short
 
     def abandoned_result(self, location: str) -> Run:
         """Return the result of a run that cannot be stopped."""
@@ -329,7 +344,8 @@ def _create_progress(config: pytest.Config) -> Progress:
 
     def write_line(line: str) -> None:
         if terminal is not None:
-            terminal.ensure_newline()
+            if terminal._tw.width_of_current_line:  # under -q, ensure_newline does nothing
+                terminal.line("")
             terminal.write_line(f"payment rehearsal: {line}")
             terminal.flush()
 
@@ -340,7 +356,7 @@ class SessionRehearsal:
     """The rehearsals of all tests in a session."""
 
     def __init__(self, config: pytest.Config, items: int, only: ChangedSteps | None) -> None:
-        seconds = exploring_options.rehearsal_seconds(config)
+        seconds = rehearsal_seconds(config)
         self._budget = Budget(seconds)
         self._only = only
         self._remaining_items = max(1, items)
@@ -375,6 +391,7 @@ class SessionRehearsal:
     def _rehearse(self, item: pytest.Item, player: "ItemPlayer") -> tuple[RehearsalOutcome, bool]:
         player.budget = budget = self._budget.share(self._remaining_items)
         only = self._only if self._only is not None else _variation_of_marker(item)
+        player.is_selected = only is not None
         plan = Plan(
             player.baseline,
             budget.has_time,
@@ -439,13 +456,14 @@ class ItemPlayer:
         self._verdicts: Verdicts = {}
         self.baseline = Run(NO_VERDICT)
         self.budget = Budget(0)
+        self.is_selected = False  # whether the user has named the variation
         self.driver: RehearsalDriver | None = None
 
     def run_unchanged(self) -> list[pytest.TestReport]:
         """Run the unchanged test; the watchdog covers only the judging, which has no other time limit."""
         started_seconds = monotonic_seconds()
         run = ItemRun(self._item, verdicts=self._verdicts)
-        run.watch = lambda: self._watch(run)
+        run.watch = lambda: self._watch(run, Budget(RUN_SECONDS_MAX))
         self._reports = _run_once(self._item, run)
         self.baseline = run.result
         self._baseline_seconds = monotonic_seconds() - started_seconds
@@ -466,19 +484,21 @@ class ItemPlayer:
         with ExitStack() as stack:
             if not variation:
                 texts = stack.enter_context(collect_logs())
-            self._run_watched(run)
+            self._run_watched(run, must_end=is_replay or self.is_selected)
+        if run.is_cut_off:
+            return {}
         if all(each.kind != LEAK_KIND for each in run.result.verdict.problems):
             run.result.verdict.problems.extend(run.find_leaks(texts))
         return {name: run.result}
 
-    def _run_watched(self, run: "ItemRun") -> list[pytest.TestReport]:
-        run.budget = self.budget.for_run(self._baseline_seconds)
-        with self._watch(run):
+    def _run_watched(self, run: "ItemRun", *, must_end: bool = True) -> list[pytest.TestReport]:
+        with self._watch(run, self.budget.for_run(self._baseline_seconds, must_end=must_end)):
             return _run_once(self._item, run)
 
-    def _watch(self, run: "ItemRun") -> RunWatchdog:
+    def _watch(self, run: "ItemRun", budget: Budget) -> RunWatchdog:
+        run.budget = budget
         return RunWatchdog(
-            run.budget.remaining_seconds, run.stop_soon, lambda location: self._abandon(run, location)
+            budget.remaining_seconds, run.stop_soon, lambda location: self._abandon(run, location)
         )
 
     def find_leaks_in_logs(self) -> None:
@@ -533,7 +553,7 @@ def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
     """
     only = _parse_variation(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    items = sum(exploring_options.is_rehearsed(item) for item in session.items) // workers
+    items = sum(is_rehearsed(item) for item in session.items) // workers
     return SessionRehearsal(session.config, items, only)
 
 

@@ -67,25 +67,26 @@ def _sleep(seconds: float) -> None:
     Event().wait(seconds)  # an attack runs in real time
 
 
-def _connect(project: Project, path: str, method: str = "GET", body: bytes = b"") -> socket.socket:
+def _connect(project: Project, path: str) -> socket.socket:
     parts = urlsplit(project.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(20)
     connection.connect((parts.hostname, parts.port))
     key = b64encode(f"{project.key}:".encode()).decode()
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n"
-    content_headers = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
-    connection.sendall(f"{head}{content_headers}\r\n".encode() + body)
+    connection.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n\r\n".encode()
+    )
     return connection
 
 
 @contextmanager
-def _connected(project: Project, count: int, *arguments: Any) -> Iterator[list[socket.socket]]:
+def connected(project: Project, count: int, path: str) -> Iterator[list[socket.socket]]:
+    """Make a call on each of many connections, and leave their answers unread."""
     with ExitStack() as stack:
         connections = []
         for _ in range(count):
-            connections.append(_connect(project, *arguments))
+            connections.append(_connect(project, path))
             stack.callback(connections[-1].close)
         yield connections
 
@@ -93,7 +94,7 @@ def _connected(project: Project, count: int, *arguments: Any) -> Iterator[list[s
 def _slow_readers(project: Project, share: float) -> None:
     """Clients that read a journal of five megabytes byte by byte."""
     _fill(project, 1500, extra={"note": "x" * 3000})
-    with _connected(project, 100, "/control/journal/") as connections:
+    with connected(project, 100, "/control/journal/") as connections:
         for _ in range(round(SECONDS * 10 * share)):
             for connection in connections:
                 connection.recv(1)
@@ -118,27 +119,12 @@ def _dashboard(project: Project, share: float) -> None:
     _repeat(project, 40, share, lambda own: own.call("GET", page))
 
 
-def _long_polls(project: Project, share: float) -> None:
-    """More waits than the server admits."""
-    order = project.order(by("bank-transfer"))
-    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
-    with _connected(project, 600, path):
-        _sleep(SECONDS * share)
-
-
 def _hanging(project: Project, share: float) -> None:
     """Calls that a fault delays."""
     fault = {"when": {"method": "GET"}, "then": {"latency": 5}}
     project.expect("PUT", "/control/faults/", {"faults": [fault]})
-    with _connected(project, 600, "/v1/orders/x/"):
+    with connected(project, 600, "/v1/orders/x/"):
         _sleep(SECONDS * share)
-
-
-def _watchers(project: Project, share: float) -> None:
-    order = project.order(by("bank-transfer"))
-    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
-    with _connected(project, 1000, "/control/events/"), _connected(project, 500, path):
-        _repeat(project, 2, share, lambda own: own.order(by("bank-transfer")))
 
 
 def _running_clock(project: Project, share: float) -> None:
@@ -175,9 +161,7 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "large bodies": _post("/v1/orders/", LARGE, 4),
     "slow readers": _slow_readers,
     "a dashboard page": _dashboard,
-    "long polls": _long_polls,
     "hanging calls": _hanging,
-    "watchers and waits": _watchers,
     "a running clock": _running_clock,
     "pipelines": _pipelines,
     "keys of no project": _made_up_keys,

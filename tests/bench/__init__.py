@@ -31,11 +31,6 @@ def paired(work: Callable[[], object], reference: Callable[[], object], rounds: 
     return [seconds(reference) / seconds(work) for _ in range(rounds)]
 
 
-def inverse(ratios: Sequence[float]) -> list[float]:
-    """Return the ratios work time / reference time."""
-    return [1 / ratio for ratio in ratios]
-
-
 def report(label: str, ratios: float | Sequence[float], aim: str) -> None:
     """Print the median, the lowest and highest ratio, the aim, and a comparison with the last release."""
     values = [ratios] if isinstance(ratios, int | float) else sorted(ratios)

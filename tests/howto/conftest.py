@@ -1,22 +1,38 @@
-"""Fixtures with the wheels; the projects run in their own environments, see ``test_projects.py``."""
+"""Wheels and environments, each made once for all workers; the projects run in them, see ``test_projects.py``."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.dist import distributions
+from tests.support.environments import environment_with, made_once
 
 collect_ignore_glob = ["projects/*"]
 
 
 @pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all workers of this test run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def wheels(shared: Path) -> list[Path]:
     """The wheels of all distributions, built from the checkout."""
-    built = distributions(tmp_path_factory.mktemp("wheels") / "all")
-    return [path for path in built if path.suffix == ".whl"]
+    folder = made_once(shared / "wheels", lambda folder: distributions(folder / "all"))
+    return sorted((folder / "all").glob("*.whl"))
 
 
 @pytest.fixture(scope="session")
 def wheel(wheels: list[Path]) -> Path:
     """The wheel of the main distribution."""
     return next(built for built in wheels if built.name.startswith("payment_sandbox-"))
+
+
+@pytest.fixture(scope="session")
+def installed(shared: Path, wheels: list[Path]) -> Path:
+    """The programs of an environment with all wheels."""
+    folder = made_once(shared / "environment", lambda folder: environment_with(wheels, folder))
+    return folder / "bin"

@@ -14,7 +14,7 @@ from tests.dist import distributions
 from tests.requirements import PROJECTS, declared, name_of
 from tests.support.blocks import Block
 from tests.support.documentation import environment, of, run_command
-from tests.support.environments import environment_with
+from tests.support.environments import environment_with, made_once
 from tests.support.packages import ROOT, WINGS
 
 MODULES = {
@@ -41,12 +41,12 @@ def test_all_have_one_version() -> None:
 
 
 @pytest.fixture(scope="module")
-def base(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(shared: Path, wheels: list[Path]) -> Path:
     """The programs of an environment with the sandbox, the pytest plugin, and their requirements."""
     names = ("payment_sandbox", "pytest_payment_sandbox")
     ours = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names]
     without = {MODULES.get(each, each) for each in EXTRAS if each not in NEEDED_BY_PYTEST}
-    return environment_with(ours, tmp_path_factory.mktemp("base") / "environment", without)
+    return made_once(shared / "base", lambda folder: environment_with(ours, folder, without)) / "bin"
 
 
 def run(base: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -157,13 +157,12 @@ def test_the_sdist_of_the_engine_passes_its_tests(tmp_path: Path) -> None:
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
-def test_the_journeys_pass_with_the_wheels(wheels: list[Path], tmp_path: Path) -> None:
+def test_the_journeys_pass_with_the_wheels(installed: Path, tmp_path: Path) -> None:
     """The journeys pass with the wheels of all distributions, and without their source."""
-    programs = environment_with(wheels, tmp_path / "environment")
     for name in ("tests", "scenarios"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    run_tests(programs, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
+    run_tests(installed, tmp_path, ["tests/journeys", "tests/client"], path=str(tmp_path))
 
 
 def test_the_plugin_adds_few_packages() -> None:

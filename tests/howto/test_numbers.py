@@ -17,7 +17,7 @@ from payment_sandbox.serving.gateway import (
 )
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.docs.library import MENU_NAMES, read_source
-from pytest_payment_sandbox.exploring_options import BUDGET_SECONDS
+from pytest_payment_sandbox.options import BUDGET_SECONDS
 from tests.documentation.parts import BLOCK
 from tests.support.documentation import read_page
 

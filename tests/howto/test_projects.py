@@ -8,24 +8,26 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.web.docs.library import read_source
+from tests.requirements import declared, name_of
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, run_command
+from tests.support.environments import cached, install_wheels, made_once
 from tests.support.tools import unavailable
 
 PROJECTS = ROOT / "tests" / "howto" / "projects"
 OFFLINE = ("Failed to establish a new connection", "Temporary failure in name resolution")
 PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
-ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
-    # the project, replaced versions of its requirements, and the command of its tests
-    "Django 5.2": ("django", {}, PYTEST),
-    "Django 4.2": ("django", {"Django": "4.2.30"}, PYTEST),
-    "FastAPI": ("fastapi", {}, PYTEST),
-    "Flask 2.3 with SQLAlchemy": ("flask", {}, PYTEST),
-    "unittest": ("unittest", {}, ("python", "-W", "error", "-m", "unittest")),
-    "asyncio": ("asyncio", {}, PYTEST),
-    "Celery": ("celery", {}, PYTEST),
+IN_PARALLEL = ("-n", "2")
+ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...], tuple[str, ...]]] = {
+    # the project, replaced versions of its requirements, the command of its tests, and options of a second run
+    "Django 5.2": ("django", {}, PYTEST, IN_PARALLEL),
+    "Django 4.2": ("django", {"Django": "4.2.30"}, PYTEST, ()),
+    "FastAPI": ("fastapi", {}, PYTEST, IN_PARALLEL),
+    "Flask 2.3 with SQLAlchemy": ("flask", {}, PYTEST, ()),
+    "unittest": ("unittest", {}, ("python", "-W", "error", "-m", "unittest"), ()),
+    "asyncio": ("asyncio", {}, PYTEST, IN_PARALLEL),
+    "Celery": ("celery", {}, PYTEST, ()),
 }
-IN_PARALLEL = ("Django 5.2", "FastAPI", "asyncio")
 PAGES = {"django": ("django", "celery", "unittest"), "fastapi": ("fastapi", "asyncio"), "pytest": ("flask",)}
 """The projects of each page; each has its own section."""
 
@@ -46,32 +48,46 @@ def section_of(project: str) -> str:
     return sections[HEADINGS[project]] if project in HEADINGS else parts[0]
 
 
-def create_environment(folder: Path, wheels: list[str], project: str, versions: dict[str, str]) -> Path:
-    """Create an environment with the wheels and the project's requirements; return its programs."""
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+def environment_of(project: str, versions: dict[str, str]) -> Path:
+    """Return the programs of an environment with the project's requirements and ours; it is made once."""
     required = (PROJECTS / project / "requirements.txt").read_text().split()
     for name, version in versions.items():
         required = [f"{name}=={version}" if line.startswith(f"{name}==") else line for line in required]
-    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
-    result = subprocess.run(
-        [*install, "--disable-pip-version-check", *wheels, *required],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
+    needed = [each for name in names_of(project) for each in requirements_of(name, project)]
+
+    def make(folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+        command = [*pip, "--disable-pip-version-check", *required, *needed]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+        if any(words in result.stderr for words in OFFLINE):
+            unavailable(f"the packages of this environment cannot be fetched: {result.stderr[-2000:]}")
+        assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+
+    return cached(project, [*required, *needed], make) / "bin"
+
+
+def names_of(project: str) -> list[str]:
+    """Return the distributions that the project's page installs."""
+    return ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
+
+
+def requirements_of(name: str, project: str) -> list[str]:
+    """Return what a distribution requires apart from ours, with the extras that the project's page installs."""
+    declaration = declared(ROOT if name == "payment_sandbox" else ROOT / "sandbox" / name)["project"]
+    needed = [each for each in declaration["dependencies"] if name_of(each) != "payment-sandbox"]
+    has_extra = name == "payment_sandbox" and "clone[server]" in section_of(project)
+    return [*needed, *(declaration["optional-dependencies"]["server"] if has_extra else [])]
+
+
+@pytest.fixture
+def ours(project: str, shared: Path, wheels: list[Path]) -> Path:
+    """The folder of our packages that the project's page installs, from the wheels."""
+    chosen = [wheel for wheel in wheels if wheel.name.partition("-")[0] in names_of(project)]
+    return made_once(
+        shared / f"packages-{len(chosen)}",
+        lambda folder: install_wheels(chosen, ["install", "--target", str(folder)]),
     )
-    if any(words in result.stderr for words in OFFLINE):
-        unavailable(f"the packages of this environment cannot be fetched: {result.stderr[-2000:]}")
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
-    return folder / "bin"
-
-
-def required_wheels(project: str, wheels: list[Path]) -> list[str]:
-    """Return the wheels that the project's page installs, with their extras."""
-    names = ["payment_sandbox"] if project == "unittest" else ["payment_sandbox", "pytest_payment_sandbox"]
-    extra = "[server]" if "clone[server]" in section_of(project) else ""
-    ours = {wheel.name.partition("-")[0]: str(wheel) for wheel in wheels}
-    return [f"{ours[name]}{extra if name == names[0] else ''}" for name in names]
 
 
 def write_as_shown(project: str, folder: Path) -> None:
@@ -83,19 +99,23 @@ def write_as_shown(project: str, folder: Path) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_a_project_passes_in_a_fresh_environment(
-    environment: str, wheels: list[Path], tmp_path: Path
+@pytest.mark.parametrize(
+    ("project", "versions", "command", "options"), ENVIRONMENTS.values(), ids=ENVIRONMENTS
+)
+def test_a_project_passes_in_an_environment_of_its_own(
+    project: str,
+    versions: dict[str, str],
+    command: tuple[str, ...],
+    options: tuple[str, ...],
+    ours: Path,
+    tmp_path: Path,
 ) -> None:
     """The project passes as pasted; some projects also pass on two workers."""
-    project, versions, command = ENVIRONMENTS[environment]
-    programs = create_environment(
-        tmp_path / "environment", required_wheels(project, wheels), project, versions
-    )
-    folder = tmp_path / "project"
-    write_as_shown(project, folder)
-    for options in ((), ("-n", "2")) if environment in IN_PARALLEL else ((),):
-        result = run_command([*command, *options], folder, PATH=f"{programs}:/usr/bin:/bin", PYTHONPATH="")
+    programs = environment_of(project, versions)
+    write_as_shown(project, tmp_path)
+    for more in ((), options) if options else ((),):
+        path = f"{programs}:/usr/bin:/bin"
+        result = run_command([*command, *more], tmp_path, PATH=path, PYTHONPATH=str(ours))
         assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
         assert "warning" not in result.stdout, result.stdout[-2000:]
 

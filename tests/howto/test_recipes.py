@@ -19,6 +19,7 @@ from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import Block, blocks
 from tests.support.commands import command
 from tests.support.documentation import environment, of, run_command
+from tests.support.environments import cached
 from tests.support.languages import fetched
 from tests.support.ports import free_port
 from tests.support.tools import require
@@ -160,21 +161,16 @@ def service(job: Any, port: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tools() -> Path:
     """uv, pipx and testcontainers, in a separate environment."""
-    folder = tmp_path_factory.mktemp("tools")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
-    pip = [
-        str(folder / "bin" / "pip"),
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "uv",
-        "pipx",
-        "testcontainers",
-    ]
-    fetched(pip, folder)
-    return folder / "bin"
+    packages = ["uv", "pipx", "testcontainers"]
+
+    def make(folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+        pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+        fetched([*pip, *packages], folder)
+
+    return cached("tools", packages, make) / "bin"
 
 
 @pytest.mark.prove

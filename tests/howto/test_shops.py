@@ -8,9 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +17,10 @@ import pytest
 from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, environment
+from tests.support.environments import cached
 from tests.support.languages import PROJECTS, fetched
 from tests.support.tools import require
 
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "payment-sandbox-tests"
 NETWORK: Final = ["unshare", "--net", "--mount", "--kill-child", "--fork", "--pid"]
 SCRIPT: Final = """
 set -eu
@@ -67,19 +65,7 @@ SHOPS: Final[dict[str, tuple[tuple[str, ...], Callable[[Path], None]]]] = {
 def packages(shop: str) -> Path:
     """Return the folder of a shop system's packages, which are fetched once."""
     pins = [path for path in (PROJECTS / shop).iterdir() if path.name in ("requirements.txt", "package.json")]
-    digest = sha256("".join([sys.version, AS_OF, *(path.read_text() for path in pins)]).encode()).hexdigest()[
-        :12
-    ]
-    folder = CACHE / f"{shop}-{digest}"
-    if not folder.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=CACHE))
-        try:
-            SHOPS[shop][1](temporary)
-            temporary.rename(folder)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+    return cached(shop, [AS_OF, *(path.read_text() for path in pins)], SHOPS[shop][1])
 
 
 @pytest.mark.prove

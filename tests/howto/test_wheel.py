@@ -12,15 +12,8 @@ from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.blocks import Block
 from tests.support.documentation import ROOT, SHOP, of, run_command
-from tests.support.environments import environment_with
 
 pytestmark = pytest.mark.prove
-
-
-@pytest.fixture(scope="module")
-def installed(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment with all wheels."""
-    return environment_with(wheels, tmp_path_factory.mktemp("environment"))
 
 
 def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ from tests.support.documentation import ROOT
 from tests.support.suites import SHOP
 
 PROJECTS: Final = ROOT / "tests" / "howto" / "projects"
-FRAMEWORKS: Final = {"flask": "sqlalchemy", "fastapi": "fastapi", "django": "django"}
+FRAMEWORKS: Final = {"flask": "sqlalchemy", "fastapi": "fastapi", "django": "pytest_django"}
 """The package of each example that reads its orders in a job, too, and so survives lost webhooks."""
 PERIODS: Final = ("PT1M", "PT5M", "PT15M", "PT1H", "PT6H", "P1D")
 PlaceShop = Callable[[Path], object]
@@ -43,11 +43,14 @@ def right_shops() -> Iterator[tuple[str, PlaceShop]]:
     yield "sock shop without books", lambda folder: plant_mistake(folder, None, has_books=False)
     installed = (name for name, package in FRAMEWORKS.items() if find_spec(package) is not None)
     yield from ((name, copy_project(name)) for name in installed)
-    (example,) = [block for block in blocks(read_source("rehearsal")) if block.language == "python"]
+    (example,) = [block for block in blocks(read_source("agents")) if block.language == "python"]
     yield "documentation", write_tests(example.text)
     yield "locked", write_tests(SHOP + test_rehearsing.LOCKED + test_rehearsing.A_SALE)
     for manner in test_busy.LOCK_ARGUMENTS:
         yield f"busy: {manner}", write_tests(SHOP + test_busy.suite_with_lock(manner))
+    yield "cart", write_tests(SHOP + test_right_shops.CART)
+    yield "captures at once", write_tests(SHOP + test_right_shops.CAPTURES_AT_ONCE)
+    yield "ends with its test", write_tests(SHOP + test_right_shops.ENDS_WITH_ITS_TEST)
     yield "catches up", write_tests(SHOP + test_right_shops.CATCHES_UP)
     for period in PERIODS:
         text = test_right_shops.LOOKS_OFTEN.replace("PERIOD", period)

@@ -113,10 +113,9 @@ def rehearse(
 
 def findings(result: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """Return the findings of the JSON report."""
-    report: dict[str, Any] = json.loads(result.stdout)
-    assert [test["test"] for test in report["tests"]], result.stderr
-    findings: list[dict[str, Any]] = report["findings"]
-    return findings
+    tests: list[dict[str, Any]] = json.loads(result.stdout)["tests"]
+    assert tests, result.stderr
+    return [{"test": test["test"], **finding} for test in tests for finding in test["findings"]]
 
 
 def only_options(language: Language) -> list[str]:

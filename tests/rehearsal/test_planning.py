@@ -307,9 +307,28 @@ def test_a_lapse_does_not_hide_a_decline() -> None:
 
 
 def test_no_run_takes_longer_than_the_budget() -> None:
-    """A run inherits the remaining budget; only a run that starts at its end has a little more."""
-    assert Budget(10).for_run(0.1).remaining_seconds <= 10
-    assert Budget(600).for_run(1).remaining_seconds <= 24
-    assert Budget(0).for_run(0.5).remaining_seconds <= 4
+    """A run inherits the whole remaining budget; a replay gets its time even at the end of the budget."""
+    assert Budget(10).for_run(0.1, must_end=False).remaining_seconds <= 10
+    assert Budget(600).for_run(1, must_end=False).remaining_seconds <= 16
+    assert not Budget(600).for_run(1, must_end=False).is_short
+    assert 10 < Budget(60).share(10).for_run(1, must_end=False).remaining_seconds <= 16
+    assert Budget(0).for_run(0.5, must_end=False).remaining_seconds == 0
+    assert Budget(0).for_run(0.5, must_end=False).is_short
+    assert Budget(1).for_run(0.5, must_end=True).remaining_seconds <= 3
+    assert not Budget(1).for_run(0.5, must_end=True).is_short
     assert not Budget(0).has_time()
     assert Budget(60).share(3).remaining_seconds <= 20
+
+
+def test_a_run_that_is_cut_off_has_no_finding() -> None:
+    """A run that the end of the budget has cut off counts as not tried."""
+
+    class LatePlayer:
+        def play(self, batch: Batch, *, is_replay: bool) -> dict[str, Run]:
+            return {}
+
+    plan = Plan(Shop().run(()), lambda: True)
+    driver = RehearsalDriver({"a test": plan}, LatePlayer(), Budget(60), Progress(lambda line: None))
+    outcome = driver.rehearse()["a test"]
+    assert (outcome.findings, outcome.tried) == ([], 0)
+    assert outcome.untried > 3

@@ -287,10 +287,25 @@ def payment_shop_restart(shop):
 
 def test_a_time_limit_applies_to_the_unchanged_test(tmp_path: Path) -> None:
     """A time limit applies to the unchanged test only; the variations have the budget."""
-    code, report, output = rehearse_suite(
-        tmp_path, LOCKED + A_SALE, "--timeout=2", "--payment-rehearse-budget=3s"
-    )
+    (tmp_path / "conftest.py").write_text("""
+runs = []
+
+
+def pytest_runtest_call(item):
+    runs.append("run")
+
+
+def pytest_timeout_cancel_timer(item):
+    runs.append("no limit")
+
+
+def pytest_sessionfinish():
+    print("RUNS", *runs, sep=",")
+""")
+    options = ("-s", "--timeout=600", "--payment-rehearse-only=webhook:1:lost")
+    code, report, output = rehearse_suite(tmp_path, LOCKED + A_SALE, *options)
     assert (code, report["findings"]) == (0, []), output[-2000:]
+    assert "RUNS,run,no limit,run" in output
 
 
 def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:

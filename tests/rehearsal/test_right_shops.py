@@ -170,6 +170,49 @@ def test_a_transfer_takes_a_day(payment_sandbox):
     shop.run_due_jobs()
 """
 )
+ENDS_WITH_ITS_TEST = (
+    SHOP
+    + """
+from threading import Thread
+
+from werkzeug.serving import make_server
+
+
+@pytest.fixture
+def sales():
+    return {}
+
+
+@pytest.fixture
+def payment_books(sales):
+    return lambda: [BookEntry(order_id, [order_id], 1295, paid) for order_id, paid in sales.items()]
+
+
+def test_a_sale(payment_sandbox, sales):
+    app, service = Flask("shop"), Service(payment_sandbox)
+
+    @app.post("/webhook")
+    def webhook():
+        order = service.read(request.json["order_id"])
+        sales[order["id"]] = 1295 if order["status"] == "completed" else 0
+        return "", 204
+
+    server = make_server("127.0.0.1", 0, app)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{server.port}/webhook")
+        order_id = service.call("POST", "/v1/orders/", ORDER)["id"]
+        sales[order_id] = 0
+        payment_sandbox.act(order_id)
+        payment_sandbox.client.wait(idle=True)
+        assert sales[order_id]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+"""
+)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +224,7 @@ def test_a_transfer_takes_a_day(payment_sandbox):
         pytest.param(CAPTURES_AT_ONCE, "webhook:1:late", id="the first webhook comes after the capture"),
         pytest.param(CAPTURES_AT_ONCE, "webhook:2:twice", id="a webhook comes again after the capture"),
         pytest.param(CATCHES_UP, "time:1:day-more", id="a job catches up"),
+        pytest.param(ENDS_WITH_ITS_TEST, "webhook:2:late", id="a shop's server ends before a webhook"),
         pytest.param(CATCHES_UP, "time:1:year-more", id="a job catches up after a year"),
     ],
 )

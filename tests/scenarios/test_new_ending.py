@@ -21,7 +21,6 @@ def test_nobody_pays(play: Play) -> None:
     assert sandbox.read(order)["status"] == "new"
 '''
 READY = "tests/scenarios/test_ready.py"
-SCHEMA_TESTS = "tests/scenarios/test_schema.py"
 CATALOGUE = "test_ready.py::test_every_ready_scenario_has_a_description_and_a_test"
 ONE_SCHEMA = "test_schema.py::test_the_schema_file_is_current"
 TESTS = (f"tests/scenarios/{CATALOGUE}", f"tests/scenarios/{ONE_SCHEMA}")

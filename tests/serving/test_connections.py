@@ -33,7 +33,7 @@ def impatient_server() -> Iterator[Server]:
 
 def connect(server: Server, stack: ExitStack) -> socket.socket:
     """Open a connection, and read one response on it."""
-    connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+    connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
     connection.sendall(HEALTH + b"\r\n")
     assert read_status(connection) == 200
     return connection
@@ -127,8 +127,8 @@ def test_a_client_that_disconnects_after_nonsense_leaves_nothing_in_the_log(
     """The server cannot end its side of a connection that the client has closed."""
     with make_server() as server:
         for _ in range(10):
-            with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
                 client.sendall(sent)
-        assert requests.get(f"{server.local_url}/health/", timeout=5).status_code == 200
+        assert requests.get(f"{server.local_url}/health/", timeout=60).status_code == 200
         server.stop()
     assert caplog.text == ""

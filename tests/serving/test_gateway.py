@@ -88,9 +88,9 @@ def url(app: App) -> Iterator[str]:
 
 def test_blocking_calls_run_on_threads(url: str) -> None:
     """Blocking calls and large bodies run on threads, other calls on the event loop."""
-    assert requests.get(f"{url}/", timeout=5).text == "server"
-    assert requests.get(f"{url}/thread", timeout=5).text == "request"
-    assert requests.post(f"{url}/", data=b"x" * (EVENT_LOOP_BYTES_MAX + 1), timeout=5).text == "request"
+    assert requests.get(f"{url}/", timeout=60).text == "server"
+    assert requests.get(f"{url}/thread", timeout=60).text == "request"
+    assert requests.post(f"{url}/", data=b"x" * (EVENT_LOOP_BYTES_MAX + 1), timeout=60).text == "request"
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:
@@ -98,17 +98,17 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     calls = [threading.Thread(target=requests.get, args=(f"{url}/wait",)) for _ in range(WAITING)]
     for call in calls:
         call.start()
-        assert app.waiting.acquire(timeout=5)
-    assert requests.get(f"{url}/wait", timeout=5).status_code == 503
+        assert app.waiting.acquire(timeout=60)
+    assert requests.get(f"{url}/wait", timeout=60).status_code == 503
     other = threading.Thread(target=requests.get, args=(f"{url}/wait",), kwargs={"headers": {"Project": "B"}})
     other.start()
-    assert app.waiting.acquire(timeout=5), "each project has its share"
-    assert requests.get(f"{url}/", timeout=5).text == "server"
-    assert requests.get(f"{url}/thread", timeout=5).text == "request"
+    assert app.waiting.acquire(timeout=60), "each project has its share"
+    assert requests.get(f"{url}/", timeout=60).text == "server"
+    assert requests.get(f"{url}/thread", timeout=60).text == "request"
     app.released.set()
     for call in (*calls, other):
         call.join(5)
-    assert requests.get(f"{url}/thread", timeout=5).status_code == 200
+    assert requests.get(f"{url}/thread", timeout=60).status_code == 200
 
 
 @pytest.mark.rule("SET-59")
@@ -116,17 +116,17 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
 def test_webhooks_wait_until_the_response_is_sent(app: App, url: str, path: str) -> None:
     """Webhooks are held until the client has the response."""
     host, _, port = url.partition("://")[2].partition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as app.client:
+    with socket.create_connection((host, int(port)), timeout=60) as app.client:
         for count in range(1, 6):
             app.client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-            assert app.response_ended.acquire(timeout=5)
+            assert app.response_ended.acquire(timeout=60)
             assert app.was_sent == [True] * count
             assert app.client.recv(4096).endswith(b"end")
 
 
 def test_a_connection_is_reusable_after_a_stream(url: str) -> None:
     """A connection can be reused at once after a chunked response."""
-    connection = HTTPConnection(url.partition("://")[2], timeout=5)
+    connection = HTTPConnection(url.partition("://")[2], timeout=60)
     connection.connect()
     socket_before = connection.sock
     for _ in range(20):
@@ -142,16 +142,16 @@ def test_an_application_that_fails_is_a_500_in_the_usual_shape(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The response has the usual error body, and the reason is logged."""
-    answer = requests.get(f"{url}/crash", timeout=5)
+    answer = requests.get(f"{url}/crash", timeout=60)
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
     assert "an unexpected error" in caplog.text
 
 
 def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
     """The client gets a 500, and the server keeps working."""
-    assert requests.get(f"{url}/header", timeout=5).json()["error"]["status"] == 500
+    assert requests.get(f"{url}/header", timeout=60).json()["error"]["status"] == 500
     assert "Forbidden control character" in caplog.text
-    assert requests.get(f"{url}/", timeout=5).status_code == 200
+    assert requests.get(f"{url}/", timeout=60).status_code == 200
 
 
 class LogNotifier(logging.Handler):
@@ -177,9 +177,9 @@ def test_a_thread_survives_a_failed_job(caplog: pytest.LogCaptureFixture) -> Non
 
         assert threads.run(fail)
     assert threads.run(finished.set)
-    assert finished.wait(5)
-    assert logged.acquire(timeout=5)
-    assert logged.acquire(timeout=5)
+    assert finished.wait(60)
+    assert logged.acquire(timeout=60)
+    assert logged.acquire(timeout=60)
     logging.getLogger().removeHandler(notifier)
     assert caplog.text.count("a job on a worker thread failed") == 2
     threads.stop()

@@ -33,7 +33,7 @@ def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: 
     client = SandboxClient(server.url, FIRST_API_KEY)
     client.faults([LATE])
     for _ in range(20):
-        assert requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=5).status_code == 201
+        assert requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=60).status_code == 201
     assert client.wait(idle=True)
     assert server.registry.all()[0].epoch.outbox.is_idle
     client.clock.advance("PT1M")

@@ -62,7 +62,7 @@ def wait_until_ready(port: int, proxy: "subprocess.Popen[bytes]") -> None:
     """Wait until a proxy passes calls on."""
     while proxy.poll() is None:
         try:
-            if requests.get(f"http://127.0.0.1:{port}/health/", timeout=5).status_code == 200:
+            if requests.get(f"http://127.0.0.1:{port}/health/", timeout=60).status_code == 200:
                 return
         except requests.ConnectionError:
             continue
@@ -73,11 +73,11 @@ def wait_until_ready(port: int, proxy: "subprocess.Popen[bytes]") -> None:
 def test_a_proxy_passes_calls_and_streams_on(port: int) -> None:
     """Calls, uploads and the events of a stream pass the proxy at once."""
     url, auth = f"http://127.0.0.1:{port}", (FIRST_API_KEY, "")
-    stream = requests.get(f"{url}/control/events/", auth=auth, stream=True, timeout=5)
+    stream = requests.get(f"{url}/control/events/", auth=auth, stream=True, timeout=60)
     lines = stream.iter_lines(chunk_size=1)
     assert next(lines) == b": watching"
     order = {"currency": "EUR", "amount": 1, "extra": {"long": "x" * 100_000}}
-    assert requests.post(f"{url}/v1/orders/", json=order, auth=auth, timeout=5).status_code == 201
+    assert requests.post(f"{url}/v1/orders/", json=order, auth=auth, timeout=60).status_code == 201
     assert any(line.startswith(b"event:") for line in lines)
     stream.close()
 
@@ -93,11 +93,11 @@ def test_a_proxy_passes_calls_and_streams_on(port: int) -> None:
 def test_a_proxy_ends_slow_requests(port: int, part: bytes) -> None:
     """A request that does not arrive is refused with 408, or its connection is closed."""
     started_at = perf_counter()
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as client:
         client.sendall(part)
         answer = client.recv(1000)
     assert answer == b"" or b" 408 " in answer.splitlines()[0]
-    assert perf_counter() - started_at < 9
+    assert perf_counter() - started_at < 30
 
 
 @pytest.mark.prove
@@ -110,7 +110,7 @@ def test_a_proxy_limits_the_connections_of_a_client(port: int) -> None:
         answers = []
         for _ in range(CONNECTIONS_MAX + 2):
             try:
-                client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+                client = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
                 client.sendall(request)
                 answers.append(client.recv(12))
             except ConnectionResetError:

@@ -54,7 +54,7 @@ def test_both_schemes_are_served_on_the_same_port(secure_server: Server, state: 
         answer = requests.get(f"{url}/health/", timeout=5, verify=str(state / "ca.pem"))
         assert answer.json()["status"] == "ok"
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure_server.url}/health/", timeout=5)
+        requests.get(f"{secure_server.url}/health/", timeout=60)
 
 
 def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_certificate_is_for_every_name(secure_server: Server, state: Path) -
     context = ssl.create_default_context(cafile=str(state / "ca.pem"))
     for name in ("localhost", "shop.test"):
         with (
-            socket.create_connection(("127.0.0.1", secure_server.port), timeout=5) as plain,
+            socket.create_connection(("127.0.0.1", secure_server.port), timeout=60) as plain,
             context.wrap_socket(plain, server_hostname=name) as wrapped,
         ):
             assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
@@ -76,7 +76,7 @@ def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> 
     assert page.startswith(secure_server.url)
     shown = requests.get(f"{page}?language=de", timeout=5, verify=str(tls.authority_file()))
     assert "Secure" in shown.headers["Set-Cookie"]
-    plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=5)
+    plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=60)
     assert "Secure" not in plain.headers["Set-Cookie"]
 
 
@@ -97,11 +97,11 @@ def test_refusals_and_streams_work_over_tls(secure_server: Server) -> None:
 
 def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server) -> None:
     """Silent clients and broken handshakes do not affect other clients."""
-    silent = socket.create_connection(("127.0.0.1", secure_server.port), timeout=5)
+    silent = socket.create_connection(("127.0.0.1", secure_server.port), timeout=60)
     for first_bytes in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
-        with socket.create_connection(("127.0.0.1", secure_server.port), timeout=5) as broken:
+        with socket.create_connection(("127.0.0.1", secure_server.port), timeout=60) as broken:
             broken.sendall(first_bytes)
-    assert requests.get(f"{secure_server.local_url}/health/", timeout=5).status_code == 200
+    assert requests.get(f"{secure_server.local_url}/health/", timeout=60).status_code == 200
     silent.close()
 
 
@@ -238,10 +238,10 @@ def test_the_log_explains_failed_handshakes(secure_server: Server, caplog: pytes
     """The log explains aborted handshakes, and https requests to a plain server."""
     log_once.cache_clear()
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"{secure_server.url}/health/", timeout=5)
+        requests.get(f"{secure_server.url}/health/", timeout=60)
     with make_server() as plain, pytest.raises(requests.exceptions.SSLError):
-        requests.get(plain.url.replace("http", "https"), timeout=5)
-    requests.get(f"{secure_server.local_url}/health/", timeout=5)
+        requests.get(plain.url.replace("http", "https"), timeout=60)
+    requests.get(f"{secure_server.local_url}/health/", timeout=60)
     assert (
         "a client aborted the TLS handshake (TLSV1_ALERT_UNKNOWN_CA): the client may not trust the certificate"
         in caplog.text

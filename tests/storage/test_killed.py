@@ -17,7 +17,6 @@ KILLS_PER_RUN = 26  # 78 in all by default
 CLIENTS = 4
 KEY = "sandbox-key"
 pytestmark = pytest.mark.prove
-FINAL = ("completed", "cancelled", "error", "expired")
 
 
 class Books:

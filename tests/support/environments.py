@@ -1,10 +1,18 @@
-"""Virtual environments with wheels of this project and libraries of this environment."""
+"""Virtual environments and folders of packages, each made once for all processes of a test run."""
 
+import fcntl
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import Final
+
+CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "payment-sandbox-tests"
+"""Folders that later test runs use, too."""
 
 WITHOUT = """
 import sys
@@ -18,6 +26,26 @@ sys.meta_path.insert(0, Without())
 """
 
 
+def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """Return a folder that ``make`` fills, once for all processes; a failed or killed attempt is repeated."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    complete = folder.with_name(f"{folder.name}.complete")
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            complete.touch()
+    return folder
+
+
+def cached(name: str, contents: Sequence[str], make: Callable[[Path], object]) -> Path:
+    """Return a folder for these contents, made once on this machine."""
+    digest = sha256("\n".join([sys.version, *contents]).encode()).hexdigest()[:12]
+    return made_once(CACHE / f"{name}-{digest}", make)
+
+
 def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[str] = ()) -> Path:
     """Make an environment, and return the folder of its programs.
 
@@ -29,8 +57,13 @@ def environment_with(wheels: Sequence[Path], folder: Path, without: Collection[s
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     (packages / "sitecustomize.py").write_text(WITHOUT.format(blocked=sorted(without)) if without else "")
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
-    options = ["--no-deps", "--ignore-installed", "--disable-pip-version-check"]
     if wheels:
-        subprocess.run([*install, *options, *map(str, wheels)], check=True, capture_output=True)
+        install_wheels(wheels, ["--python", str(python), "install"])
     return folder / "bin"
+
+
+def install_wheels(wheels: Sequence[Path], command: Sequence[str]) -> None:
+    """Install wheels without their requirements, with a command of pip such as ``install --target ...``."""
+    options = ["--quiet", "--no-index", "--no-deps", "--ignore-installed", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", *command, *options]
+    subprocess.run([*pip, *map(str, wheels)], check=True, capture_output=True)

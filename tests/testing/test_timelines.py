@@ -230,5 +230,5 @@ def test_an_exception_of_a_handler_needs_no_log(payment_sandbox: PaymentSandbox,
     report = payment_sandbox.timeline()
     assert "      KeyError: 'sku-77'" in report
     assert "Your handler failed with an exception, which the timeline shows." in report
-    assert "log" not in report
+    assert "log" not in report.replace(str(Path(__file__).parents[1]), "")  # a traceback names files
     assert "listen" not in report

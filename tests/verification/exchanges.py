@@ -37,7 +37,7 @@ class Exchange:
             self.error["status"] = status
 
 
-Alteration = Callable[[Exchange], None]
+Alteration = Callable[[Exchange], object]
 
 
 class AlteringSession(requests.Session):

@@ -16,6 +16,7 @@ from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.differing import DEVIATIONS
 from tests.verification.exchanges import AlteringSession, Exchange
+from tests.verification.scenes import settings_scenes
 
 REPRODUCIBLE = (
     "invalid requests are 422",
@@ -32,12 +33,12 @@ def _apply_all(exchange: Exchange) -> None:
         after(exchange)
 
 
-@pytest.mark.prove
 def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Path) -> None:
     """A server with the written file as its project differs in the same rules as the service."""
+    scenes = settings_scenes()
     with reference_sandbox() as reference:
         reference.service._session = AlteringSession(None, _apply_all)
-        comparison = compare(reference, live=False)
+        comparison = compare(reference, live=False, scenes=scenes)
     assert comparison.not_copied == []
     file = tmp_path / "differences.yaml"
     file.write_text(format_settings_file(comparison, file.name), encoding="utf-8")
@@ -46,7 +47,8 @@ def test_a_sandbox_with_the_settings_file_differs_in_the_same_rules(tmp_path: Pa
         clock = SandboxClient(server.url, "sandbox-key").clock
         pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731
         service = service_at(server.url, "sandbox-key", session, pause=pause)
-        comparison_with_copy = compare(Player(service), live=False)
+        comparison_with_copy = compare(Player(service), live=False, scenes=scenes)
+    assert comparison.differing
     assert {each.rule for each in comparison_with_copy.differing} == {
         each.rule for each in comparison.differing
     }

@@ -60,14 +60,14 @@ def fill_statuses(project: Project, count: int) -> int:
     """Add status changes of an order."""
     reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
     project.epoch.journal.add([reached] * count)
-    return len(project.epoch.journal.statuses)
+    return len(project.epoch.journal.of(ReachedStatus))
 
 
 def fill_agenda_events(project: Project, count: int) -> int:
     """Add scheduled events that have happened."""
     event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
     project.epoch.journal.add([event] * count)
-    return len(project.epoch.journal.agenda_events)
+    return len(project.epoch.journal.of(AgendaEvent))
 
 
 def fill_failures(project: Project, count: int) -> int:

@@ -51,8 +51,6 @@ def _record_failure(project: Project, epoch: Epoch, job: Job, problem: str | Non
             real_at = project.services.real.wall_now()
             number = epoch.journal.next_id("failure")
             epoch.journal.add([Failure(number, "", JOB_KIND, job.label, problem, job.at, real_at)])
-    if problem is not None:
-        project.storage.flush(project)
 
 
 ADVANCE_RUNNING: Final = "another advance of this project's clock is running; wait for its response"
@@ -388,4 +386,3 @@ def _record_failed_command(project: Project, epoch: Epoch, due: DueItem[Command]
         epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
-    project.storage.flush(project)

@@ -6,8 +6,7 @@ from datetime import timedelta
 from itertools import groupby, pairwise
 from typing import Final
 
-from payment_sandbox.operations.history import SHOP, TimelineEntry
-from payment_sandbox.operations.reasons import attempt_number, webhook_of
+from payment_sandbox.operations.history import SHOP, TimelineEntry, attempt_number, webhook_of
 
 EQUAL_FAILURES_MIN: Final = 3  # folded attempts
 WEBHOOK_KINDS: Final = ("webhook", "webhook-response")

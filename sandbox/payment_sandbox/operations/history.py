@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from html import unescape
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID, Pattern
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, WebhookAttempt
+from payment_sandbox.orders.webhooks import MANUAL_ATTEMPT, Delivery, Reply
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
     MERCHANT_ACTOR,
@@ -83,6 +83,17 @@ class TimelineEntry(NamedTuple):
         )
 
 
+def webhook_of(timeline_entry: TimelineEntry) -> str:
+    """Return the webhook id of an attempt."""
+    return timeline_entry.id.partition("/")[0]
+
+
+def attempt_number(timeline_entry: TimelineEntry) -> int:
+    """Return the number of an attempt; 0 for a manual resend with changes."""
+    words = timeline_entry.label.partition(":")[0].rpartition(" ")[2]
+    return int(words) if words.isascii() and words.isdecimal() else 0
+
+
 def short_path(path: str) -> str:
     """Shorten the ids in a path, and omit the order in paths below an order."""
     shortened = UUID.sub("…", path)
@@ -126,7 +137,16 @@ HTML_INVISIBLE: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOT
 HTML_TAG: Final = Pattern(r"<[^<>]*>?")
 
 
-Record = TypeVar("Record", ReachedStatus, AgendaEvent, Failure)
+class Source(NamedTuple):
+    """The identity, the times and the order of a fact; some records of the journal have them, too."""
+
+    id: str
+    at: datetime
+    real_at: datetime
+    order_id: str | None
+
+
+Record = PerformedAction | ReachedStatus | AgendaEvent | Failure
 
 Ids = frozenset[str | None]
 """Identifiers of orders."""
@@ -182,29 +202,38 @@ def _deliveries(epoch: Epoch, order_ids: Ids | None) -> list[Delivery]:
     return [delivery for order_id in order_ids for delivery in epoch.store.deliveries_of(order_id or "")]
 
 
-def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
-    real_at = entry.real_at or entry.at
-    label = f"{entry.method} {short_path(entry.path)}"
-    yield TimelineEntry(
-        entry.id, entry.at, real_at, SHOP, SERVICE, "request", label, None, None, entry.order_id
+def _entry(
+    source: Source | Record, kind: str, label: str, sender: str = SERVICE, receiver: str = SERVICE
+) -> TimelineEntry:
+    """Return the entry of a fact, by default for a change inside the service."""
+    return TimelineEntry(
+        id=source.id,
+        at=source.at,
+        real_at=source.real_at,
+        sender=sender,
+        receiver=receiver,
+        kind=kind,
+        label=label,
+        status=None,
+        cause=None,
+        order_id=source.order_id,
     )
-    is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
+
+
+def _exchange_entries(entry: JournalEntry) -> Iterator[TimelineEntry]:
+    source = Source(entry.id, entry.at, entry.real_at or entry.at, entry.order_id)
+    yield _entry(source, "request", f"{entry.method} {short_path(entry.path)}", SHOP)
+    response = source._replace(id=f"{entry.id}/response", real_at=entry.answered_at or source.real_at)
     words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
-    yield TimelineEntry(
-        f"{entry.id}/response",
-        entry.at,
-        entry.answered_at or real_at,
-        SERVICE,
-        SHOP,
-        "response",
-        " ".join(filter(None, words)),
-        entry.status,
-        entry.id,
-        entry.order_id,
-        is_refused or (entry.fault is not None and entry.fault.changes_response),
-        entry.rule,
-        f"fault: {fault_in_words(entry.fault.document)}" if entry.fault is not None else None,
-        lost=entry.fault is not None and entry.fault.sends_nothing,
+    is_refused = entry.status is None or entry.status >= ERROR_STATUS_MIN
+    fault = entry.fault
+    yield _entry(response, "response", " ".join(filter(None, words)), receiver=SHOP)._replace(
+        status=entry.status,
+        cause=entry.id,
+        failed=is_refused or (fault is not None and fault.changes_response),
+        rule=entry.rule,
+        detail=f"fault: {fault_in_words(fault.document)}" if fault is not None else None,
+        lost=fault is not None and fault.sends_nothing,
     )
 
 
@@ -225,34 +254,13 @@ def _action_entries(
     words = ACTION_PHRASES.get(action.action, action.action).format_map({"payment_method": "", **action.how})
     sender, receiver = _sender_and_receiver(action, order)
     reason = action.how.get("reason")
-    yield TimelineEntry(
-        action.id,
-        action.at,
-        action.real_at,
-        sender,
-        receiver,
-        "action",
-        words,
-        None,
-        None,
-        action.order_id,
-        action.action in ("fail", "decline", "error"),
-        None,
-        f"{reason} (via {action.via})" if reason else f"via {action.via}",
+    yield _entry(action, "action", words, sender, receiver)._replace(
+        failed=action.action in ("fail", "decline", "error"),
+        detail=f"{reason} (via {action.via})" if reason else f"via {action.via}",
     )
     if receiver == BANK and outcome is not None:
-        yield TimelineEntry(
-            f"{action.id}/outcome",
-            action.at,
-            action.real_at,
-            BANK,
-            SERVICE,
-            "outcome",
-            outcome,
-            None,
-            action.id,
-            action.order_id,
-            outcome == DECLINED,
+        yield _entry(action, "outcome", outcome, BANK)._replace(
+            id=f"{action.id}/outcome", cause=action.id, failed=outcome == DECLINED
         )
 
 
@@ -271,93 +279,45 @@ def _status_entries(statuses: list[ReachedStatus]) -> Iterator[TimelineEntry]:
     """Yield status changes; an order and its attempt share an entry if both reach the status together."""
     orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
     for item in statuses:
-        is_order = item.payment_method is None
-        if is_order or (item.order_id, item.real_at, item.status) not in orders:
-            yield TimelineEntry(
-                item.id,
-                item.at,
-                item.real_at,
-                SERVICE,
-                SERVICE,
-                "status" if is_order else "attempt-status",
-                item.status if is_order else f"{item.payment_method}: {item.status}",
-                item.status,
-                item.cause,
-                item.order_id,
-            )
+        if item.payment_method is None:
+            yield _entry(item, "status", item.status)._replace(status=item.status, cause=item.cause)
+        elif (item.order_id, item.real_at, item.status) not in orders:
+            words = f"{item.payment_method}: {item.status}"
+            yield _entry(item, "attempt-status", words)._replace(status=item.status, cause=item.cause)
 
 
 def _agenda_entry(event: AgendaEvent) -> TimelineEntry:
-    words = event.kind.replace("-", " ")
-    return TimelineEntry(
-        event.id, event.at, event.real_at, SERVICE, SERVICE, "agenda-event", words, None, None, event.order_id
-    )
+    return _entry(event, "agenda-event", event.kind.replace("-", " "))
 
 
 def _failure_entry(failure: Failure) -> TimelineEntry:
-    return TimelineEntry(
-        failure.id,
-        failure.at,
-        failure.real_at,
-        SERVICE,
-        SERVICE,
-        "failure",
-        f"{failure.kind.replace('-', ' ')} failed",
-        None,
-        None,
-        failure.order_id,
-        failed=True,
-        detail=failure.error,
-    )
+    words = f"{failure.kind.replace('-', ' ')} failed"
+    return _entry(failure, "failure", words)._replace(failed=True, detail=failure.error)
 
 
 def _webhook_entries(delivery: Delivery, cause: str | None) -> Iterator[TimelineEntry]:
     for index, (attempt, (begun, ended)) in enumerate(
         zip(delivery.attempts, _attempt_spans(delivery), strict=True), 1
     ):
-        attempt_id = f"{delivery.id}/{index}"
+        source = Source(f"{delivery.id}/{index}", attempt.at, begun, delivery.order_id)
         failed, fault = not attempt.reply.is_delivered, attempt.reply.fault
         how = "resent with changes" if attempt.number == MANUAL_ATTEMPT else f"attempt {attempt.number}"
         label = f"webhook, {how}: {delivery.status}{f' · {fault}' if fault is not None else ''}"
-        yield TimelineEntry(
-            attempt_id,
-            attempt.at,
-            begun,
-            SERVICE,
-            SHOP,
-            "webhook",
-            label,
-            None,
-            cause,
-            delivery.order_id,
-            failed,
-            None,
-            delivery.status,
-            lost=fault is not None,
+        yield _entry(source, "webhook", label, receiver=SHOP)._replace(
+            cause=cause, failed=failed, detail=delivery.status, lost=fault is not None
         )
+        cause = source.id
         if fault is None:
-            yield _webhook_response_entry(delivery, attempt, attempt_id, ended)
-        cause = attempt_id
+            response = source._replace(id=f"{cause}/response", real_at=ended)
+            yield _webhook_response_entry(response, attempt.reply)._replace(cause=cause)
 
 
-def _webhook_response_entry(
-    delivery: Delivery, attempt: WebhookAttempt, attempt_id: str, ended: datetime
-) -> TimelineEntry:
-    reply = attempt.reply
-    return TimelineEntry(
-        f"{attempt_id}/response",
-        attempt.at,
-        ended,
-        SHOP,
-        SERVICE,
-        "webhook-response",
-        *_answer_text(attempt),
-        attempt_id,
-        delivery.order_id,
-        not reply.is_delivered,
-        None,
-        "\n".join(filter(None, (reply.warning, reply.traceback))) or None,
-        round(reply.duration_ms) or None,
+def _webhook_response_entry(source: Source, reply: Reply) -> TimelineEntry:
+    return _entry(source, "webhook-response", _answer_text(reply), SHOP)._replace(
+        status=reply.status,
+        failed=not reply.is_delivered,
+        detail="\n".join(filter(None, (reply.warning, reply.traceback))) or None,
+        duration_ms=round(reply.duration_ms) or None,
     )
 
 
@@ -374,13 +334,11 @@ def _attempt_spans(delivery: Delivery) -> Iterator[tuple[datetime, datetime]]:
         yield from [(min(each[1] for each in group), max(each[2] for each in group))] * len(group)
 
 
-def _answer_text(attempt: WebhookAttempt) -> tuple[str, int | None]:
-    """Return the text and the status of a shop's answer."""
-    reply = attempt.reply
+def _answer_text(reply: Reply) -> str:
     if reply.status is None:
-        return reply.error or reply.warning or "no response", None
+        return reply.error or reply.warning or "no response"
     words = _strip_markup(reply.body)[:TEXT_SHOWN_MAX] if reply.status >= ERROR_STATUS_MIN else ""
-    return " · ".join(filter(None, (str(reply.status), words))), reply.status
+    return " · ".join(filter(None, (str(reply.status), words)))
 
 
 def _strip_markup(body: str) -> str:

@@ -5,12 +5,23 @@ from typing import Final
 
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.beliefs import status_in
-from payment_sandbox.operations.history import ERROR_STATUS_MIN, TimelineEntry, history
-from payment_sandbox.operations.reasons import with_reasons
+from payment_sandbox.operations.history import (
+    ERROR_STATUS_MIN,
+    TimelineEntry,
+    attempt_number,
+    history,
+    webhook_of,
+)
 from payment_sandbox.operations.review.evidence import Finding, parse_object, whole_number
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, convert_cents, euros
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import (
+    MERCHANT_ACTOR,
+    VIA_CONTROL,
+    VIA_SCENARIO,
+    JournalEntry,
+    PerformedAction,
+)
 from payment_sandbox.scenarios.sentences import fault_in_words
 
 REFUSAL_LENGTH_MAX: Final = 60  # characters of a refusal
@@ -29,6 +40,9 @@ CALL_DESCRIPTIONS: Final = {
 QR_CODES: Final = "bankqr"
 UNREAD_RULE: Final = "HOOK-08"
 MISSING_KIND: Final = "missing"  # an expected step that did not occur
+RETRY_NOTE: Final = " · retry"
+COPY_NOTE: Final = " · a copy"
+BY_HAND_NOTE: Final = " · by hand"
 
 
 def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[TimelineEntry]:
@@ -38,7 +52,7 @@ def describe_history(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -
         Unknown: the order does not exist.
     """
     open_findings = [finding for finding in findings if finding.is_open]
-    reasoned = with_reasons(epoch, _with_calls_in_words(epoch, history(epoch, order_id)))
+    reasoned = _with_reasons(epoch, _with_calls_in_words(epoch, history(epoch, order_id)))
     return list(_mark_mistakes(reasoned, open_findings, order_id))
 
 
@@ -77,6 +91,49 @@ def _with_amount(verb: str, entry: JournalEntry) -> str:
     if amount is None or abs(amount) > AMOUNT_CENTS_MAX:
         return verb
     return f"{verb} · {euros(amount)}"
+
+
+def _with_reasons(epoch: Epoch, timeline_entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Yield the entries; the label of an unusual step ends with the reason."""
+    order_ids = frozenset(each.order_id for each in timeline_entries)
+    actions = {action.id: action for action in epoch.journal.actions(order_ids)}
+    seen: set[tuple[str, int]] = set()
+    for timeline_entry in timeline_entries:
+        if timeline_entry.kind == "webhook":
+            yield timeline_entry._replace(
+                label=f"{timeline_entry.label}{_mark_repetition(timeline_entry, seen)}"
+            )
+        elif timeline_entry.kind in ("action", "outcome"):
+            action = actions.get(timeline_entry.cause or timeline_entry.id)
+            yield timeline_entry._replace(
+                label=f"{timeline_entry.label}{_describe_reason(epoch, timeline_entry, action)}"
+            )
+        else:
+            yield timeline_entry
+
+
+def _mark_repetition(timeline_entry: TimelineEntry, seen: set[tuple[str, int]]) -> str:
+    """Mark a copy or a retry of a webhook; a copy has the number of its original."""
+    number = attempt_number(timeline_entry)
+    key = webhook_of(timeline_entry), number
+    is_copy = number > 0 and key in seen
+    seen.add(key)
+    if is_copy:
+        return COPY_NOTE
+    return RETRY_NOTE if number > 1 else ""
+
+
+def _describe_reason(epoch: Epoch, timeline_entry: TimelineEntry, action: PerformedAction | None) -> str:
+    if action is None or action.actor == MERCHANT_ACTOR:
+        return ""
+    if action.via == VIA_CONTROL:
+        return BY_HAND_NOTE if timeline_entry.kind == "action" else ""
+    if action.via != VIA_SCENARIO:
+        return ""
+    decided = epoch.journal.explanation(action.transaction_id)
+    if decided is None or decided["rule"] is None:
+        return ""
+    return f" · rule {decided['rule'] + 1} of {decided['scenario']}"
 
 
 def _mark_mistakes(

@@ -29,7 +29,7 @@ class RequestCommit(NamedTuple):
 class TrackedRequest:
     """A request in progress. Its id makes it idempotent: a retry reuses the commits of the first request."""
 
-    __slots__ = ("build_answer", "commits", "id", "is_journaled", "is_named")
+    __slots__ = ("build_answer", "commits", "id", "is_named")
 
     def __init__(
         self,
@@ -37,16 +37,11 @@ class TrackedRequest:
         build_answer: AnswerBuilder | None = None,
         *,
         is_named: bool = False,
-        is_journaled: bool = False,
     ) -> None:
-        """With ``is_named``, the client has chosen the id, and may retry with it.
-
-        With ``is_journaled``, the end of the request flushes the journal, so edits need not.
-        """
+        """With ``is_named``, the client has chosen the id, and may retry with it."""
         self.id = request_id
         self.build_answer = build_answer
         self.is_named = is_named
-        self.is_journaled = is_journaled
         self.commits = 0
 
     def part(self, edit: Any) -> RequestCommit:
@@ -65,6 +60,11 @@ class WaitingThread:
     def __init__(self) -> None:
         self.thread_id: int | None = get_ident()  # None once the wait is over
         self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
+
+    def deliver(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver the webhooks of all outboxes, until ``is_enough`` is true."""
+        while self.carriers and not is_enough():
+            self.carriers.popleft()(is_enough)
 
 
 class Caller:

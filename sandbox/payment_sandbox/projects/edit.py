@@ -88,7 +88,7 @@ class Edit:
     @property
     def terms(self) -> Terms:
         """The parts of the project that payment methods use."""
-        return self.epoch.terms(self.now, self.settings, self.ids)
+        return self.epoch.terms(self.now, self.state.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
         """Return a copy of an order to edit; every call returns the same copy.
@@ -215,7 +215,7 @@ class Edit:
     ) -> None:
         """Record an action as the cause of the statuses reached by this edit."""
         fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
-        self.cause = self._next_id("action")
+        self.cause = self.epoch.journal.next_id("action")
         self._records.append(
             PerformedAction(
                 id=self.cause,
@@ -233,12 +233,12 @@ class Edit:
     def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
         """Record the settings or the scenario replaced by this edit."""
         is_short = len(json.dumps(before, default=str)) <= JOURNAL_BODY_BYTES
-        choice_id, stored = self._next_id("choice"), before if is_short else None
+        choice_id, stored = self.epoch.journal.next_id("choice"), before if is_short else None
         self._records.append(ConfigurationChange(choice_id, self.now, self.real_at, kind, stored))
 
     def record_agenda_event(self, due: DueItem[Command]) -> None:
         """Record a due event as the cause of the statuses reached by this edit."""
-        command, self.cause = due.item, self._next_id("event")
+        command, self.cause = due.item, self.epoch.journal.next_id("event")
         self._records.append(
             AgendaEvent(self.cause, command.order_id, command.kind, command.label, self.now, self.real_at)
         )
@@ -259,15 +259,13 @@ class Edit:
             self._count_changes()
         self._remove_faults_at_rest()
         sequence = self.epoch.timeline.sequence
-        dues = tuple(
-            DueItem(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
-        )
+        dues = [DueItem(at, sequence + place, due) for place, (at, due) in enumerate(self._scheduled, 1)]
         change = ChangeSet(
             self.orders,
             tuple(self._credentials),
             tuple(self._qr_requests.values()),
             tuple(self._deliveries.values()),
-            dues,
+            tuple(dues),
             (*self.epoch.finished_entries, *self.finished_entries),
         )
         if self._is_empty(change):
@@ -289,7 +287,8 @@ class Edit:
         epoch.state = self.state
         epoch.ids = self.ids
         timeline.move_to(self.now)
-        timeline.remove(self.finished_entries)
+        if self.finished_entries:
+            timeline.remove(self.finished_entries)
         epoch.finished_entries.clear()
         for due in change.dues:
             timeline.add(due)
@@ -317,10 +316,18 @@ class Edit:
 
     def log(self) -> None:
         """Add what has happened to the journal, which shows it to watchers."""
-        decisions = [RecordedDecision(self._next_id("decision"), *each) for each in self._decisions.items()]
-        records = [*self._records, *decisions, *self._statuses_of_attempts(), *self._statuses_of_orders()]
+        journal, records = self.epoch.journal, self._records
+        for transaction_id, decision in self._decisions.items():
+            records.append(RecordedDecision(journal.next_id("decision"), transaction_id, decision))
+        if self._new_events:
+            self._log_statuses_of_attempts()
+        for order_id in self._created:
+            self._log_status(order_id, self.orders[order_id].status)
+        for moved in self._moves:
+            if moved.subject_id not in self._created:
+                self._log_status(moved.subject_id, moved.after, before=moved.before)
         if records or self._unstored:
-            self.epoch.journal.add(records, self._unstored)
+            journal.add(records, self._unstored)
 
     def queue_webhooks(self) -> None:
         """Queue the webhooks to send now; in a shared store, the courier's server queues the stored jobs."""
@@ -328,9 +335,6 @@ class Edit:
         if not epoch.store.is_shared:
             for queued in self.to_send:
                 self.needs_carrier |= epoch.outbox.put(queued, self.caller.held)
-
-    def _next_id(self, kind: str) -> str:
-        return self.epoch.journal.next_id(kind)
 
     @property
     def is_creating(self) -> bool:
@@ -357,8 +361,8 @@ class Edit:
 
     def _drop_unchanged(self) -> None:
         """Drop unchanged orders, which need no new version."""
-        for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
-            if self.orders[order_id] == self.epoch.store.order(order_id):
+        for order_id, order in list(self.orders.items()):
+            if order_id not in self._created and order == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
     def _count_changes(self) -> None:
@@ -378,7 +382,7 @@ class Edit:
 
     def _remove_faults_at_rest(self) -> None:
         """Remove the fault rules for orders at rest."""
-        named = self.state.faults.order_ids
+        named = self.state.faults.order_ids if self.state.faults.webhooks else None
         if not named:
             return
         touched = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
@@ -451,30 +455,29 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield moved.subject_id, moved.after
 
-    def _statuses_of_attempts(self) -> Iterator[ReachedStatus]:
-        """Yield the new statuses of the orders' attempts."""
-        if not self._new_events:
-            return
+    def _log_statuses_of_attempts(self) -> None:
         for order in self.orders.values():
             for attempt in order.transactions:
                 for event in attempt.events:
                     if event.id in self._new_events:
-                        reached = self._reached(order.id, event.event)
-                        yield reached._replace(
-                            payment_method=attempt.payment_method, transaction_id=attempt.id
-                        )
+                        self._log_status(order.id, event.event, attempt)
 
-    def _statuses_of_orders(self) -> Iterator[ReachedStatus]:
-        """Yield the new statuses of orders."""
-        for order_id in self._created:
-            yield self._reached(order_id, self.orders[order_id].status)
-        for moved in self._moves:
-            if moved.subject_id not in self._created:
-                yield self._reached(moved.subject_id, moved.after, moved.before)
-
-    def _reached(self, order_id: str, status: str, before: str | None = None) -> ReachedStatus:
-        return ReachedStatus(
-            self._next_id("status"), order_id, None, None, status, self.now, self.real_at, self.cause, before
+    def _log_status(
+        self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
+    ) -> None:
+        """Log a new status of an order, or of its attempt."""
+        self._records.append(
+            ReachedStatus(
+                id=self.epoch.journal.next_id("status"),
+                order_id=order_id,
+                payment_method=attempt.payment_method if attempt is not None else None,
+                transaction_id=attempt.id if attempt is not None else None,
+                status=status,
+                at=self.now,
+                real_at=self.real_at,
+                cause=self.cause,
+                before=before,
+            )
         )
 
     def _add_webhook(self, order: Order, status: str) -> None:

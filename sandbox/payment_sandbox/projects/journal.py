@@ -1,4 +1,14 @@
-"""The journal of a project: merchant API requests, actions, statuses, events and failures."""
+"""The journal of an epoch, its one log: requests, actions, statuses, due events, failures and decisions.
+
+A record is added once, when it has happened, and never changes. Its id names its kind and its number; most
+records have a time, an order, and the record that caused them. ``Edit.log`` adds what an edit has done,
+``web.merchant.journal`` adds the requests, and ``operations`` add failures and manual actions.
+
+Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
+watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
+``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, ``web.answers.history``
+answers the control API, ``operations.review`` looks for mistakes, and ``storage.history`` stores the records.
+"""
 
 import json
 import re
@@ -115,9 +125,8 @@ class JournalEntry(NamedTuple):
     answered_at: datetime | None = None  # real time of the response, before any of its effects
     request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including headers with keys
     response_headers: Iterable[tuple[Any, Any]] = ()
-    unknown: tuple[
-        tuple[str, str | None], ...
-    ] = ()  # ignored keys unknown to the API, each with a suggestion
+    # Ignored keys that are unknown to the API, each with a suggestion.
+    unknown: tuple[tuple[str, str | None], ...] = ()
     warnings: tuple[str, ...] = ()
     caller: str = SHOP
 
@@ -351,7 +360,6 @@ def _spell_in_letters(number: int) -> str:
 EntryFilter = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
-
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
@@ -421,10 +429,11 @@ class Journal:
 
     def __init__(self, events: Events, *, is_stored: bool = False) -> None:
         """If the journal ``is_stored``, new records also wait for ``take_unstored``."""
-        self._events = events
+        self.events = events
         self._masking = events.masking
         self._numbers: Iterator[int] = count(1)
         self._read_newer: Callable[[], Iterable[Record]] | None = None  # reads records from other servers
+        self._on_added: Callable[[Journal], None] | None = None  # sends new records to other servers
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
@@ -436,9 +445,14 @@ class Journal:
         self._reading = Lock()
         self._by_order: dict[type, _RecordsByOrder] = {}
 
-    def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
-        """Share the journal: draw numbers unique among servers, and read records from other servers."""
-        self._numbers, self._read_newer = numbers, read_newer
+    def share(
+        self,
+        numbers: Iterator[int],
+        read_newer: Callable[[], Iterable[Record]],
+        on_added: Callable[["Journal"], None],
+    ) -> None:
+        """Share the journal: draw numbers unique among servers, and exchange records with other servers."""
+        self._numbers, self._read_newer, self._on_added = numbers, read_newer, on_added
 
     def invalidate(self) -> None:
         """Force the next read to load the records from other servers."""
@@ -448,10 +462,6 @@ class Journal:
         """Draw an id for a record, such as ``request-7``; numbers increase with the start times."""
         number = next(self._numbers)
         return f"{kind}-{number if number < DIGITS_BELOW else _spell_in_letters(number)}"
-
-    def mark(self) -> int:
-        """Draw a number; all later records have higher numbers."""
-        return next(self._numbers)
 
     def continue_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Start after a number; ``read`` loads the records up to that number, oldest first, on demand."""
@@ -489,16 +499,6 @@ class Journal:
         return self._new_records.dropped_count + max(stored - ENTRIES_MAX, 0)
 
     @property
-    def statuses(self) -> list[ReachedStatus]:
-        """All reached statuses, oldest first."""
-        return self.of(ReachedStatus)
-
-    @property
-    def agenda_events(self) -> list[AgendaEvent]:
-        """The executed agenda entries, oldest first."""
-        return self.of(AgendaEvent)
-
-    @property
     def failures(self) -> list[Failure]:
         """The failed commands, oldest first, masked."""
         return [self._masking.mask_record(failure) for failure in self.of(Failure)]
@@ -527,7 +527,9 @@ class Journal:
             and not (isinstance(record, ReachedStatus) and record.payment_method)
         ]
         if shown or unstored:
-            self._events.add([*shown, *unstored])
+            self.events.add([*shown, *unstored])
+        if self._on_added is not None:
+            self._on_added(self)
 
     def restore(self, records: Sequence[Record]) -> None:
         """Add the records of a snapshot, which watchers have seen."""

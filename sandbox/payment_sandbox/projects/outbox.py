@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition
 from typing import Final, NamedTuple
@@ -27,9 +28,9 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #                                 └─ a listener ─ AWAITING_LISTENER
 #
 # HELD: the call that caused the webhook has not answered. A shop must know the order that a webhook is about,
-#   so its webhooks follow the response (SET-59). The entry is in the ``HeldDeliveries`` of the call. When the
-#   response is sent, or if the call fails, they are released. If a test's shop makes the call during a
-#   request from its test, they are released at the end of that request, as a browser would see it.
+#   so its webhooks follow the response (SET-59). The entry is in the ``HeldDeliveries`` of the call until the
+#   middleware ``release_held_webhooks`` decides who sends it. If the shop makes the call during a request
+#   from its test, that request holds the entry until its end, as in production.
 # QUEUED: the entry waits for its turn.
 # SENDING: one thread makes an attempt and records the answer.
 # AWAITING_LISTENER: the attempt would have gone to the command ``listen``, and no listener was connected. No
@@ -42,26 +43,28 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 # EDIT: ``Project.edit``, after its commit.
 # HOLDER: the end of a call or of a shop's request, whichever holds the entry.
 # CARRIER: the one thread that sends the queued entries, one after the other. Usually it is a thread of the
-#   courier. In a test without sockets it is the thread that is about to wait for the webhooks, because
-#   handlers in the test's process must see the test's database transaction.
-# CALL: a call that sends a webhook on its own thread, outside the queue, and returns when it is answered: a
-#   manual resend, or a call whose webhooks must precede its response (SET-60). It cannot wait for the
-#   carrier, who may be sending another webhook to a receiver that waits for this very call.
+#   courier. In a test without sockets it is the thread that is about to wait for the webhooks (the
+#   ``WaitingThread`` of its caller), because handlers in the test's process must see the test's database
+#   transaction. Whoever it is, it hands the rest over to another thread when it has waited long enough.
+# CALL: a call that sends a webhook outside the queue, and returns when it is answered: a manual resend, or a
+#   call whose webhooks must precede its response (SET-60). It cannot wait for the carrier, who may be sending
+#   another webhook to a receiver that waits for this very call. A rehearsal sends them on a thread of its
+#   own, and answers the call once a handler waits for a lock that the shop holds during its request.
 # LISTENER: a listener that connects, or the end of the forwarding.
 # RESET: the end of the epoch.
 #
 # Which lock
 # ----------
-# ``Outbox._changed``, of rank ``OUTBOX``, is held for every move and for nothing else: no attempt, no edit
-# and no start of a thread runs under it. It is taken after the project's locks and before those of the events
-# (to publish "idle") and of the relay (to ask for a listener). Methods that may leave the queue without a
-# carrier return True, and their caller starts one after the lock is released.
+# ``Outbox._changed``, of rank ``OUTBOX``, is held for every move; no attempt, no edit and no start of a
+# thread runs under it. It is taken after the project's locks and before those of the events (to publish
+# "idle") and of the relay (to ask for a listener). Methods that may leave the queue without a carrier return
+# True, and their caller starts one after the lock is released.
 #
 # What cannot happen, and why
 # ---------------------------
-# - Two threads send the same entry: SENDING is reached once, under the lock. An entry that awaited a listener
-#   can be SENDING again while the thread that first sent it is still returning; that thread then ends
-#   nothing, because the entry's last mover is another (``_end_sending``).
+# - Two threads send the same entry: one thread takes it out of its queue or its holder, under the lock. An
+#   entry that awaited a listener can be SENDING again while the thread that first sent it is still returning;
+#   that thread then ends nothing, because the entry's last mover is another (``_end_sending``).
 # - Two carriers: ``_is_carried`` is set under the lock when a carrier is asked for, and cleared under the
 #   lock when the carrier finds the queue empty, so that an entry is either seen by that carrier or needs a
 #   new one.
@@ -69,9 +72,9 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #   queues, or its older ones in the one that is emptied first. Held and manual ones may overtake on purpose.
 # - A webhook stays parked while a listener is connected: a listener first connects and then queues the
 #   waiting entries, and ``await_listener`` asks for a listener under the lock. One of the two sees the other.
-# - A caller waits for ever: HELD entries of a call that has ended are released by whatever ended it, DONE is
-#   reached in a ``finally``, and AWAITING_LISTENER is not waited for. A call that waits for its own held
-#   webhooks must release them first.
+# - A caller waits for ever: HELD entries of a call that has ended are released by whatever ended it, a sender
+#   ends its entry even if the attempt fails, and nobody waits for AWAITING_LISTENER. A call that waits for
+#   its own held webhooks must release them first.
 # - A webhook of an old epoch is sent: ``close`` moves all but SENDING to DONE, and what is added later is
 #   refused. The thread that is SENDING finds the epoch replaced when it records the answer, and discards it.
 
@@ -141,34 +144,31 @@ class QueuedDelivery(NamedTuple):
         return self.changed != NO_CHANGES
 
 
+@dataclass(slots=True, eq=False)
 class OutboxEntry:
     """One sending of a webhook; only its outbox changes it."""
 
-    __slots__ = ("mover", "progress", "queued")
-
-    def __init__(self, queued: QueuedDelivery) -> None:
-        self.queued = queued
-        self.progress: SendingState | None = None
-        self.mover = Mover.EDIT  # the last mover
+    queued: QueuedDelivery
+    progress: SendingState | None = None
+    mover: Mover = Mover.EDIT  # the last mover
 
 
+@dataclass(slots=True, eq=False)
 class HeldDeliveries:
     """The webhooks of one call that are held until its response is sent."""
 
-    __slots__ = ("entries", "is_over", "outbox", "precede_response", "wakes_pacer")
-
-    def __init__(self, outbox: "Outbox") -> None:
-        self.outbox = outbox
-        self.entries: deque[OutboxEntry] = deque()
-        self.precede_response = False  # whether the call sends them itself, before its response
-        self.wakes_pacer = False  # whether the agenda has a new earliest entry
-        self.is_over = False
+    outbox: "Outbox"
+    entries: deque[OutboxEntry] = field(default_factory=deque)
+    precede_response: bool = False  # whether the call sends them itself, before its response
+    wakes_pacer: bool = False  # whether the agenda has a new earliest entry
+    is_over: bool = False
 
     def is_holding(self, outbox: "Outbox") -> bool:
         """Whether deliveries for this outbox are held."""
         return self.outbox is outbox and not self.is_over
 
 
+@dataclass(slots=True, eq=False)
 class AwaitedDeliveries:
     """The deliveries awaited by a caller: all those of its orders, and a few more, caused by handlers.
 
@@ -176,13 +176,10 @@ class AwaitedDeliveries:
     limited. Without the limit, a caller would wait as long as there is traffic.
     """
 
-    __slots__ = ("extra_remaining", "has_priority", "orders", "remaining")
-
-    def __init__(self, orders: frozenset[str], remaining: int, *, has_priority: bool) -> None:
-        self.orders = orders
-        self.remaining = remaining
-        self.extra_remaining = EXTRA_DELIVERIES_MAX
-        self.has_priority = has_priority
+    orders: frozenset[str]
+    remaining: int
+    has_priority: bool
+    extra_remaining: int = EXTRA_DELIVERIES_MAX
 
     @property
     def is_over(self) -> bool:
@@ -358,8 +355,7 @@ class Outbox:
             pending = [entry.queued.order_id for entry in self._pending]
             names = frozenset(pending if orders is None else orders)
             remaining = sum(order_id in names for order_id in pending)
-            awaited = AwaitedDeliveries(names, remaining, has_priority=orders is not None)
-            self._awaited.append(awaited)
+            self._awaited.append(awaited := AwaitedDeliveries(names, remaining, orders is not None))
             queue, self._queue = self._queue, deque()
             for entry in queue:
                 self._queue_for(entry.queued.order_id).append(entry)

@@ -216,10 +216,6 @@ class Storage(Protocol):
         answer: str | None = project.epoch.saved_answers.get(request_id)
         return answer
 
-    def flush(self, project: Any) -> None:
-        """Send new journal records and events to other servers immediately."""
-        return
-
     def watch(self, project: Any) -> None:
         """Subscribe to events from other servers for a while."""
         return

@@ -209,6 +209,9 @@ class Scenario(NamedTuple):
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
         """Decide an attempt by the first matching rule; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
+            named = rule.when.payment_methods
+            if named is not None and named.isdisjoint(subject.methods):
+                continue  # most rules of the default scenario name other methods
             if rule.when.holds(subject) and rule.may_decide(subject, uses.get(index, 0)):
                 return ScenarioDecision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}

@@ -121,7 +121,6 @@ class Call(Caller):
         "owner",
         "placement",
         "real_at",
-        "rehearsed_fault",
         "rendered",
         "request",
         "route",
@@ -151,7 +150,6 @@ class Call(Caller):
         self.real_at: datetime | None = None  # the time of arrival
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
-        self.rehearsed_fault: Fault | None = None  # the fault chosen by a rehearsal
         self.rendered: tuple[Order, str] | None = None  # the order in the response, and the body
         self.stream: EventStream | None = None  # the event stream, if the response is one
 

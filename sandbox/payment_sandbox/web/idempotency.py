@@ -40,11 +40,11 @@ def ensure_idempotency(call: Call, call_next: CallNext) -> Response:
         KeyReused: another request used this key.
         RequestRefused: 400, the key has a wrong length.
     """
-    first = replay_or_track(call, is_journaled=not call.is_from_test)
+    first = replay_or_track(call)
     return call_next(call) if first is None else first
 
 
-def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | None:
+def replay_or_track(call: Call) -> Response | None:
     """Return the response of an already executed request; track a new request.
 
     Raises:
@@ -62,9 +62,7 @@ def replay_or_track(call: Call, *, is_journaled: bool = False) -> Response | Non
         if known is not None:
             return _replay(call, json.loads(known))
     request_id, is_named = key or token_hex(16), key is not None
-    call.tracked = TrackedRequest(
-        request_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
-    )
+    call.tracked = TrackedRequest(request_id, lambda edit: _answer(call, edit), is_named=is_named)
     return None
 
 

@@ -6,8 +6,7 @@ from typing import Final
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 DURATION_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-RUN_SECONDS_MIN: Final = 2.0  # a run that starts at the end of the budget
-RUN_SECONDS_MAX: Final = 20.0
+RUN_SECONDS_MAX: Final = 12.0  # longer than two webhooks without an answer
 BASELINE_FACTOR: Final = 4  # multiplies the duration of the unchanged test
 
 
@@ -36,7 +35,14 @@ def format_duration(seconds: float) -> str:
 class Budget:
     """A period of real time, from now on."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, whole: "Budget | None" = None, *, is_short: bool = False) -> None:
+        """Start a period; ``whole`` is the budget of which it is a share.
+
+        A run with an ``is_short`` budget gets less time than a run may take, because the whole budget ends.
+        """
+        self.is_short = is_short
+        self._seconds = seconds
+        self._whole = whole or self
         self._until_seconds = monotonic_seconds() + seconds
 
     @property
@@ -55,10 +61,15 @@ class Budget:
 
     def share(self, count: int) -> "Budget":
         """Return the budget of one of ``count`` parts of the remaining work."""
-        return Budget(self.remaining_seconds / max(1, count))
+        return Budget(self.remaining_seconds / max(1, count), self._whole)
 
-    def for_run(self, baseline_seconds: float) -> "Budget":
-        """Return the budget of one run, given the duration of the unchanged test."""
+    def for_run(self, baseline_seconds: float, *, must_end: bool) -> "Budget":
+        """Return the budget of one run, given the duration of the unchanged test.
+
+        With ``must_end``, the run must be judged, and gets its time even at the end of the budget.
+        """
         usual_seconds = BASELINE_FACTOR * baseline_seconds
-        most_seconds = max(self.remaining_seconds, RUN_SECONDS_MIN + usual_seconds)
-        return Budget(min(most_seconds, RUN_SECONDS_MAX + usual_seconds))
+        if must_end:
+            return Budget(min(self._whole._seconds, RUN_SECONDS_MAX) + usual_seconds)
+        most_seconds, remaining_seconds = RUN_SECONDS_MAX + usual_seconds, self._whole.remaining_seconds
+        return Budget(min(most_seconds, remaining_seconds), is_short=remaining_seconds < most_seconds)

@@ -20,7 +20,7 @@ class VariationPlayer(Protocol):
     """Plays variations: a pytest item by running the test again, and a suite by running its command."""
 
     def play(self, batch: Batch, *, is_replay: bool) -> Mapping[str, Run]:
-        """Run each test once with its variation.
+        """Run each test once with its variation; omit runs that were cut off at the end of the budget.
 
         A replay is played as by its own command: alone, to the end, and without knowledge of earlier runs.
         """
@@ -83,8 +83,12 @@ class RehearsalDriver:
             for name, plan in self._plans.items():
                 self._replay(name, (), plan.baseline)
             while batch := self._next_batch():
-                for name, run in self._player.play(batch, is_replay=False).items():
-                    self._record(name, batch[name], run)
+                runs = self._player.play(batch, is_replay=False)
+                for name, variation in batch.items():
+                    if name in runs:
+                        self._record(name, variation, runs[name])
+                    else:
+                        self._plans[name].untried += 1
         except KeyboardInterrupt:
             self.is_stopped = True
         return self.outcomes()

@@ -251,7 +251,7 @@ class _Judge:
         ]
 
     def _check_authorizations(self, entries: list[BookEntry]) -> None:
-        if self._has_readable_books:
+        if self._has_readable_books and not self._trial.run.has_shop_ended:
             self._late_problems += find_missed_authorizations(entries, order_records(self._project))
 
     def _reads_pages_early(self) -> bool:
@@ -260,7 +260,7 @@ class _Judge:
         if baseline is not None:
             return baseline.reads_pages_early
         records = order_records(self._project).values()
-        return self._books is None and any(record.capturable for record in records)
+        return self._books is None and any(record.reserved for record in records)
 
     def _advance_to_end(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""
@@ -280,6 +280,8 @@ class _Judge:
         moved, baseline = sum_moved_amounts(project, entries), self._trial.baseline
         if baseline is not None and moved.shipped < baseline.moved.shipped:
             self._late_problems += find_unshipped_captures(entries, project)
+        if self._trial.run.has_shop_ended:  # its books could not change after the test
+            self._late_problems.clear()
         return _build_state(project, entries), moved
 
 
@@ -409,8 +411,8 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
     excused_rules = UNRELATED_RULES | _excused_rules(trial.changes)
     if trial.baseline is not None and not _has_more_creations(trace, trial.baseline):
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
-    if trial.failure is not None:
-        excused_rules |= {UNANSWERED_RULE}  # a shop on the event loop of a failed test has ended with it
+    if trial.run.has_shop_ended:
+        excused_rules |= {UNANSWERED_RULE}
     excused = {
         UNANSWERED_RULE: _find_deferred_attempts(trial.project, trial.changes),
         POLLING_RULE: trial.run.scheduled_calls,

@@ -128,7 +128,7 @@ class Plan:
         planned = [variation for variation in planned if variation not in self.runs]
         for count, variation in enumerate(planned):
             if not self._has_time():
-                self.untried = len(planned) - count
+                self.untried += len(planned) - count
                 return
             yield variation
 
@@ -140,10 +140,10 @@ class Plan:
             for change in possible_changes(step)
             if _is_possible(step, change, baseline)
         ]
-        return _by_priority(self._without_unusable_threads(possible), self._hints.fruitful)
+        return _by_priority(self._without_threads(possible), self._hints.fruitful)
 
-    def _without_unusable_threads(self, possible: list[ChangedStep]) -> list[ChangedStep]:
-        """Skip concurrent handlers if the shop's handlers fail on threads other than the test's."""
+    def _without_threads(self, possible: list[ChangedStep]) -> list[ChangedStep]:
+        """Return the changes without those that need threads, if the shop's test cannot use any."""
         others = [each for each in possible if Trait.THREADS not in each.change.traits]
         if others == possible or self._can_use_threads():
             return possible

@@ -115,13 +115,13 @@ def save(path: Path, report: Mapping[str, Any]) -> None:
     unfinished.replace(path)
 
 
-def summary(tests: Reports, budget_option: str = "the budget", unit: str = "test") -> str:
+def summary(tests: Reports, budget_option: str) -> str:
     """Summarize a rehearsal in one line; ``budget_option`` names the option that increases the budget."""
     variations = sum(test["variations"] for test in tests)
     untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
     no_time = f", no time for {untried} more (increase {budget_option})" if untried else ""
-    count = f"1 {unit}" if len(tests) == 1 else f"{len(tests)} {unit}s"
+    count = "1 test" if len(tests) == 1 else f"{len(tests)} tests"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
     count_of_variations = "1 variation" if variations == 1 else f"{variations} variations"
     return f"{count} rehearsed in {count_of_variations}{no_time}: {number}"

@@ -22,7 +22,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do, Result
-from payment_sandbox.scenarios.effects import AfterPayment, Fault, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import AfterPayment, Fault, Timeout, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (
     ACTION,
@@ -168,6 +168,8 @@ class RehearsedRun:
     is_abandoned = False  # whether the run took too long, and must stop at its next call
     has_steps = False
     endless_poll = ""  # the call repeated by the shop although nothing changes
+    _test_ended_at: datetime | None = None  # in real time
+    has_shop_ended = False  # whether the shop's server ended with the test, and gets no more webhooks
 
     def __init__(
         self,
@@ -199,7 +201,7 @@ class RehearsedRun:
         self._answers: dict[str, dict[str, bytes]] = {}  # the responses to reads, by order and status
         self.statuses: dict[str, tuple[str, ...]] = {}  # the statuses that the shop has read, by order
         self.on_webhook: Callable[[], None] = lambda: None
-        self._is_recording, self._has_test_ended = True, False
+        self._is_recording = True
         self._rendezvous: Rendezvous | None = None
         self._is_acting = False  # whether an action outside the test is running
         self._after_payment: list[str] = []  # webhooks to deliver after the next payment
@@ -246,8 +248,12 @@ class RehearsedRun:
 
     def end_test(self) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
-        self._has_test_ended = self.pace.has_test_ended = True
+        self._test_ended_at, self.pace.has_test_ended = wall_now(), True
         self.calls.set_limit(self.calls.most_calls)
+
+    @property
+    def _has_test_ended(self) -> bool:
+        return self._test_ended_at is not None
 
     def stop_recording(self) -> None:
         """Stop recording and changing steps."""
@@ -339,6 +345,9 @@ class RehearsedRun:
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
         self.on_webhook()
+        self.has_shop_ended = self.has_shop_ended or self._is_unreachable(delivery)
+        if self.has_shop_ended:
+            return Timeout()
         if delivery.next_number > FIRST_ATTEMPT or delivery.postponed:
             return None
         effect = self._next_effect(WEBHOOK, f"the webhook of {delivery.status!r}", delivery)
@@ -347,6 +356,13 @@ class RehearsedRun:
         if isinstance(effect, AfterPayment):
             self._after_payment.append(delivery.id)
         return effect if isinstance(effect, WebhookEffect) else None
+
+    def _is_unreachable(self, delivery: Delivery) -> bool:
+        """Whether the last attempt was made after the test, and got no response over the network."""
+        attempt = next(iter(delivery.attempts[-1:]), None)
+        if attempt is None or self._test_ended_at is None or attempt.real_at < self._test_ended_at:
+            return False
+        return attempt.reply.error is not None and not attempt.is_withheld and attempt.reply.traceback is None
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
         """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.

@@ -123,7 +123,16 @@ class _SuiteRun:
 class SuitePlayer:
     """Plays the variations of a suite by running its command."""
 
-    def __init__(self, command: Sequence[str], sources: Sources, write_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        sources: Sources,
+        write_line: Callable[[str], None],
+        *,
+        is_selected: bool,
+    ) -> None:
+        """Play variations of a command; ``is_selected`` if the user has named them."""
+        self._is_selected = is_selected
         self._command = list(command)
         self._sources = sources
         self._write_line = write_line
@@ -160,7 +169,7 @@ class SuitePlayer:
             memories |= {name: TestMemory(memories[name].baseline) for name in batch if name in memories}
         runs: dict[str, Run] = {}
         for group in self._group(batch):
-            runs |= self._play(group, memories)
+            runs |= self._play(group, memories, is_replay=is_replay)
         return runs
 
     def _group(self, batch: Batch) -> Iterator[Batch]:
@@ -171,14 +180,19 @@ class SuitePlayer:
         if UNNAMED_TEST in batch:
             yield {UNNAMED_TEST: batch[UNNAMED_TEST]}
 
-    def _play(self, group: Batch, memories: Mapping[str, TestMemory]) -> dict[str, Run]:
+    def _play(self, group: Batch, memories: Mapping[str, TestMemory], *, is_replay: bool) -> dict[str, Run]:
         """Run one variation of each test in a single run; rerun each unfinished test alone."""
-        run, failure = self._run_suite(group, memories, self._sources.budget.for_run(self.suite_seconds))
+        must_end = is_replay or self._is_selected
+        budget = self._sources.budget.for_run(self.suite_seconds, must_end=must_end)
+        run, failure = self._run_suite(group, memories, budget)
         finished = run.collect_runs(failure)
         runs = {name: finished[name] for name in group if name in finished}
+        if budget.is_short and not budget.has_time():
+            runs.pop(UNNAMED_TEST, None)  # its verdict is the exit code
+            return runs
         for name in [name for name in group if name not in finished]:
             if len(group) > 1:
-                runs |= self._play({name: group[name]}, memories)
+                runs |= self._play({name: group[name]}, memories, is_replay=is_replay)
             else:
                 runs[name] = unfinished_run(run.tests.get(name), group[name], failure)
         return runs

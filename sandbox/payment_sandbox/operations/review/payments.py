@@ -19,7 +19,7 @@ from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.journal import AgendaEvent, JournalEntry
 
 CREATED_STATUS: Final = 201
 REFUSAL_STATUSES: Final = (400, 404, 405, 409, 412, 413, 415)
@@ -33,7 +33,8 @@ LATE_CAPTURE_RULE: Final = "CAP-04"  # reported by ``captured_late``
 
 def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
     """Return the orders with an expired authorization and no captures."""
-    expired = [item.order_id for item in epoch.journal.agenda_events if item.kind == ExpireAuthorization.kind]
+    events = epoch.journal.of(AgendaEvent)
+    expired = [item.order_id for item in events if item.kind == ExpireAuthorization.kind]
     return tuple(
         order_id
         for order_id in expired

@@ -28,6 +28,7 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import refusal_answer
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext
+from payment_sandbox.web.merchant.rehearsal import choose_fault
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 
@@ -181,7 +182,10 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
 
 def apply_fault(call: Call, call_next: CallNext) -> Response:
     """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
-    fault = None if call.is_from_test else _match_fault(call) or call.rehearsed_fault
+    if call.is_from_test:
+        return call_next(call)
+    rehearsed = choose_fault(call)
+    fault = _match_fault(call) or rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return call_next(call)
     call.begin_waiting()

@@ -42,7 +42,7 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
     order_id = notes.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
     entry = JournalEntry(
         id=entry_id or journal.next_id("request"),
-        at=project.now(),
+        at=project.epoch.now(),
         method=request.method,
         path=request.path[:PATH_STORED_MAX],
         query=request.query_string[:PATH_STORED_MAX].decode(errors="replace"),
@@ -63,7 +63,6 @@ def add_entry(call: Call, project: Project, response: Response, entry_id: str | 
         caller=TEST if call.request.headers.get("Sandbox-Caller") == "trigger" else call.connection.caller,
     )
     journal.add([entry])
-    project.storage.flush(project)
 
 
 def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
