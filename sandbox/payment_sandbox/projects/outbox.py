@@ -232,8 +232,10 @@ class Outbox:
             self._awaiting_listener.append(entry)
 
     def _queue_for(self, order_id: str) -> deque[OutboxEntry]:
-        has_priority = any(each.has_priority and order_id in each.orders for each in self._awaited)
-        return self._priority_queue if has_priority else self._queue
+        for awaited in self._awaited:
+            if awaited.has_priority and order_id in awaited.orders:
+                return self._priority_queue
+        return self._queue
 
     # Enter the queue
 
