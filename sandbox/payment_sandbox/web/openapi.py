@@ -17,7 +17,7 @@ from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
-from payment_sandbox.web.answers.shapes import shape_of
+from payment_sandbox.web.answers.shapes import RecordSchemas
 from payment_sandbox.web.routes import JSON, Facts, described_routes
 from payment_sandbox.web.site import Site
 
@@ -88,6 +88,8 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
         servers=[{"url": public_url, "description": "This sandbox"}],
     )
     register_field_types(forms)
+    assert forms.resolver is not None, "must be prepared above"
+    records = RecordSchemas(spec, forms.resolver.resolve_schema_dict)
     spec.components.security_scheme(
         "apiKey",
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
@@ -98,7 +100,7 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}))
+        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}), records)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
         spec.path(path=path, operations={method.lower(): operation})
     return json.dumps(spec.to_dict())
@@ -112,7 +114,7 @@ def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
 
 
 def _operation(
-    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any]
+    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any], records: RecordSchemas
 ) -> dict[str, Any]:
     summary = (getdoc(view) or "").splitlines()[0]
     blueprint = rule.endpoint.partition(".")[0]
@@ -122,14 +124,14 @@ def _operation(
         "tags": [BLUEPRINT_TAGS.get(blueprint, "control API")],
         "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
-        "responses": {str(facts.status): _answer(facts, summary, example)},
+        "responses": {str(facts.status): _answer(facts, summary, example, records)},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
     explained = EXPLAIN_HEADER if blueprint == "api" else {}
     for status in _error_statuses(blueprint, rule, facts):
         refusal = example.get("refusals", {}).get(str(status))
-        operation["responses"][str(status)] = _error(status, refusal) | explained
+        operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
         body = facts.example if facts.example is not None else example.get("body")
         content: dict[str, Any] = {"schema": facts.reads}
@@ -139,8 +141,8 @@ def _operation(
     return operation
 
 
-def _answer(facts: Facts, summary: str, example: Mapping[str, Any]) -> dict[str, Any]:
-    schema: Any = {} if facts.answers is None else shape_of(facts.answers)
+def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
+    schema: Any = {} if facts.answers is None else records.schema_of(facts.answers)
     if facts.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema, "example": example["answer"]} if example else {"schema": schema}
@@ -154,8 +156,8 @@ def _error_statuses(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
         yield 507
 
 
-def _error(status: int, refusal: Mapping[str, Any] | None) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": shape_of(ErrorAnswer)}
+def _error(status: int, refusal: Mapping[str, Any] | None, records: RecordSchemas) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": records.schema_of(ErrorAnswer)}
     if refusal is not None:
         content["example"] = refusal["answer"]
         if refusal["body"] is not None:

@@ -19,11 +19,11 @@ View = TypeVar("View", bound=Callable[..., Response])
 class Facts:
     """The input and output of a route.
 
-    ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
-    describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
-    a field to the rule broken by a wrong value. ``without_body`` lists additional success statuses without a
-    body. ``slow`` marks slow calls, ``waits`` calls that may wait, for example for a webhook
-    receiver; both run on threads. ``streams`` marks an event stream, which never ends.
+    ``answers`` is the record of a successful response, or of its items if ``is_list``. ``reads`` and
+    ``query`` are the forms of the body and the query. ``rules`` maps the path of a field to the rule broken
+    by a wrong value. ``without_body`` lists additional success statuses without a body. ``slow`` marks slow
+    calls, ``waits`` calls that may wait, for example for a webhook receiver; both run on threads. ``streams``
+    marks an event stream, which never ends.
     """
 
     answers: Any = None

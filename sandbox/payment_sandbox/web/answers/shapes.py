@@ -1,12 +1,11 @@
-"""The marshmallow schemas of records, derived from their types, for OpenAPI and the tests.
+"""The JSON Schemas of records, derived from their types, for OpenAPI.
 
 A record is a ``TypedDict`` or a ``NamedTuple``.
 """
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -21,19 +20,13 @@ from typing import (
     is_typeddict,
 )
 
-from marshmallow import Schema, fields
+from apispec import APISpec
 
+from payment_sandbox.forms.schemas import COMPONENTS, allow_null
 from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
-from payment_sandbox.web.answers.tables import number
 
-DROPPED_DESCRIPTION: Final = "The number of older items dropped to make room."
-PLAIN_FIELDS: "Final[dict[Any, type[fields.Field[Any]]]]" = {
-    str: fields.String,
-    int: fields.Integer,
-    bool: fields.Boolean,
-    float: fields.Float,
-    Any: fields.Raw,
-}
+DROPPED: Final = {"type": "integer", "description": "The number of older items dropped to make room."}
+TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
 class RecordList(NamedTuple):
@@ -48,108 +41,84 @@ def declare_list(record: Any, name: str) -> RecordList:
     return RecordList(record, name)
 
 
-@cache
-def shape_of(answer: Any) -> type[Schema]:
-    """Return the schema of a record or a list of records; a schema is returned unchanged."""
-    if isinstance(answer, RecordList):
-        return _build_schema(
-            answer.name,
-            f"A list: {answer.record.__doc__}",
-            {
-                "items": _require(fields.List(_nested_field(answer.record))),
-                "dropped": _require(number(DROPPED_DESCRIPTION)),
-            },
-        )
-    if not _is_record(answer):
-        shape: type[Schema] = answer
-        return shape
-    hints = get_type_hints(answer, include_extras=True)
-    if is_typeddict(answer):
-        described_fields = {
-            name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()
-        }
-    else:
-        described_fields = dict(_tuple_fields(answer, hints))
-    return _build_schema(answer.__name__, answer.__doc__ or "", described_fields)
+class RecordSchemas:
+    """Adds the schemas of records to an OpenAPI document; ``resolve`` refers to a marshmallow schema."""
+
+    def __init__(self, document: APISpec, resolve: Callable[[Any], Any]) -> None:
+        self._document = document
+        self._resolve = resolve
+        self._references: dict[Any, dict[str, Any]] = {}
+
+    def schema_of(self, answer: Any) -> Any:
+        """Return a reference to a record or a list of records; a marshmallow schema is returned unchanged."""
+        if not isinstance(answer, RecordList) and not _is_record(answer):
+            return answer
+        if answer not in self._references:
+            self._references[answer] = self._add(answer)
+        return self._references[answer]
+
+    def _add(self, answer: Any) -> dict[str, Any]:
+        if isinstance(answer, RecordList):
+            items = {"type": "array", "items": self.schema_of(answer.record)}
+            return self._add_schema(answer.name, {"items": items, "dropped": DROPPED}, {"dropped", "items"})
+        hints = get_type_hints(answer, include_extras=True)
+        shown = {name: hint for name, hint in hints.items() if INTERNAL not in get_args(hint)}
+        properties = {name: self._describe(hint) for name, hint in shown.items()}
+        required = answer.__required_keys__ if is_typeddict(answer) else _required_fields(answer, properties)
+        return self._add_schema(answer.__name__, properties, required)
+
+    def _add_schema(self, name: str, properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+        schema = {"type": "object", "properties": properties, "required": sorted(required)}
+        if not schema["required"]:
+            del schema["required"]
+        self._document.components.schema(name, {**schema, "additionalProperties": False})
+        return {"$ref": f"{COMPONENTS}{name}"}
+
+    def _describe(self, hint: Any) -> dict[str, Any]:
+        """Describe a value with its annotations."""
+        if get_origin(hint) is NotRequired:
+            hint = get_args(hint)[0]
+        hint, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if notes and isinstance(notes[0], Like):
+            return dict(self._resolve(notes[0].shape()))
+        variants = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+        kinds = [variant for variant in variants if variant is not type(None)]
+        schema = self._describe_type(kinds[0]) if len(kinds) == 1 else {}
+        for note in notes:
+            schema |= _describe_note(note)
+        return allow_null(schema) if len(kinds) < len(variants) else schema
+
+    def _describe_type(self, kind: Any) -> dict[str, Any]:
+        origin, variants = get_origin(kind), get_args(kind)
+        if origin is Annotated:  # a variant of a union with None
+            return self._describe(kind)
+        if origin is Literal:
+            return {"type": TYPES[type(variants[0])], "enum": list(variants)}
+        if origin in (list, tuple, Sequence):
+            return {"type": "array", "items": self._describe(variants[0])}
+        if origin in (dict, Mapping):
+            return {"type": "object", "additionalProperties": self._describe(variants[1])}
+        if kind is datetime:
+            return {"type": "string", "format": "date-time"}
+        if kind is Any:
+            return {}
+        return dict(self.schema_of(kind)) if _is_record(kind) else {"type": TYPES[kind]}
+
+
+def _describe_note(note: Any) -> dict[str, Any]:
+    if isinstance(note, Format):
+        return {"format": note.name}
+    return {"enum": list(note.values())} if isinstance(note, OneOf) else {"description": note}
 
 
 def _is_record(kind: Any) -> bool:
     return is_typeddict(kind) or hasattr(kind, "_fields")
 
 
-def _tuple_fields(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a ``NamedTuple``; a field that defaults to None is optional."""
-    for name, hint in hints.items():
-        if INTERNAL in get_args(hint):
-            continue
-        is_required = answer._field_defaults.get(name, ...) is not None
-        field = _field(hint, is_required)
-        field.allow_none = field.allow_none and is_required
-        yield name, field
-
-
-def _build_schema(name: str, about: str, described_fields: dict[str, Any]) -> type[Schema]:
-    schema: Any = Schema.from_dict(described_fields, name=f"{name}Shape")
-    schema.__doc__ = about.partition("\n\n")[0]
-    return schema  # type: ignore[no-any-return]
-
-
-def _require(field: Any) -> Any:
-    field.required = True
-    return field
-
-
-def _nested_field(record: Any) -> Any:
-    return fields.Nested(shape_of(record))
-
-
-def _field(hint: Any, is_required: bool = True) -> Any:
-    if get_origin(hint) is NotRequired:
-        hint = get_args(hint)[0]
-    hint, metadata, like = _split_annotated(hint)
-    variants = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    kinds = [arm for arm in variants if arm is not type(None)]
-    field: Any = fields.Raw() if len(kinds) > 1 else _field_of_type(kinds[0])
-    if like is not None:
-        field = fields.Nested(like())
-    field.metadata.update(metadata)
-    field.required = is_required
-    if len(kinds) < len(variants):
-        field.allow_none = True
-    return field
-
-
-def _split_annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
-    """Split a hint into its type, the metadata of its field, and the getter of its schema."""
-    metadata: dict[str, Any] = {}
-    like = None
-    if get_origin(hint) is Annotated:
-        hint, *notes = get_args(hint)
-        for note in notes:
-            if isinstance(note, str):
-                metadata["description"] = note
-            elif isinstance(note, Format):
-                metadata["format"] = note.name
-            elif isinstance(note, OneOf):
-                metadata["enum"] = list(note.values())
-            elif isinstance(note, Like):
-                like = note.shape
-    return hint, metadata, like
-
-
-def _field_of_type(kind: Any) -> Any:
-    origin, variants = get_origin(kind), get_args(kind)
-    if origin is Annotated:  # a variant of a union with None
-        return _field(kind)
-    if origin is Literal:
-        field: Any = PLAIN_FIELDS[type(variants[0])]()
-        field.metadata["enum"] = list(variants)
-        return field
-    if origin in (list, tuple, Sequence):
-        return fields.List(_field(variants[0], is_required=False))
-    if origin in (dict, Mapping):
-        values = {} if variants[1] is Any else {"values": _field(variants[1], is_required=False)}
-        return fields.Dict(keys=fields.String(), **values) if values else fields.Dict()
-    if kind is datetime:
-        return fields.String(metadata={"format": "date-time"})
-    return _nested_field(kind) if _is_record(kind) else PLAIN_FIELDS[kind]()
+def _required_fields(answer: Any, properties: dict[str, Any]) -> Iterator[str]:
+    """Yield the required fields of a ``NamedTuple``; one that defaults to None may be absent, not null."""
+    for name, schema in properties.items():
+        if answer._field_defaults.get(name, ...) is not None:
+            yield name
+        elif isinstance(schema.get("type"), list):
+            schema["type"] = schema["type"][0]
