@@ -75,7 +75,14 @@ GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400,
 BLUEPRINTS_WITH_KEY: Final = ("api", "control", "watching")
 EXAMPLES_FILE: Final = "web/examples.json"  # recorded by make docs
 DROPPED: Final = {"type": "integer", "description": "The number of older items dropped to make room."}
-TYPES: Final[Mapping[Any, str]] = {str: "string", int: "integer", bool: "boolean", float: "number"}
+PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    float: {"type": "number"},
+    datetime: {"type": "string", "format": "date-time"},
+    Any: {},
+}
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
@@ -119,31 +126,30 @@ class RecordSchemas:
         """Describe a value with its annotations."""
         if get_origin(hint) is NotRequired:
             hint = get_args(hint)[0]
-        hint, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         if notes and isinstance(notes[0], Like):
             return dict(self._resolve(notes[0].shape()))
-        variants = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-        kinds = [variant for variant in variants if variant is not type(None)]
-        schema = self._describe_type(kinds[0]) if len(kinds) == 1 else {}
+        schema = self._describe_type(kind)
         for note in notes:
             schema |= _describe_note(note)
-        return allow_null(schema) if len(kinds) < len(variants) else schema
+        return schema
 
     def _describe_type(self, kind: Any) -> dict[str, Any]:
         origin, variants = get_origin(kind), get_args(kind)
-        if origin is Annotated:  # a variant of a union with None
-            return self._describe(kind)
+        if origin in (Union, types.UnionType):
+            return self._describe_union(variants)
         if origin is Literal:
-            return {"type": TYPES[type(variants[0])], "enum": list(variants)}
+            return {**PLAIN_SCHEMAS[type(variants[0])], "enum": list(variants)}
         if origin in (list, tuple, Sequence):
             return {"type": "array", "items": self._describe(variants[0])}
         if origin in (dict, Mapping):
             return {"type": "object", "additionalProperties": self._describe(variants[1])}
-        if kind is datetime:
-            return {"type": "string", "format": "date-time"}
-        if kind is Any:
-            return {}
-        return dict(self.schema_of(kind)) if _is_record(kind) else {"type": TYPES[kind]}
+        return dict(self.schema_of(kind)) if _is_record(kind) else dict(PLAIN_SCHEMAS[kind])
+
+    def _describe_union(self, variants: tuple[Any, ...]) -> dict[str, Any]:
+        kinds = [variant for variant in variants if variant is not type(None)]
+        schema = self._describe(kinds[0]) if len(kinds) == 1 else {}
+        return allow_null(schema) if len(kinds) < len(variants) else schema
 
 
 def _describe_note(note: Any) -> dict[str, Any]:
