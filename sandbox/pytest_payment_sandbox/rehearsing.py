@@ -16,7 +16,7 @@ import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm, Trait
-from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
+from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
