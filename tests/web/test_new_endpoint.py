@@ -46,7 +46,7 @@ import requests
 server = build(ServerConfig())
 
 def get(path, key="sandbox-key"):
-    with requests.get(f"{server.url}{path}", auth=(key, ""), timeout=10) as answer:
+    with requests.get(f"{server.url}{path}", auth=(key, "")) as answer:
         return answer
 
 with server:
