@@ -1,6 +1,8 @@
 """Servers that the command line starts, and servers whose activity is printed."""
 
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import requests
 
 from payment_sandbox.cli.activity import Activity, text_formatter
+from payment_sandbox.cli.main import main
 from payment_sandbox.serving.server import Server
 from tests.support.commands import Serve, started
 from tests.support.servers import make_server
@@ -32,6 +35,27 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             return process, first_line
 
         yield start
+
+
+@pytest.fixture
+def run_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
+    """Run the command line in this process, which is faster than in one of its own."""
+    handler = signal.getsignal(signal.SIGINT)
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["payment-sandbox", *arguments])
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        code = int(ended.value.code or 0)
+        return subprocess.CompletedProcess(arguments, code, printed.out, printed.err)
+
+    yield run
+    signal.signal(signal.SIGINT, handler)
 
 
 class PrintedLines:

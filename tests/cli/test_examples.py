@@ -3,8 +3,9 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import click
 import pytest
@@ -146,9 +147,11 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
         ("projects --key wrong delete --yes", "no project has this API key"),
     ],
 )
-def test_wrong_words_get_one_line_that_helps(words: str, expected: str, client: SandboxClient) -> None:
+def test_wrong_words_get_one_line_that_helps(
+    words: str, expected: str, client: SandboxClient, run_here: Callable[..., CompletedProcess[str]]
+) -> None:
     """A wrong command prints one helpful line and exits with code 2; no library's text is printed."""
-    result = run(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
+    result = run_here(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
     assert (result.returncode, result.stdout) == (2, ""), result.stdout + result.stderr
     assert expected in result.stderr, result.stderr
     assert len(result.stderr.splitlines()) == 1

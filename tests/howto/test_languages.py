@@ -15,7 +15,7 @@ from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.web.docs.library import read_source
 from tests.support.blocks import blocks
 from tests.support.documentation import run_command
-from tests.support.languages import PROJECTS, copied, fetched
+from tests.support.languages import PROJECTS, copied, fetched, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -156,8 +156,7 @@ def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_
     (tmp_path / "openapi.json").write_text(openapi_description())
     (tmp_path / "package.json").write_text(json.dumps({"type": "module", "private": True}))
     (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
-    packages = [f"{name}@{version}" for name, version in GENERATORS.items()]
-    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *packages], tmp_path)
+    install_from_npm(tmp_path, GENERATORS)
     for step in ("openapi-typescript openapi.json -o schema.d.ts", "tsc"):
         result = run_command(["npx", "--no-install", *step.split()], tmp_path)
         assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]

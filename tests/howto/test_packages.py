@@ -13,7 +13,7 @@ import pytest
 
 from payment_sandbox.version import __version__
 from tests.support.documentation import BIN, environment
-from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, fetched
+from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -160,16 +160,6 @@ test("a paid order is shipped", sandboxed(async (sandbox) => {
 """
 
 
-def install_packages(folder: Path, packages: dict[str, str]) -> None:
-    """Install npm packages in a project; skip the test if they cannot be fetched, except in CI."""
-    package = folder / "node_modules" / "payment-sandbox"
-    package.rename(folder / "payment-sandbox")
-    versions = [f"{name}@{version}" for name, version in packages.items()]
-    (folder / "package.json").write_text(json.dumps({"private": True}))
-    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *versions], folder)
-    (folder / "payment-sandbox").rename(package)
-
-
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program of the project."""
     return subprocess.run(
@@ -188,7 +178,7 @@ def test_vitest_and_jest_run_the_tests_and_print_the_timeline_of_a_failure(tmp_p
     """All workers share a server, with ES modules, CommonJS and fake timers."""
     require("nodejs", "npm")
     folder = copied("node", tmp_path)
-    install_packages(folder, RUNNERS)
+    install_from_npm(folder, RUNNERS)
     config = '{ globalSetup: "payment-sandbox/global-setup" }'
     (folder / "vitest.config.mjs").write_text(f"export default {{ test: {config} }};")
     (folder / "jest.config.cjs").write_text(f"module.exports = {config};")
@@ -248,7 +238,7 @@ def test_typescript_knows_the_package_in_strict_mode(tmp_path: Path) -> None:
     """The types work in ES modules and in CommonJS, and refuse unknown actions."""
     require("nodejs", "npm")
     folder = copied("node", tmp_path)
-    install_packages(folder, TYPES)
+    install_from_npm(folder, TYPES)
     (folder / "typed.mts").write_text(TYPED)
     (folder / "typed.cts").write_text(TYPED_IN_COMMONJS)
     (folder / "tsconfig.json").write_text(

@@ -4,11 +4,12 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tests.support.documentation import ROOT
+from tests.support.environments import cached
 from tests.support.tools import unavailable
 
 PROJECTS: Final = ROOT / "tests" / "howto" / "projects"
@@ -23,6 +24,18 @@ def fetched(command: list[str], folder: Path) -> None:
         unavailable(
             f"{command[0]} could not fetch its packages: {result.stdout[-2000:]}{result.stderr[-2000:]}"
         )
+
+
+def install_from_npm(folder: Path, packages: Mapping[str, str]) -> None:
+    """Install packages of these versions, which are fetched once on a machine."""
+    versions = [f"{name}@{version}" for name, version in packages.items()]
+
+    def fetch(target: Path) -> None:
+        (target / "package.json").write_text(json.dumps({"private": True}))
+        fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *versions], target)
+
+    modules = cached("npm", versions, fetch) / "node_modules"
+    shutil.copytree(modules, folder / "node_modules", symlinks=True, dirs_exist_ok=True)
 
 
 def install_for_node(folder: Path) -> None:

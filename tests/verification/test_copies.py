@@ -16,7 +16,7 @@ from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 from tests.verification.differing import DEVIATIONS
 from tests.verification.exchanges import AlteringSession, Exchange
-from tests.verification.groups import settings_scenes
+from tests.verification.scenes import settings_scenes
 
 REPRODUCIBLE = (
     "invalid requests are 422",

@@ -1,6 +1,6 @@
 """Verdicts of verify on the sandbox itself and on servers that deviate on purpose."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -24,8 +24,14 @@ from payment_sandbox_verify.verifying import (
     verify,
 )
 from tests.verification.differing import DEVIATIONS, Deviation
-from tests.verification.exchanges import Alteration, AlteringSession, Exchange
-from tests.verification.groups import GROUPS, SETTINGS_SCENES, scenes_named, settings_scenes
+from tests.verification.exchanges import AlteringSession, Exchange
+from tests.verification.scenes import (
+    SETTINGS_SCENES,
+    scenes_about,
+    scenes_called,
+    scenes_named,
+    settings_scenes,
+)
 
 AGREEING_MIN = 305
 
@@ -69,39 +75,71 @@ def test_created_orders_are_cleaned_up() -> None:
         assert is_finished or order_id in verification.remaining or "is-refund" in order["flags"], order
 
 
-def _combine(alterations: list[Alteration]) -> Alteration | None:
-    def apply_all(exchange: Exchange) -> None:
-        for alteration in alterations:
-            alteration(exchange)
+@pytest.fixture(scope="module")
+def reference_play() -> Iterator[Callable[[ConversationScene], Played]]:
+    """Play a scene on a sandbox, once for all deviations."""
+    plays: dict[str, Played] = {}
+    with reference_sandbox() as reference:
 
-    return apply_all if alterations else None
+        def play(scene: ConversationScene) -> Played:
+            if scene.name not in plays:
+                plays[scene.name] = reference.play(scene)
+            return plays[scene.name]
+
+        yield play
 
 
-def test_each_deviation_without_settings_is_in_a_group() -> None:
-    """No deviation is forgotten."""
-    assert sorted(name for group in GROUPS for name in group) == sorted(
-        name for name, each in DEVIATIONS.items() if not each.settings
-    )
+def differences(
+    reference_play: Callable[[ConversationScene], Played],
+    scenes: Sequence[ConversationScene],
+    *deviations: Deviation,
+) -> dict[str, str]:
+    """Return the rules in which a server with these deviations differs, and the reasons."""
+
+    def before(exchange: Exchange) -> None:
+        for each in deviations:
+            if each.before is not None:
+                each.before(exchange)
+
+    def after(exchange: Exchange) -> None:
+        for each in deviations:
+            if each.after is not None:
+                each.after(exchange)
+
+    ours = list(map(reference_play, scenes))
+    with reference_sandbox() as reference:
+        reference.service._session = AlteringSession(before, after)
+        theirs = [reference.play(scene, beside) for scene, beside in zip(scenes, ours, strict=True)]
+        theirs = [reference.with_late_webhooks(played) for played in theirs]
+    reports = summarize(map(compare_scene, theirs, ours)).reports
+    return {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
+
+
+@pytest.mark.parametrize("name", [name for name, each in DEVIATIONS.items() if not each.settings])
+def test_a_deviation_has_its_own_rules_and_words(
+    name: str, reference_play: Callable[[ConversationScene], Played]
+) -> None:
+    """A deviation is reported under its rules and no others, in words that say which call differs in what."""
+    deviation = DEVIATIONS[name]
+    named = deviation.scenes
+    scenes = scenes_called(*named.split(" | ")) if named else scenes_about(deviation.rules)
+    differing = differences(reference_play, scenes, deviation)
+    assert sorted(differing) == sorted(deviation.rules.split()), differing
+    assert all(differing.values())
+    assert deviation.words in "; ".join(differing.values())
+
+
+TOGETHER = ("the largest QR size is refused", "a locale is refused", "orders have another field",
+            "a 401 has no challenge", "line details have numbers")  # fmt: skip
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0].replace(" ", "-"))
-def test_a_server_with_several_deviations(names: tuple[str, ...], own: VerificationResult) -> None:
+def test_several_deviations_in_the_whole_conversation(own: VerificationResult) -> None:
     """Each deviation of a server is reported under its own rule, as if it were the only one."""
-    deviations = [DEVIATIONS[name] for name in names]
-    before = _combine([each.before for each in deviations if each.before is not None])
-    after = _combine([each.after for each in deviations if each.after is not None])
-    ours = [played for _, played in own.pairs]  # all servers are compared with the same play
-    with reference_sandbox() as reference:
-        reference.service._session = AlteringSession(before, after)
-        theirs = [reference.play(scene, beside) for scene, beside in zip(all_scenes(), ours, strict=True)]
-        theirs = [reference.with_late_webhooks(played) for played in theirs]
-    reports = summarize(map(compare_scene, theirs, ours)).reports
-    differing = {rule: each.reason for rule, each in reports.items() if each.verdict is Verdict.DIFFERS}
-    assert sorted(differing) == sorted({rule for each in deviations for rule in each.rules.split()}), (
-        differing
-    )
-    assert all(differing.values())
+    ours = {scene.name: played for scene, (_, played) in zip(all_scenes(), own.pairs, strict=True)}
+    deviations = [DEVIATIONS[name] for name in TOGETHER]
+    differing = differences(lambda scene: ours[scene.name], all_scenes(), *deviations)
+    assert sorted(differing) == sorted({rule for each in deviations for rule in each.rules.split()})
 
 
 @pytest.mark.parametrize("name", [name for name, each in DEVIATIONS.items() if each.settings])
