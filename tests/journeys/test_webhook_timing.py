@@ -84,7 +84,7 @@ def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
     order = sandbox.place(by("bank-transfer"))
     sandbox.settle()
     assert sandbox.read(order)["status"] == "cancelled"
-    assert all(attempt["duration_ms"] < 4000 for item in sandbox.webhooks() for attempt in item["attempts"])
+    assert {attempt["error"] for item in sandbox.webhooks() for attempt in item["attempts"]} == {None}
 
 
 @pytest.mark.rule("CTL-14")
