@@ -1,16 +1,20 @@
 """Makes ``python -m payment_sandbox`` the same as ``payment-sandbox``."""
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from payment_sandbox.interrupts import exit_silently_on_interrupt
+from payment_sandbox.loading import lazy
+
+if TYPE_CHECKING:
+    from payment_sandbox.cli import main as command_line
+else:
+    command_line = lazy("payment_sandbox.cli.main")
 
 
 def main() -> NoReturn:
     """Run a command; an interrupt during loading ends the process without a traceback."""
     exit_silently_on_interrupt()
-    from payment_sandbox.cli.main import main as run_command
-
-    run_command()
+    command_line.main()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,17 @@
 """The command ``rehearse``, for suites in any language."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from payment_sandbox.cli.annotations import format_option
+from payment_sandbox.loading import lazy
+
+if TYPE_CHECKING:
+    from pytest_payment_sandbox import command_runs
+else:
+    command_runs = lazy("pytest_payment_sandbox.command_runs")
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
@@ -33,6 +39,4 @@ def rehearse(**options: Any) -> None:
     the helpers for Node or PHP has its own verdict; without the helpers, the exit code is the verdict.
     The first run is unchanged, and must pass.
     """
-    from pytest_payment_sandbox.command_runs import SuiteOptions, rehearse_suite
-
-    rehearse_suite(SuiteOptions(**options))
+    command_runs.rehearse_suite(command_runs.SuiteOptions(**options))

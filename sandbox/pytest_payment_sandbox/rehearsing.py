@@ -344,7 +344,8 @@ def _create_progress(config: pytest.Config) -> Progress:
 
     def write_line(line: str) -> None:
         if terminal is not None:
-            terminal.ensure_newline()
+            if terminal._tw.width_of_current_line:  # under -q, ensure_newline does nothing
+                terminal.line("")
             terminal.write_line(f"payment rehearsal: {line}")
             terminal.flush()
 

@@ -5,7 +5,7 @@ import sys
 
 from flask import Response
 
-from payment_sandbox.cli.serve import SWITCH_INTERVAL_SECONDS
+from payment_sandbox.cli.server_process import SWITCH_INTERVAL_SECONDS
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face

@@ -7,6 +7,7 @@ from threading import Event
 import pytest
 import requests
 
+from payment_sandbox.projects.rehearsal import NoRehearsal
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
@@ -63,6 +64,15 @@ def test_no_response_comes_before_the_receiver_has_answered(
     sandbox.place(by("bank-transfer"))
     responded.set()
     assert was_early == [False]
+
+
+def test_a_rehearsal_keeps_the_timing_of_webhooks(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """In a rehearsal, too, webhooks precede the response if the settings say so."""
+    sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
+    rehearsed = sandbox.server.registry.find(sandbox.key)
+    assert rehearsed is not None
+    rehearsed.rehearse(NoRehearsal())
+    assert [sandbox.place(by("bank-transfer"))["id"]] == shop.orders()
 
 
 def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(

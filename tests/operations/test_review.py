@@ -21,12 +21,9 @@ from tests.operations.test_judge import (
     told,
 )
 from tests.support.driver import Sandbox, by, card
-from tests.support.payer import Payer, payment_page
 from tests.support.shop import Shop
 
 __all__ = ["told"]
-
-RETURN = "http://shop.example/thanks"
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
@@ -305,24 +302,6 @@ def test_a_shop_that_resembles_a_wrong_one_has_no_mistake(told: Sandbox, shop: S
     """Handling copies, retries, lost responses and refusals correctly is no mistake."""
     story(told, shop)
     assert mistakes(told) == []
-
-
-def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> None:
-    """Waiting for webhooks, reading orders, answering 2xx and capturing in time give no finding."""
-    sandbox.settings(webhook_url=shop.url)
-    shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
-    order = sandbox.place(card(capture_mode="manual"), merchant_order_id="basket-8", return_url=RETURN)
-    payer = Payer(sandbox)
-    payer.press(payer.open(payment_page(order)), "pay")
-    sandbox.settle()
-    sandbox.take(order, "captures")
-    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
-    sandbox.advance("PT1M")
-    cancelled = sandbox.place(card(), merchant_order_id="basket-9")
-    sandbox.delete(f"/v1/orders/{cancelled['id']}/")
-    sandbox.place(card(), merchant_order_id="basket-9")
-    sandbox.settle()
-    assert findings(sandbox) == []
 
 
 def test_effects_of_a_scenario_are_no_findings(watched: Sandbox, shop: Shop) -> None:

@@ -23,7 +23,7 @@ def entry(**fields: Any) -> BookEntry:
 
 def record(order_id: str = "a", **fields: Any) -> OrderRecord:
     """Return the service's record of an order, which is paid by default."""
-    known = {"status": "completed", "received": 1000, "authorized": 0, "capturable": False, "refunded": 0}
+    known = {"status": "completed", "received": 1000, "authorized": 0, "reserved": 0, "refunded": 0}
     return OrderRecord(order_id, **{**known, **fields})
 
 
@@ -76,8 +76,9 @@ def test_a_purchase_that_is_paid_twice() -> None:
     """Two paid or authorized orders of a purchase are a problem."""
     assert problem_kinds([entry()], record("a"), record("b")) == ["paid-twice"]
     assert problem_kinds([entry(refunded=1000)], record("a"), record("b", refunded=1000)) == []
-    reserved = record("b", received=0, authorized=1000, capturable=True)
-    assert problem_kinds([entry()], record("a"), reserved) == ["paid-twice"]
+    reserved = record("b", received=0, authorized=1000, reserved=1000)
+    (problem,) = compare_books([entry()], {"a": record("a"), "b": reserved})
+    assert problem.sentence.endswith("the customer paid 2 times, €20.00 in total")
 
 
 def test_a_payment_for_an_unknown_order() -> None:
@@ -95,14 +96,14 @@ def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: Paymen
     payment_sandbox.act(order_id)
     project = payment_sandbox.server.project_of(payment_sandbox.api_key)
     assert project is not None
-    assert order_records(project)[order_id].capturable
+    assert order_records(project)[order_id].reserved
     payment_sandbox.session.delete(f"{url}{order_id}/")
-    assert not order_records(project)[order_id].capturable
+    assert not order_records(project)[order_id].reserved
 
 
 def test_an_unknown_authorization() -> None:
     """An authorization that is missing from the books is a problem while it can be captured."""
-    authorized = {"a": record(received=0, authorized=1000, capturable=True)}
+    authorized = {"a": record(received=0, authorized=1000, reserved=1000)}
     assert [problem.kind for problem in find_missed_authorizations([entry(paid=0)], authorized)] == [
         "payment-missed"
     ]

@@ -18,7 +18,7 @@ from tests.rehearsal.test_rehearsing import rehearse_suite
 from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.documentation import environment
 
-BUDGET = "--payment-rehearse-budget=20s"
+BUDGET = "--payment-rehearse-budget=10s"
 WITHOUT_WEBHOOK = """
 def test_without_a_webhook(payment_sandbox):
     payment_sandbox.act(place(payment_sandbox)["id"])

@@ -19,7 +19,7 @@ FOUND_BY = {
     "refunds twice after a double click": ("press:3:twice", "€19.90 was refunded instead of €9.95"),
     "refunds again after a lost response": ("change:2:answer-lost", "but the customer received €19.90"),
     "waits forever": ("create:1:silent", "the call has no timeout"),
-    "forgets the first attempt": ("action:1:pays-both", "the customer paid 2 times"),
+    "forgets the first attempt": ("action:1:pays-both", "the customer paid 2 times, €49.00 in total"),
     "authorizes for too short a time": (
         "action:1:three-days",
         "the authorization expired before the shop shipped",

@@ -13,7 +13,8 @@ import sys
 from threading import Thread
 from payment_sandbox.serving.server import Server
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID
-from payment_sandbox.serving import posting, sessions
+from payment_sandbox.loading import load_module
+from payment_sandbox.serving import sessions
 
 class Begins:
     "Starts the second thread when the first one is about to load a module."
@@ -22,7 +23,7 @@ class Begins:
         if name == sys.argv[1] and not second.ident:
             second.start()
 
-threads = [Thread(target=posting.warm_up), Thread(target=lambda: sessions.direct_session().close())]
+threads = [Thread(target=load_module, args=["requests"]), Thread(target=lambda: sessions.direct_session().close())]
 first, second = threads if sys.argv[2] == "warm-up" else reversed(threads)
 sys.meta_path.insert(0, Begins())
 first.start()

@@ -1,7 +1,7 @@
 """Three servers on a simulated database, with real edits, couriers, advances and claims; invariants."""
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +19,13 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
-from payment_sandbox.projects.calling import Caller, TrackedRequest, as_caller
+from payment_sandbox.projects.calling import (
+    Caller,
+    TrackedRequest,
+    WaitingThread,
+    as_caller,
+    as_waiting_thread,
+)
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery
@@ -51,17 +57,11 @@ class Services(NoServices):
         super().__init__(world.real)
         self._server = server
         self._world = world
-        self.queued_outboxes: list[tuple[Project, Epoch]] = []
+        self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
 
     def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Queue the outbox for delivery."""
-        self.queued_outboxes.append((project, epoch))
-
-    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver the queued outboxes."""
-        while self.queued_outboxes and not is_enough():
-            project, epoch = self.queued_outboxes.pop(0)
-            self._server.courier.deliver_all(project, epoch)
+        self.carriers.append(lambda _: self._server.courier.deliver_all(project, epoch))
 
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook."""
@@ -108,12 +108,14 @@ class Server:
         self._is_busy = False
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> Iterator[WaitingThread]:
         """Hold the server for one piece of work."""
         self._world.wait(BUSY_SECONDS, lambda: not self._is_busy)
         self._is_busy = True
         try:
-            yield
+            with as_waiting_thread() as waiting:
+                waiting.carriers = self.services.carriers
+                yield waiting
         finally:
             self._is_busy = False
 
@@ -123,8 +125,8 @@ class Server:
         assert project is not None, "the simulation never deletes the project"
         return project
 
-    def run_background_work(self) -> None:
-        """Do the background work of a server."""
+    def run_background_work(self, thread: WaitingThread) -> None:
+        """Do the background work of a server on a thread that holds it."""
         try:
             for project in self.registry.loaded_projects():
                 if is_claimed(project):
@@ -136,7 +138,7 @@ class Server:
                 attended = self.registry.find_by_id(project_id)
                 if attended is not None and self.registry.follow(attended, takes_over=True):
                     run_due(attended)
-            self.services.deliver_deferred(lambda: False)
+            thread.deliver(lambda: False)
         except (NotStored, ProjectReset, RuntimeError):
             pass
 
@@ -240,8 +242,8 @@ class Company:
         """Let a server do its background work."""
         server = self.servers[number]
         try:
-            with server.hold():
-                server.run_background_work()
+            with server.hold() as thread:
+                server.run_background_work(thread)
         except Killed:
             self.replace(server)
 
@@ -306,8 +308,9 @@ class Company:
             )
         assert not storage_of(reloaded).replica.jobs, "a webhook was not sent"
         assert not any(project.epoch.failed_commands for project in projects), "an event was set aside"
-        for project in projects:
-            advance_clock(project, {"by": "PT0S"})  # the clock must be free
+        for server, project in zip(self.servers, projects, strict=True):
+            with server.hold():
+                advance_clock(project, {"by": "PT0S"})  # the clock must be free
         reloaded = self._server().project(self.project_id)  # an interrupted advance leaves events to this one
         self._compare_orders(reloaded)
         self._compare_webhooks(reloaded)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
@@ -51,12 +52,20 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, write: str) -> None:
         assert project is not None
         assert isinstance(server.state, StateFile)
         project.settle()
-        before = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        before = (
+            snapshot_of(project),
+            len(project.epoch.journal.of(ReachedStatus)),
+            dict(project.epoch.ids.counts),
+        )
         with full(server.state):
             answer = WRITES[write](sandbox, order)
         assert answer.status_code == 507, answer.text
         assert "disk is full" in answer.json()["error"]["value"]
-        after = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        after = (
+            snapshot_of(project),
+            len(project.epoch.journal.of(ReachedStatus)),
+            dict(project.epoch.ids.counts),
+        )
         assert without_fault_counts(after[0]) == without_fault_counts(before[0])
         assert after[1:] == before[1:]
         assert WRITES[write](sandbox, order).status_code in (200, 201)

@@ -50,12 +50,6 @@ def shop(payment_sandbox: PaymentSandbox) -> Shop:
     return shop
 
 
-def test_the_shop_has_stored_the_order_before_its_webhook(shop: Shop) -> None:
-    """A webhook arrives after the response has been stored, and before the test's request returns."""
-    assert shop.flask.test_client().post("/checkout").text == "thank you"
-    assert shop.log == ["answered", "known"]
-
-
 def test_webhooks_of_several_calls_arrive_in_order(shop: Shop) -> None:
     """The webhooks of several calls arrive in order after the response."""
     shop.flask.test_client().post("/checkout?orders=3")

@@ -60,7 +60,7 @@ def fill_statuses(project: Project, count: int) -> int:
     """Add status changes of an order."""
     reached = ReachedStatus("status-1", "order", None, None, "new", NOON, NOON, None)
     project.epoch.journal.add([reached] * count)
-    return len(project.epoch.journal.statuses)
+    return len(project.epoch.journal.of(ReachedStatus))
 
 
 def fill_agenda_events(project: Project, count: int) -> int:

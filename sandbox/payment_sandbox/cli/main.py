@@ -4,9 +4,10 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 from payment_sandbox.cli.mcp import mcp
 from payment_sandbox.cli.options import Group, fail, say
@@ -21,8 +22,19 @@ from payment_sandbox.extensions import (
     missing_library,
 )
 from payment_sandbox.interrupts import exit_silently_on_interrupt, is_silent_on_interrupt
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
+
+if TYPE_CHECKING:
+    from payment_sandbox.operations import choose_scenario, review_scenario
+    from payment_sandbox.serving import server
+    from payment_sandbox.web.docs import library
+else:
+    choose_scenario = lazy("payment_sandbox.operations.choose_scenario")
+    review_scenario = lazy("payment_sandbox.operations.review_scenario")
+    server = lazy("payment_sandbox.serving.server")
+    library = lazy("payment_sandbox.web.docs.library")
 
 PROGRAM: Final = "payment-sandbox"
 INTERRUPTED: Final = 130  # the exit code of shells after SIGINT
@@ -66,12 +78,10 @@ def commands(context: click.Context) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
     """Check scenario files: print every mistake, and warn about rules that never match."""
-    from payment_sandbox.operations.review_scenario import check_file
-
     invalid_count = 0
     for file in files:
         try:
-            scenario, warnings = check_file(file)
+            scenario, warnings = review_scenario.check_file(file)
             lines = [
                 warning._replace(message=f"warning: {warning.message}").as_line() for warning in warnings
             ]
@@ -85,24 +95,18 @@ def check(files: tuple[Path, ...]) -> None:
 @commands.command(epilog="Example: payment-sandbox openapi > openapi.json")
 def openapi() -> None:
     """Print the description of both APIs, without a server."""
-    from payment_sandbox.serving.server import openapi_description
-
-    say(openapi_description())
+    say(server.openapi_description())
 
 
 @commands.command(epilog="Example: payment-sandbox schema > scenario.schema.json")
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
-    from payment_sandbox.operations.choose_scenario import file_schema
-
-    say(*json.dumps(file_schema(), indent=2).split("\n"))
+    say(*json.dumps(choose_scenario.file_schema(), indent=2).split("\n"))
 
 
 @commands.command(epilog="Example: payment-sandbox skill > SKILL.md")
 def skill() -> None:
     """Print a skill for coding agents: integrate in five steps, and check each."""
-    from payment_sandbox.web.docs import library
-
     say(*library.skill().rstrip().split("\n"))
 
 
@@ -110,8 +114,6 @@ def skill() -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the shell completion script: eval "$(payment-sandbox completion bash)"."""
-    from click.shell_completion import get_completion_class
-
     kind = get_completion_class(shell)
     assert kind is not None, "click must support all three shells"
     source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()

@@ -3,13 +3,23 @@
 import os
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
 import click
 
 from payment_sandbox.cli.options import fail
 from payment_sandbox.extensions import MCP_EXTRA, NotInstalled
-from payment_sandbox.loading import LOADING
+from payment_sandbox.loading import lazy
+
+if TYPE_CHECKING:
+    from mcp import server as sdk
+    from mcp.server.mcpserver import exceptions
+
+    from payment_sandbox.cli import agent_tools
+else:
+    sdk = lazy("mcp.server")
+    exceptions = lazy("mcp.server.mcpserver.exceptions")
+    agent_tools = lazy("payment_sandbox.cli.agent_tools")
 
 INSTRUCTIONS: Final = (
     "A sandbox of the payment-orders API. Call start first, give its address and key to the shop under test, "
@@ -24,27 +34,26 @@ TOOLS: Final = ("start", "make_order", "advance", "explain_order", "review", "re
 def mcp() -> None:
     """Offer the sandbox as tools to coding agents, over standard input and output."""
     try:
-        with LOADING:
-            from mcp.server import MCPServer
-            from mcp.server.mcpserver.exceptions import ToolError
+        tool_error = exceptions.ToolError
     except ModuleNotFoundError:
         fail(str(NotInstalled("mcp", MCP_EXTRA)))
-    from payment_sandbox.cli.agent_tools import SandboxTools, ToolProblem, unknown_argument
 
-    class StrictServer(MCPServer):
+    class StrictServer(sdk.MCPServer):
         """A server that refuses unknown arguments, which the SDK drops."""
 
         async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
             """Call a tool."""
-            if name in TOOLS and (problem := unknown_argument(name, arguments)) is not None:
-                raise ToolError(problem)
+            if name in TOOLS and (problem := agent_tools.unknown_argument(name, arguments)) is not None:
+                raise tool_error(problem)
             return await super().call_tool(name, arguments, context)
 
-    tools = SandboxTools(os.environ)
+    tools = agent_tools.SandboxTools(os.environ)
     server = StrictServer("payment-sandbox", instructions=INSTRUCTIONS, log_level="ERROR")
     for name in TOOLS:
         server.add_tool(
-            _convert_errors(getattr(tools, name), ToolProblem, ToolError), name, structured_output=False
+            _convert_errors(getattr(tools, name), agent_tools.ToolProblem, tool_error),
+            name,
+            structured_output=False,
         )
     try:
         server.run()

@@ -3,7 +3,7 @@
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -12,10 +12,17 @@ from urllib.parse import urlsplit
 import click
 
 from payment_sandbox.kernel.patterns import Pattern, make_printable
-from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
-    from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.forms import base
+    from payment_sandbox.scenarios import catalogue
+    from payment_sandbox.serving import sessions, tls
+else:
+    base = lazy("payment_sandbox.forms.base")
+    catalogue = lazy("payment_sandbox.scenarios.catalogue")
+    sessions = lazy("payment_sandbox.serving.sessions")
+    tls = lazy("payment_sandbox.serving.tls")
 
 
 def say(*lines: str, to_stderr: bool = False) -> None:
@@ -31,41 +38,9 @@ def fail(*sentences: str) -> NoReturn:
     sys.exit(2)
 
 
-EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 PORT_DEFAULT: Final = 8080
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
-
-
-def check_options(host: str, options: Mapping[str, Any]) -> None:
-    """Refuse invalid addresses, host names and times."""
-    from payment_sandbox.projects.clock import ClockStart
-    from payment_sandbox.projects.settings import Settings, read_settings
-
-    public_url = options["public_url"]
-    try:
-        ClockStart.parse(options["clock"])
-    except Invalid as invalid:
-        fail(f"--{invalid}")
-    if public_url is not None and not is_server_url(public_url):
-        fail(f"--public-url: {public_url!r} is not a URL such as http://pay.example:8080")
-    if options["webhook_url"] is not None:
-        try:
-            read_settings({"webhook_url": options["webhook_url"]}, Settings())
-        except Invalid as invalid:
-            message = invalid.violations[0].message
-            fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
-    if HOST_NAME.fullmatch(host) is None:
-        fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
-    _check_workers(options["workers"], options["state"])
-    _check_names("--allow-host", options["allow_hosts"], "pay.example")
-    _check_names("--deliver-to", options["deliver_to"], "shop.example")
-
-
-def _check_names(option: str, names: Sequence[str], example: str) -> None:
-    for name in names:
-        if HOST_NAME.fullmatch(name) is None:
-            fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
 def host_names(context: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,26 +51,14 @@ def host_names(context: click.Context, parameter: click.Parameter, names: tuple[
     return names
 
 
-def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
+def trust_of_option(option: str, certificates: Path | None, *, is_insecure: bool) -> "sessions.Trust | None":
     """Return the trust settings of an option; None for the system's certificates."""
-    from payment_sandbox.serving.sessions import Trust
-    from payment_sandbox.serving.tls import CertificateRefused
-
     if certificates is None and not is_insecure:
         return None
     try:
-        return Trust.of(certificates, insecure=is_insecure)
-    except CertificateRefused as refused:
+        return sessions.Trust.of(certificates, insecure=is_insecure)
+    except tls.CertificateRefused as refused:
         fail(f"{option}: {refused}")
-
-
-def _check_workers(count: int, state: str | None) -> None:
-    if count == 1:
-        return
-    from payment_sandbox.serving.starting import is_database  # deferred, for a fast --help
-
-    if not is_database(state or ""):
-        fail("--workers: several processes share their projects in a database; add --state postgresql://...")
 
 
 class NumberOption(click.IntRange):
@@ -143,9 +106,7 @@ def is_server_url(url: str) -> bool:
 
 def scenario_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the names of the ready-made scenarios, for shell completion."""
-    from payment_sandbox.scenarios.catalogue import ready_names
-
-    return [name for name in ready_names() if name.startswith(prefix)]
+    return [name for name in catalogue.ready_names() if name.startswith(prefix)]
 
 
 SENTENCE_LENGTH_MAX: Final = 500
@@ -172,11 +133,9 @@ class Group(click.Group):
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
-            from payment_sandbox.forms.base import did_you_mean, nearest_word  # deferred, for a fast --help
-
             known = self.list_commands(context)
-            nearest = nearest_word(arguments[0], known)
-            advice = did_you_mean(nearest) or f"; the commands are: {', '.join(known)}"
+            nearest = base.nearest_word(arguments[0], known)
+            advice = base.did_you_mean(nearest) or f"; the commands are: {', '.join(known)}"
             raise click.UsageError(f"there is no command {arguments[0]!r}{advice}", context) from error
 
 

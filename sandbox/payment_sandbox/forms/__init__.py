@@ -10,6 +10,7 @@ from payment_sandbox.forms.base import (
     Problem,
     checks,
     load,
+    read,
     repairs,
     unknown_keys,
 )
@@ -25,7 +26,6 @@ from payment_sandbox.forms.fields import (
     WebUrl,
     Whole,
 )
-from payment_sandbox.forms.quick import read
 
 __all__ = [
     "NOTHING",

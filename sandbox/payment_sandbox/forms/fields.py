@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from math import inf
 from typing import Any, Final
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import ValidationError, fields, missing, validate
 
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
@@ -23,13 +24,19 @@ def _describe(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
-class DescribedField:
+class DescribedField(fields.Field):  # type: ignore[type-arg] # Field is not generic in marshmallow 3
     """A field with a description, ``about``, for the API description, editors and documentation."""
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
         if about:
             options = _describe(options, description=about)
         super().__init__(*parts, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **options: Any) -> Any:
+        """Parse a value; marshmallow's own method is needed only for absent values, nulls and validators."""
+        if value is missing or value is None or self.validators:
+            return super().deserialize(value, attr, data, **options)
+        return self._deserialize(value, attr, data, **options)
 
 
 class PatternMatch(validate.Validator):
@@ -49,6 +56,7 @@ class PatternMatch(validate.Validator):
 class Text(DescribedField, fields.String):
     """A string that matches ``pattern``, which ``expected`` describes in words."""
 
+    plain_type = str
     default_error_messages = {
         **COMMON_MESSAGES,
         "invalid": "must be a string",
@@ -110,6 +118,13 @@ class Whole(DescribedField, fields.Integer):
             ]
             error = f"must be {' and '.join(filter(None, bounds))}"
             self.validators.append(validate.Range(low, high, error=error))
+        self.low = -inf if low is None else low
+        self.high = inf if high is None else high
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **options: Any) -> Any:
+        """Return a valid number at once."""
+        is_valid = type(value) is int and self.low <= value <= self.high
+        return value if is_valid else super().deserialize(value, attr, data, **options)
 
 
 class Number(DescribedField, fields.Float):
@@ -144,6 +159,7 @@ class Cents(Whole):
 class Flag(DescribedField, fields.Boolean):
     """True or false; words and numbers such as "yes" or 1 are refused."""
 
+    plain_type = bool
     default_error_messages = {**COMMON_MESSAGES, "invalid": "must be true or false"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
@@ -246,6 +262,9 @@ class FormPart(DescribedField, fields.Nested):
     """An object that a separate form parses."""
 
     default_error_messages = {**COMMON_MESSAGES, "type": "must be an object"}
+
+    def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
+        return self.schema.load(value)
 
 
 ZERO_PERIOD: Final = "must be longer than zero"

@@ -20,7 +20,7 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import truncate_masked
+from payment_sandbox.projects.journal import ReachedStatus, truncate_masked
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import AttemptLabel, OfferedAttempt, OfferedOrder, create_label
@@ -314,7 +314,7 @@ def unsent_webhooks(epoch: Epoch) -> list[Delivery]:
     sent = {(delivery.order_id, delivery.status) for delivery in epoch.store.deliveries()}
     return [
         Delivery(reached.id, reached.order_id, "", reached.status, reached.at, DeliveryState.UNSENT)
-        for reached in epoch.journal.statuses
+        for reached in epoch.journal.of(ReachedStatus)
         if reached.payment_method is None
         and reached.status != OrderStatus.NEW
         and (reached.order_id, reached.status) not in sent

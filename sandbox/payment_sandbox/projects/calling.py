@@ -61,6 +61,11 @@ class WaitingThread:
         self.thread_id: int | None = get_ident()  # None once the wait is over
         self.carriers: deque[Callable[..., None]] = deque()  # each delivers the webhooks in an outbox
 
+    def deliver(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver the webhooks of all outboxes, until ``is_enough`` is true."""
+        while self.carriers and not is_enough():
+            self.carriers.popleft()(is_enough)
+
 
 class Caller:
     """The call that a thread works for."""

@@ -263,10 +263,7 @@ class Events:
 
 def shorten(data: Mapping[str, Any]) -> dict[str, Any]:
     """Replace long values, such as settings and faults, with a remark."""
-    return {
-        name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _shorten_value(value)
-        for name, value in data.items()
-    }
+    return {name: _shorten_value(value) if value else value for name, value in data.items()}
 
 
 def _shorten_value(value: Any) -> Any:

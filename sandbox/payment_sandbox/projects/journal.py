@@ -1,4 +1,14 @@
-"""The journal of a project: merchant API requests, actions, statuses, events and failures."""
+"""The journal of an epoch, its one log: requests, actions, statuses, due events, failures and decisions.
+
+A record is added once, when it has happened, and never changes. Its id names its kind and its number; most
+records have a time, an order, and the record that caused them. ``Edit.log`` adds what an edit has done,
+``web.merchant.journal`` adds the requests, and ``operations`` add failures and manual actions.
+
+Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
+watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
+``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, ``web.answers.history``
+answers the control API, ``operations.review`` looks for mistakes, and ``storage.history`` stores the records.
+"""
 
 import json
 import re
@@ -115,9 +125,8 @@ class JournalEntry(NamedTuple):
     answered_at: datetime | None = None  # real time of the response, before any of its effects
     request_headers: Iterable[tuple[Any, Any]] = ()  # bytes or text, including headers with keys
     response_headers: Iterable[tuple[Any, Any]] = ()
-    unknown: tuple[
-        tuple[str, str | None], ...
-    ] = ()  # ignored keys unknown to the API, each with a suggestion
+    # Ignored keys that are unknown to the API, each with a suggestion.
+    unknown: tuple[tuple[str, str | None], ...] = ()
     warnings: tuple[str, ...] = ()
     caller: str = SHOP
 
@@ -351,7 +360,6 @@ def _spell_in_letters(number: int) -> str:
 EntryFilter = Callable[[JournalEntry], bool]
 """A filter for entries."""
 
-
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
@@ -489,11 +497,6 @@ class Journal:
         self._read()
         stored = len(self._earlier_records.of(JournalEntry)) + len(self._new_records.of(JournalEntry))
         return self._new_records.dropped_count + max(stored - ENTRIES_MAX, 0)
-
-    @property
-    def statuses(self) -> list[ReachedStatus]:
-        """All reached statuses, oldest first."""
-        return self.of(ReachedStatus)
 
     @property
     def failures(self) -> list[Failure]:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition
 from typing import Final, NamedTuple
@@ -143,34 +144,31 @@ class QueuedDelivery(NamedTuple):
         return self.changed != NO_CHANGES
 
 
+@dataclass(slots=True, eq=False)
 class OutboxEntry:
     """One sending of a webhook; only its outbox changes it."""
 
-    __slots__ = ("mover", "progress", "queued")
-
-    def __init__(self, queued: QueuedDelivery) -> None:
-        self.queued = queued
-        self.progress: SendingState | None = None
-        self.mover = Mover.EDIT  # the last mover
+    queued: QueuedDelivery
+    progress: SendingState | None = None
+    mover: Mover = Mover.EDIT  # the last mover
 
 
+@dataclass(slots=True, eq=False)
 class HeldDeliveries:
     """The webhooks of one call that are held until its response is sent."""
 
-    __slots__ = ("entries", "is_over", "outbox", "precede_response", "wakes_pacer")
-
-    def __init__(self, outbox: "Outbox") -> None:
-        self.outbox = outbox
-        self.entries: deque[OutboxEntry] = deque()
-        self.precede_response = False  # whether the call sends them itself, before its response
-        self.wakes_pacer = False  # whether the agenda has a new earliest entry
-        self.is_over = False
+    outbox: "Outbox"
+    entries: deque[OutboxEntry] = field(default_factory=deque)
+    precede_response: bool = False  # whether the call sends them itself, before its response
+    wakes_pacer: bool = False  # whether the agenda has a new earliest entry
+    is_over: bool = False
 
     def is_holding(self, outbox: "Outbox") -> bool:
         """Whether deliveries for this outbox are held."""
         return self.outbox is outbox and not self.is_over
 
 
+@dataclass(slots=True, eq=False)
 class AwaitedDeliveries:
     """The deliveries awaited by a caller: all those of its orders, and a few more, caused by handlers.
 
@@ -178,13 +176,10 @@ class AwaitedDeliveries:
     limited. Without the limit, a caller would wait as long as there is traffic.
     """
 
-    __slots__ = ("extra_remaining", "has_priority", "orders", "remaining")
-
-    def __init__(self, orders: frozenset[str], remaining: int, *, has_priority: bool) -> None:
-        self.orders = orders
-        self.remaining = remaining
-        self.extra_remaining = EXTRA_DELIVERIES_MAX
-        self.has_priority = has_priority
+    orders: frozenset[str]
+    remaining: int
+    has_priority: bool
+    extra_remaining: int = EXTRA_DELIVERIES_MAX
 
     @property
     def is_over(self) -> bool:
@@ -360,8 +355,7 @@ class Outbox:
             pending = [entry.queued.order_id for entry in self._pending]
             names = frozenset(pending if orders is None else orders)
             remaining = sum(order_id in names for order_id in pending)
-            awaited = AwaitedDeliveries(names, remaining, has_priority=orders is not None)
-            self._awaited.append(awaited)
+            self._awaited.append(awaited := AwaitedDeliveries(names, remaining, orders is not None))
             queue, self._queue = self._queue, deque()
             for entry in queue:
                 self._queue_for(entry.queued.order_id).append(entry)

@@ -54,10 +54,6 @@ class Services(Protocol):
         """Deliver the webhooks in the outbox, one at a time, on another thread or on a waiting thread."""
         ...
 
-    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver the webhooks deferred to this thread, before it waits."""
-        ...
-
     def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread, and return once it is answered."""
         ...
@@ -100,9 +96,6 @@ class NoServices:
 
     def deliver_outbox(self, project: "Project", epoch: Epoch) -> None:
         """Leave the webhooks in the outbox."""
-
-    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
-        """Do nothing."""
 
     def deliver(self, project: "Project", epoch: Epoch, entry: OutboxEntry) -> None:
         """Drop the webhook."""
@@ -460,7 +453,7 @@ class Project:
         is_enough: Callable[[], bool] = lambda: False,
         orders: Iterable[str] | None = None,
     ) -> bool:
-        """Deliver the webhooks deferred to this thread, and wait for the answers to these orders' webhooks.
+        """Wait for the answers to these orders' webhooks, which this thread may have to deliver itself.
 
         Without orders, wait for all webhooks queued or in flight at the time of the call. Return False on
         timeout, or once ``is_enough`` is true.
@@ -478,7 +471,8 @@ class Project:
             self.services.pause(HANDOVER_POLL_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
-            self.services.deliver_deferred(lambda: is_late() or outbox.is_settled(awaited))
+            if (waiting := caller().waiting_thread()) is not None:
+                waiting.deliver(lambda: is_late() or outbox.is_settled(awaited))
             if caller().is_handling(outbox):  # the callback would wait for its own end
                 return True
             return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), is_enough)

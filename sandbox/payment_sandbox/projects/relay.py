@@ -105,17 +105,12 @@ class Relay:
 
     # For the courier
 
-    def is_connected(self) -> bool:
-        """Whether a listener waits for webhooks, or has called a moment ago."""
+    def is_connected(self, *, is_doubtful: bool = False) -> bool:
+        """Whether a listener waits for webhooks, or has called a moment ago and is not ``is_doubtful``."""
         with self._changed:
-            return self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
-
-    def is_connected_still(self) -> bool:
-        """Whether a listener waits for webhooks, although one has left a webhook unanswered."""
-        with self._changed:
-            if self._waiting_calls == 0:
+            if is_doubtful:
                 self._open_until_seconds = 0.0  # the listener has probably disconnected
-            return self._waiting_calls > 0
+            return self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
 
     def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""

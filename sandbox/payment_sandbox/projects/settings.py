@@ -130,7 +130,7 @@ class SettingsForm(Form):
     )
 
     @checks(although_invalid=True)
-    def refuse_method_names_as_aliases(self, data: Mapping[str, Any], **options: Any) -> None:
+    def refuse_method_names_as_aliases(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Refuse an alias that is the name of a method."""
         wrong = {
             alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in METHOD_NAMES
@@ -139,7 +139,7 @@ class SettingsForm(Form):
             raise ValidationError({"aliases": wrong})
 
     @checks(although_invalid=True)
-    def refuse_unknown_error_names(self, data: Mapping[str, Any], **options: Any) -> None:
+    def refuse_unknown_error_names(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Refuse overrides for unknown rules and error types."""
         problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
         unknown = {name: problem for name in unknown_error_names(data.get("errors", {}))}

@@ -1,12 +1,12 @@
 """The forms that validate a scenario document."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError
 
 from payment_sandbox.forms import Cents, Choice, Flag, Form, FormPart, Items, PeriodText, Text, Whole
-from payment_sandbox.forms.base import Problem
+from payment_sandbox.forms.base import Problem, checks
 from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
@@ -112,10 +112,10 @@ class ThenForm(Form):
         ("settles", "fails"), about="The result of a one-click or recurring payment or a refund."
     )
 
-    @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def require_actor(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    @checks(although_invalid=True)
+    def require_actor(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Require an actor in an outcome."""
-        if isinstance(original, dict) and not any(actor in original for actor in ACTOR_KEYS):
+        if isinstance(sent, dict) and not any(actor in sent for actor in ACTOR_KEYS):
             raise ValidationError(Problem(f"must contain one of: {', '.join(ACTOR_KEYS)}", ACTOR_KEYS))
 
 
@@ -143,10 +143,10 @@ class OneEffectForm(Form):
 
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
-    @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def require_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    @checks(although_invalid=True)
+    def require_one_effect(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Require one effect per rule."""
-        if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
+        if isinstance(sent, dict) and len(sent.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
 
@@ -207,12 +207,12 @@ class LatencyForm(Form):
     )
     latency = Seconds(about="Delays the response by this many real seconds; allows a second effect.")
 
-    @validates_schema(skip_on_field_errors=False, pass_original=True)
-    def require_one_effect(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+    @checks(although_invalid=True)
+    def require_one_effect(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Require one effect per rule, a latency, or both."""
         effects = _effect_keys(REQUEST_EFFECTS)
-        named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
-        if isinstance(original, dict) and (len(named & set(effects)) > 1 or not named - {"phase"}):
+        named = set(sent) & set(self.load_fields) if isinstance(sent, dict) else set(data)
+        if isinstance(sent, dict) and (len(named & set(effects)) > 1 or not named - {"phase"}):
             known = ("latency", *effects)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
         phased = _effect_keys([effect for effect in REQUEST_EFFECTS if effect.has_phase])

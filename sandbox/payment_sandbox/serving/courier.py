@@ -1,7 +1,7 @@
 """The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import datetime, timedelta
@@ -80,7 +80,8 @@ def _await_next_listener(project: Project, epoch: Epoch, entry: OutboxEntry) -> 
     """Let a webhook await a listener; requeue it if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
-        is_waiting = is_forwarding and epoch.outbox.await_listener(entry, project.relay.is_connected_still)
+        is_connected = partial(project.relay.is_connected, is_doubtful=True)
+        is_waiting = is_forwarding and epoch.outbox.await_listener(entry, is_connected)
     if not is_waiting:
         project.put(epoch, entry.queued)
 
@@ -187,12 +188,6 @@ class Courier:
                 while waiting.carriers:
                     self._threads.run(waiting.carriers.popleft())
 
-    def deliver_deferred(self, is_enough: "Callable[[], bool]") -> None:
-        """Deliver the webhooks deferred to this thread, until none remain or ``is_enough`` is true."""
-        waiting = caller().waiting_thread()
-        while waiting is not None and waiting.carriers and not is_enough():
-            waiting.carriers.popleft()(is_enough)
-
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
         with during_delivery(epoch.outbox):
@@ -278,43 +273,44 @@ class Courier:
             return reply, max(prepared.real_at, now - since)
 
         receiver = destination.receiver_for(request.url)
-        if prepared.are_parallel(over_network=receiver is None):
-            over_network = [self._post_on_other_thread(destination, request, receiver) for _ in copies]
-            return _align_start_times(list(map(wait_for_reply, over_network)))
-        on_this_thread = destination.on_waiting_thread and caller().waiting_thread() is not None
-        post = (
-            self._post_on_this_thread
-            if receiver is not None and on_this_thread
-            else self._post_on_other_thread
-        )
-        return [wait_for_reply(post(destination, request, receiver)) for _ in copies]
+        is_on_network, waiting = receiver is None, caller().waiting_thread()
+        on_this_thread = destination.on_waiting_thread and waiting is not None and not is_on_network
+        if prepared.are_parallel(over_network=is_on_network):
+            postings = [self._post(destination, request, receiver) for _ in copies]
+            return _align_start_times(list(map(wait_for_reply, postings)))
+        return [
+            wait_for_reply(self._post(destination, request, receiver, on_this_thread=on_this_thread))
+            for _ in copies
+        ]
 
-    def _create_posting(
-        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
+    def _post(
+        self,
+        destination: Destination,
+        request: WebhookRequest,
+        receiver: InProcessReceiver | None,
+        *,
+        on_this_thread: bool = False,
     ) -> Posting:
         if receiver is not None:
-            return Posting(request, receiver, receiver.locate_handler)
-        host = urlsplit(request.url).hostname or ""
+            posting = Posting(request, receiver, receiver.locate_handler)
+        else:
+            posting = Posting(request, self._sender_to(urlsplit(request.url).hostname or "", destination))
+        if on_this_thread:
+            posting.run_on_waiting_thread()
+        else:
+            context = copy_context()  # so that the thread gets the event loop of a test
+            self._threads.run(lambda: context.run(posting.run))
+        return posting
+
+    def _sender_to(self, host: str, destination: Destination) -> Send:
         if self._local_only and not is_local(host) and host not in destination.allowed:
-            return Posting(request, _refuse_to_send)
+            advice = "deliver_to(app) delivers them to the shop, and "
+            advice += f"deliver_over_network(hosts=[{host!r}]) allows that host"
+            return partial(_refuse, f"{NOT_SENT_IN_TESTS}; {advice}")
         if self.allowed_hosts and normal_host(host) not in self.allowed_hosts:
-            return Posting(request, partial(_refuse_delivery, self.allowed_hosts))
-        return Posting(request, self._post_over_network)
-
-    def _post_on_other_thread(
-        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
-    ) -> Posting:
-        posting = self._create_posting(destination, request, receiver)
-        context = copy_context()  # so that the thread gets the event loop of a test
-        self._threads.run(lambda: context.run(posting.run))
-        return posting
-
-    def _post_on_this_thread(
-        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
-    ) -> Posting:
-        posting = self._create_posting(destination, request, receiver)
-        posting.run_on_waiting_thread()
-        return posting
+            advice = f"to allow {host}, add serve --deliver-to {host}"
+            return partial(_refuse, f"{NOT_DELIVERED_TO} {', '.join(self.allowed_hosts)}; {advice}")
+        return self._post_over_network
 
 
 def _align_start_times(replies: list[tuple[Reply, datetime]]) -> list[tuple[Reply, datetime]]:
@@ -323,33 +319,15 @@ def _align_start_times(replies: list[tuple[Reply, datetime]]) -> list[tuple[Repl
     return [(reply, min(sent_at, first_end)) for reply, sent_at in replies]
 
 
-def _refuse_to_send(request: WebhookRequest, on_status: "Callable[[int], None]") -> ReceiverAnswer:
-    """Refuse to send a webhook.
-
-    Raises:
-        Undelivered: always; the message names the calls that allow the host.
-    """
-    host = urlsplit(request.url).hostname
-    raise Undelivered(
-        f"{NOT_SENT_IN_TESTS}; deliver_to(app) delivers them to the shop, and "
-        f"deliver_over_network(hosts=[{host!r}]) allows that host"
-    )
-
-
 def normal_host(name: str) -> str:
     """Normalize a host name: lower case, without a trailing dot or the brackets of an IPv6 address."""
     return name.lower().rstrip(".").strip("[]")
 
 
-def _refuse_delivery(
-    hosts: Sequence[str], request: WebhookRequest, on_status: "Callable[[int], None]"
-) -> ReceiverAnswer:
+def _refuse(reason: str, request: WebhookRequest, on_status: "Callable[[int], None]") -> ReceiverAnswer:
     """Refuse to send a webhook.
 
     Raises:
-        Undelivered: always; the message lists the allowed hosts, and the option to allow another.
+        Undelivered: always; the reason names what allows the host.
     """
-    host = urlsplit(request.url).hostname
-    raise Undelivered(
-        f"{NOT_DELIVERED_TO} {', '.join(hosts)}; to allow {host}, add serve --deliver-to {host}"
-    )
+    raise Undelivered(reason)

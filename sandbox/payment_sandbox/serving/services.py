@@ -3,7 +3,6 @@
 import gc
 import heapq
 import logging
-from collections.abc import Callable
 from itertools import count
 from math import inf
 from threading import Condition, Event, Thread
@@ -191,10 +190,6 @@ class ServerServices:
     def deliver_outbox(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the epoch's outbox on another thread, or on this thread when it waits."""
         self.courier.deliver_outbox(project, epoch)
-
-    def deliver_deferred(self, is_enough: Callable[[], bool]) -> None:
-        """Deliver the webhooks deferred to this thread."""
-        self.courier.deliver_deferred(is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread."""

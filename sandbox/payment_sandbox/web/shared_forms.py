@@ -61,7 +61,7 @@ class ActForm(Form):
     reason = Text(about="The reason for a failure or decline.")
 
     @checks(although_invalid=False)
-    def check_action_of_actor(self, data: Mapping[str, Any], **options: Any) -> None:
+    def check_action_of_actor(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Refuse an action that the actor cannot perform."""
         actions = ACTIONS[data["actor"]]
         if data["action"] not in actions:
@@ -83,7 +83,7 @@ class AdvanceForm(Form):
     )
 
     @checks(although_invalid=False)
-    def require_one_target(self, data: Mapping[str, Any], **options: Any) -> None:
+    def require_one_target(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Require exactly one target."""
         targets = ("by", "to", "until")
         if sum(target in data for target in targets) != 1:

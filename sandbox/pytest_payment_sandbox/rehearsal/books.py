@@ -20,7 +20,7 @@ class OrderRecord(NamedTuple):
     status: str
     received: int  # captured, or paid in one step
     authorized: int  # includes expired and voided authorizations
-    capturable: bool  # can still be captured
+    reserved: int  # can still be captured
     refunded: int
     amount: int = 0
 
@@ -42,7 +42,7 @@ def _order_record(order: Order) -> OrderRecord:
         order.status,
         order.received_cents,
         sum(authorization.original_cents for authorization in authorizations),
-        any(authorization.is_open for authorization in authorizations),
+        sum(authorization.remaining_cents for authorization in authorizations if authorization.is_open),
         sum(refund.amount_cents for refund in order.refunds if not refund.failed),
         order.amount_cents,
     )
@@ -145,11 +145,11 @@ def _check_missed_payment(purchase: Purchase) -> str | None:
 
 
 def _check_double_payment(purchase: Purchase) -> str | None:
-    paid = [record for record in purchase.orders if record.received > record.refunded or record.capturable]
+    paid = [record for record in purchase.orders if record.received > record.refunded or record.reserved]
     if len(paid) <= 1:
         return None
-    total = f", {euros(purchase.net_received)} in total" if purchase.net_received else ""
-    return f"the customer paid {len(paid)} times{total}"
+    total_cents = sum(record.received - record.refunded + record.reserved for record in paid)
+    return f"the customer paid {len(paid)} times, {euros(total_cents)} in total"
 
 
 def _check_missing_refund(purchase: Purchase) -> str | None:
@@ -230,11 +230,11 @@ def find_missed_authorizations(entries: Sequence[BookEntry], records: Records) -
 def _find_unknown_authorizations(entries: Sequence[BookEntry], records: Records) -> Iterator[BookProblem]:
     known = {order_id for entry in entries for order_id in entry.orders}
     for record in records.values():
-        if record.capturable and record.order_id not in known:
+        if record.reserved and record.order_id not in known:
             agreed = f"the customer authorized {euros(record.authorized)}"
             yield BookProblem("unknown-money", f"{agreed} for an order that the shop does not know")
     for entry in entries:
-        if not entry.paid and any(record.capturable for record in purchase_of(entry, records).orders):
+        if not entry.paid and any(record.reserved for record in purchase_of(entry, records).orders):
             yield BookProblem(
                 "payment-missed",
                 f"{entry.purchase}: the customer authorized the payment, but the shop has not recorded it",

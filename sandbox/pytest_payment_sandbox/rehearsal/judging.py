@@ -263,7 +263,7 @@ class _Judge:
         if baseline is not None:
             return baseline.reads_pages_early
         records = order_records(self._project).values()
-        return self._books is None and any(record.capturable for record in records)
+        return self._books is None and any(record.reserved for record in records)
 
     def _advance_to_end(self) -> tuple[State, Moved]:
         """Advance the clock until no events are due; return the state, and the moved amounts."""

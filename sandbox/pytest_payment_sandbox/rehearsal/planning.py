@@ -140,14 +140,16 @@ class Plan:
             for change in possible_changes(step)
             if _is_possible(step, change, baseline)
         ]
-        if (
-            any(Trait.THREADS in changed.change.traits for changed in possible)
-            and not self._can_use_threads()
-        ):
-            has_webhooks = any(step.kind == WEBHOOK for step in baseline.steps)
-            self.notes += [NO_THREADS_NOTE] if has_webhooks else []
-            possible = [each for each in possible if Trait.THREADS not in each.change.traits]
-        return _by_priority(possible, self._hints.fruitful)
+        return _by_priority(self._without_threads(possible), self._hints.fruitful)
+
+    def _without_threads(self, possible: list[ChangedStep]) -> list[ChangedStep]:
+        """Return the changes without those that need threads, if the shop's test cannot use any."""
+        others = [each for each in possible if Trait.THREADS not in each.change.traits]
+        if others == possible or self._can_use_threads():
+            return possible
+        if any(step.kind == WEBHOOK for step in self.baseline.steps):
+            self.notes.append(NO_THREADS_NOTE)
+        return others
 
     def _pairs(self) -> list[ChangedSteps]:
         """Return pairs of harmless changes, the most promising pairs first."""

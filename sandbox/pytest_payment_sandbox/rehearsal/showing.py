@@ -261,7 +261,7 @@ def _is_paid(records: Mapping[str, OrderRecord], order: Order) -> bool | None:
     record = records[order.id]
     if record.received == 0 and record.authorized == 0:
         return False
-    return True if record.capturable or record.received - record.refunded >= order.amount_cents else None
+    return True if record.reserved or record.received - record.refunded >= order.amount_cents else None
 
 
 def find_view_problems(

@@ -13,8 +13,16 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.web.pictures import ROWS_MAX
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
+from tests.support.payer import Form, Page
 from tests.support.shop import Received, Shop
 from tests.web.dashboard.test_again import read_newest
+
+
+def open_resend(sandbox: Sandbox) -> tuple[Dashboard, Page, Form]:
+    """Open the page of the first webhook; return the browser, the page and its form for a resend."""
+    browser = Dashboard(sandbox)
+    page = browser.open(f"requests/{sandbox.webhooks()[0]['id']}/")
+    return browser, page, next(form for form in page.forms if "url" in form.fields)
 
 
 def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
@@ -23,9 +31,7 @@ def test_a_webhook_is_resent_with_changes(watched: Sandbox, shop: Shop) -> None:
     watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     webhook = watched.webhooks()[0]
-    browser = Dashboard(watched)
-    page = browser.open(f"requests/{webhook['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(watched)
     assert f'"order_id": "{webhook["order_id"]}"' in page.text
     body = '{"event": "something_else"}'
     page = browser.send(form, {"url": f"{shop.url}?try=2", "body": body}, page)
@@ -49,9 +55,7 @@ def test_a_deferred_resend_survives_a_snapshot(watched: Sandbox, shop: Shop) -> 
     """A deferred resend is on the agenda and in snapshots; an invalid address is refused."""
     watched.pay(watched.place(card()))
     watched.settle()
-    browser = Dashboard(watched)
-    page = browser.open(f"requests/{watched.webhooks()[0]['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(watched)
     browser.send(form, {"body": '{"a": 1}', "after": "PT10M"}, page)
     state = watched.get("/control/state/").json()
     (due,) = [due for due in state["agenda"] if due["command"]["kind"] == "resend"]
@@ -148,9 +152,7 @@ def test_changed_resends_do_not_count(watched: Sandbox, shop: Shop) -> None:
     reviewed, covered = (watched.get(f"/control/{name}/").json() for name in ("review", "coverage"))
     webhook = watched.webhooks()[0]
     shop.answer = lambda received: 400
-    browser = Dashboard(watched)
-    page = browser.open(f"requests/{webhook['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(watched)
     assert "Manual resend" in browser.send(form, {"body": "bad"}, page).text
     resent = watched.webhooks()[0]
     assert (resent["state"], [attempt["number"] for attempt in resent["attempts"]]) == ("delivered", [1, 0])
@@ -168,9 +170,7 @@ def test_a_masked_address_is_called_unmasked(sandbox: Sandbox, shop: Shop) -> No
     sandbox.settle()
     webhook = sandbox.webhooks()[0]
     assert webhook["url"] != url
-    browser = Dashboard(sandbox)
-    page = browser.open(f"requests/{webhook['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(sandbox)
     browser.send(form, {}, page)
     assert shop.received[-1].path.endswith("?verification_code=ab12")
     assert sandbox.webhooks()[0]["attempts"][-1]["number"] == 2
@@ -185,9 +185,7 @@ def test_the_form_shows_the_forwarding_address(watched: Sandbox, shop: Shop) -> 
     watched.settle()
     webhook = watched.webhooks()[0]
     watched.patch("/control/project/", {"forward_to": f"{shop.url}?elsewhere"})
-    browser = Dashboard(watched)
-    page = browser.open(f"requests/{webhook['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(watched)
     assert form.fields["url"] == f"{shop.url}?elsewhere"
     browser.send(form, {"url": webhook["url"]}, page)
     assert watched.webhooks()[0]["attempts"][-1]["request"]["url"] == webhook["url"]
@@ -198,10 +196,8 @@ def test_a_dropped_webhook_is_not_resent(watched: Sandbox) -> None:
     """A deferred resend of a dropped webhook does not prevent a restore and is not sent."""
     watched.pay(watched.place(card()))
     watched.settle()
-    browser = Dashboard(watched)
     webhook = watched.webhooks()[0]
-    page = browser.open(f"requests/{webhook['id']}/")
-    form = next(form for form in page.forms if "url" in form.fields)
+    browser, page, form = open_resend(watched)
     browser.send(form, {"body": "later", "after": "PT10M"}, page)
     state = watched.get("/control/state/").json()
     state["deliveries"] = [stored for stored in state["deliveries"] if stored["id"] != webhook["id"]]

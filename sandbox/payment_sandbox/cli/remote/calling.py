@@ -12,12 +12,20 @@ from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url, say
 from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
     import requests
 
-    from payment_sandbox.client.client import SandboxClient
-    from payment_sandbox.client.errors import SandboxError
+    from payment_sandbox.client import client as control_client
+    from payment_sandbox.client import errors
+    from payment_sandbox.serving import sessions, tls
+else:
+    requests = lazy("requests")
+    control_client = lazy("payment_sandbox.client.client")
+    errors = lazy("payment_sandbox.client.errors")
+    sessions = lazy("payment_sandbox.serving.sessions")
+    tls = lazy("payment_sandbox.serving.tls")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8080"
 KEY_DEFAULT: Final = "sandbox-key"
@@ -54,7 +62,7 @@ class ServerAccess(NamedTuple):
 class CommandRun:
     """One run of a command, with its client and output format."""
 
-    def __init__(self, sandbox: "SandboxClient", *, as_json: bool) -> None:
+    def __init__(self, sandbox: "control_client.SandboxClient", *, as_json: bool) -> None:
         self.sandbox = sandbox
         self.as_json = as_json
         self.file: Path | None = None
@@ -203,17 +211,13 @@ def _add_options(run: Any, *, needs_token: bool) -> Any:
 
 
 @contextmanager
-def client(server: ServerAccess) -> "Iterator[SandboxClient]":
+def client(server: ServerAccess) -> "Iterator[control_client.SandboxClient]":
     """Create a client; on a network error, exit with one line."""
-    import requests
-
-    from payment_sandbox.client.client import SandboxClient
-
     url = (server.url or URL_DEFAULT).rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
-    sandbox = SandboxClient(
+    sandbox = control_client.SandboxClient(
         url,
         server.key or KEY_DEFAULT,
         session=_create_session(url, server.ca),
@@ -241,25 +245,18 @@ def _create_session(url: str, ca: Path | None) -> Any:
     """Return a session for https that trusts the sandbox's own authority; None for http."""
     if not url.startswith("https:"):
         return None
-    from payment_sandbox.serving.sessions import direct_session
-
-    return trust_authority(direct_session(), url, ca)
+    return trust_authority(sessions.direct_session(), url, ca)
 
 
 def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "requests.Session":
     """Trust the certificates of a file, or those of serve --tls on this computer, for https."""
     if not url.startswith("https:"):
         return session
-    import requests
-
-    from payment_sandbox.serving.sessions import Trust, trust
-    from payment_sandbox.serving.tls import CertificateRefused, authority_file
-
-    file = ca or authority_file()
+    file = ca or tls.authority_file()
     if ca is not None or file.is_file():
         try:
-            trust(session, Trust.of(file), requests.adapters.HTTPAdapter())
-        except CertificateRefused as refused:
+            sessions.trust(session, sessions.Trust.of(file), requests.adapters.HTTPAdapter())
+        except tls.CertificateRefused as refused:
             fail(f"--ca: {refused}")
     return session
 
@@ -267,15 +264,13 @@ def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "
 @contextmanager
 def report_errors(call: CommandRun) -> Iterator[None]:
     """Exit with the server's refusal, on one line or on one line per mistake in a file."""
-    from payment_sandbox.client.errors import SandboxError
-
     try:
         yield
-    except SandboxError as refused:
+    except errors.SandboxError as refused:
         fail(*_refusal_lines(refused, call.file))
 
 
-def _refusal_lines(refused: "SandboxError", file: Path | None) -> list[str]:
+def _refusal_lines(refused: "errors.SandboxError", file: Path | None) -> list[str]:
     located = [violation for violation in refused.violations if violation.line is not None]
     if file is not None and located:
         return [violation.as_line_in(str(file)) for violation in located]
@@ -286,7 +281,7 @@ def _refusal_lines(refused: "SandboxError", file: Path | None) -> list[str]:
     return [f"{refused.status}: {refused.value}{_refusal_advice(refused)}"]
 
 
-def _refusal_advice(refused: "SandboxError") -> str:
+def _refusal_advice(refused: "errors.SandboxError") -> str:
     """Return the possible actions, or the command that shows the cause of the failure."""
     if refused.status in FAULT_STATUSES:
         return "; payment-sandbox faults and scenario show the cause"

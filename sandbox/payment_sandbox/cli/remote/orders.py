@@ -18,10 +18,18 @@ from payment_sandbox.cli.remote.calling import (
     short_time,
     split_assignments,
 )
+from payment_sandbox.loading import lazy
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
+    from payment_sandbox.client import triggers
+    from payment_sandbox.forms import base
+    from payment_sandbox.operations import recipes
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
+else:
+    triggers = lazy("payment_sandbox.client.triggers")
+    base = lazy("payment_sandbox.forms.base")
+    recipes = lazy("payment_sandbox.operations.recipes")
 
 CARD: Final = "credit-card"
 
@@ -147,9 +155,7 @@ def _open_page(call: CommandRun, pages: list[str]) -> None:
 
 def trigger_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the names of triggers, for shell completion."""
-    from payment_sandbox.operations.recipes import RECIPES
-
-    return [name for name in RECIPES if name.startswith(prefix)]
+    return [name for name in recipes.RECIPES if name.startswith(prefix)]
 
 
 @remote("trigger", example="trigger paid amount=500")
@@ -161,23 +167,19 @@ def trigger(
     call: CommandRun, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool
 ) -> None:
     """Create an order in a state (see --list), with its webhooks. FIELD=VALUE sets fields of the order."""
-    from payment_sandbox.client.triggers import TriggerImpossible
-    from payment_sandbox.client.triggers import trigger as run_trigger
-    from payment_sandbox.operations.recipes import RECIPES
-
     if is_list or name is None:
-        about = {key: recipe.about for key, recipe in RECIPES.items()}
+        about = {key: recipe.about for key, recipe in recipes.RECIPES.items()}
         call.table(about, dict.items, ("name", "makes"), "")
         return
-    if name not in RECIPES:
-        fail(_unknown_trigger(name, list(RECIPES)))
+    if name not in recipes.RECIPES:
+        fail(_unknown_trigger(name, list(recipes.RECIPES)))
     body = {field: parse_value(value) for field, value in split_assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:
         fail("fields apply to a new order only; remove the fields or --order")
     try:
-        overview = run_trigger(call.sandbox, name, order_id, **body)
-    except TriggerImpossible as impossible:
+        overview = triggers.trigger(call.sandbox, name, order_id, **body)
+    except triggers.TriggerImpossible as impossible:
         fail(str(impossible))
     _warn_about_ignored_fields(call, overview["order"]["id"], body)
     call.show(overview, lambda answer: "\n".join(_overview_lines(call, answer)))
@@ -204,6 +206,5 @@ def listen_hint(call: CommandRun) -> Iterator[str]:
 
 
 def _unknown_trigger(name: str, known: list[str]) -> str:
-    from payment_sandbox.forms.base import did_you_mean, nearest_word
-
-    return f"there is no trigger {name!r}{did_you_mean(nearest_word(name, known)) or '; see trigger --list'}"
+    advice = base.did_you_mean(base.nearest_word(name, known)) or "; see trigger --list"
+    return f"there is no trigger {name!r}{advice}"

@@ -16,9 +16,13 @@ from payment_sandbox.cli.remote.calling import (
     split_assignments,
 )
 from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
+    from payment_sandbox.projects import settings as project_settings
     from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
+else:
+    project_settings = lazy("payment_sandbox.projects.settings")
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")
@@ -91,9 +95,7 @@ def _format_assignments(item: Mapping[str, Any] | None) -> str:
 
 def setting_names(context: click.Context, parameter: click.Parameter, prefix: str) -> list[str]:
     """Return the settings as ``name=``, for shell completion."""
-    from payment_sandbox.projects.settings import Settings
-
-    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(prefix)]
+    return [f"{name}=" for name in project_settings.Settings().as_mapping() if name.startswith(prefix)]
 
 
 @remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
@@ -149,9 +151,7 @@ def servers(call: CommandRun) -> None:
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
 def create(call: CommandRun, pairs: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only once."""
-    from payment_sandbox.projects.settings import Settings
-
-    before = {**Settings().as_mapping(), "clock": ""}
+    before = {**project_settings.Settings().as_mapping(), "clock": ""}
     created = call.sandbox.call("POST", "/control/projects/", _parse_settings(pairs, before))
     lines = "project {project_id}\nkey {api_key}"
     call.show(created, lambda answer: lines.format(**answer))

@@ -10,11 +10,17 @@ import click
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say
 from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_ids, remote, short_time
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
+    from payment_sandbox.client import errors, history
     from payment_sandbox.client.client import Event
-    from payment_sandbox.operations.review import Finding
+    from payment_sandbox.operations import review as reviews
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
+else:
+    errors = lazy("payment_sandbox.client.errors")
+    history = lazy("payment_sandbox.client.history")
+    reviews = lazy("payment_sandbox.operations.review")
 
 TIMED_OUT: Final = 408
 EVENT_SENTENCES: Final = {
@@ -61,8 +67,6 @@ def wait(
     call: CommandRun, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
 ) -> None:
     """Wait for a status, a webhook or an idle project; exit code 1 on timeout."""
-    from payment_sandbox.client.errors import SandboxError
-
     if (order is None) != (status is None) or not (order or webhook or idle):
         raise click.UsageError("give --order with --status, --webhook, or --idle")
     try:
@@ -73,7 +77,7 @@ def wait(
             idle=idle,
             timeout_seconds=timeout,
         )
-    except SandboxError as refused:
+    except errors.SandboxError as refused:
         if refused.status != TIMED_OUT:
             raise
         say(refused.value, to_stderr=True)
@@ -121,8 +125,6 @@ def journal(
 @click.option("--all-projects", is_flag=True, help="Review all projects; may need the control token.")
 def review(call: CommandRun, form: str, all_projects: bool) -> None:
     """List the integration's mistakes; exit code 1 if there are any."""
-    from payment_sandbox.operations.review import Finding
-
     reviewed = _fetch_findings(call, all_projects=all_projects)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
@@ -134,16 +136,13 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
         call.as_json = call.as_json or form == JSON
         call.show(
             findings,
-            lambda answer: "\n".join(str(Finding(**each)) for each in answer) or "no mistakes found",
+            lambda answer: "\n".join(str(reviews.Finding(**each)) for each in answer) or "no mistakes found",
         )
     sys.exit(1 if any(not each.healed for each in reviewed) else 0)
 
 
-def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[Finding]":
-    from payment_sandbox.client.history import review as review_project
-    from payment_sandbox.operations.review import Finding
-
+def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[reviews.Finding]":
     if not all_projects:
-        return review_project(call.sandbox)
+        return history.review(call.sandbox)
     reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
-    return [Finding.from_data(item) for each in reviews for item in each["findings"]]
+    return [reviews.Finding.from_data(item) for each in reviews for item in each["findings"]]

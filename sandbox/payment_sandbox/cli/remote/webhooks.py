@@ -11,10 +11,15 @@ import click
 from payment_sandbox.cli.options import fail, print_once, say, trust_of_option
 from payment_sandbox.cli.remote.calling import NEWEST, CommandRun, order_ids, remote, short_time
 from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.listening import ForwardedWebhook, Listener
+    from payment_sandbox.client import listening
+    from payment_sandbox.serving import posting
     from payment_sandbox.web.answers.records import Webhook
+else:
+    listening = lazy("payment_sandbox.client.listening")
+    posting = lazy("payment_sandbox.serving.posting")
 
 DELIVERED, LOST, UNSENT = "delivered", "lost", "unsent"
 STOP_SIGNALS: Final = [
@@ -95,13 +100,10 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     The server records the shop's answers and schedules retries as usual. Webhooks wait while the server or
     the shop restarts. If this command is killed, webhooks in flight are delivered again.
     """
-    from payment_sandbox.client.listening import Listener
-    from payment_sandbox.serving.posting import webhook_poster
-
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
     trusted = trust_of_option("--shop-ca", shop_ca, is_insecure=insecure)
 
-    def print_forwarded(result: "ForwardedWebhook") -> None:
+    def print_forwarded(result: "listening.ForwardedWebhook") -> None:
         line = json.dumps(result.as_mapping()) if call.as_json else make_printable(_format_forwarded(result))
         print_once(f"{line}\n")
 
@@ -117,20 +119,18 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
                 to_stderr=True,
             )
 
-    listener = Listener(
+    listener = listening.Listener(
         call.sandbox,
         forward_to,
         on_forwarded=print_forwarded,
         on_server=on_server_change,
-        send=webhook_poster(trusted),
+        send=posting.webhook_poster(trusted),
     )
     _run_listener(listener)
 
 
-def _run_listener(listener: "Listener") -> None:
+def _run_listener(listener: "listening.Listener") -> None:
     """Forward webhooks until a signal, then return delivery to the server."""
-    from payment_sandbox.client.listening import ListenerReplaced
-
     for number in STOP_SIGNALS:  # shells start background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
@@ -139,11 +139,11 @@ def _run_listener(listener: "Listener") -> None:
         for number in STOP_SIGNALS:  # a second signal must not interrupt the disconnect
             signal.signal(number, signal.SIG_IGN)
         say("", _disconnect(listener), to_stderr=True)
-    except ListenerReplaced:
+    except listening.ListenerReplaced:
         fail("another payment-sandbox listen has taken over the webhooks of this project")
 
 
-def _disconnect(listener: "Listener") -> str:
+def _disconnect(listener: "listening.Listener") -> str:
     """Stop forwarding, and return a sentence that states where webhooks now go."""
     try:
         is_changed = listener.disconnect()
@@ -159,7 +159,7 @@ def _disconnect(listener: "Listener") -> str:
     )
 
 
-def _format_forwarded(result: "ForwardedWebhook") -> str:
+def _format_forwarded(result: "listening.ForwardedWebhook") -> str:
     offer, reply = result.offer, result.reply
     outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
     warning = f"  {reply.warning}" if reply.warning else ""

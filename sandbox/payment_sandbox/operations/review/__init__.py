@@ -110,7 +110,7 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.journal.returns(),
         deliveries,
         orders,
-        list(epoch.journal.statuses),
+        epoch.journal.of(ReachedStatus),
         epoch.now(),
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         count_unsent_changes(epoch),

@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import ShopRequest, current_request
+from payment_sandbox.testing.shops.watching import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:
@@ -72,11 +72,12 @@ class _InProcessConnection(ClientConnection):
 
     silence_seconds = 0.0
 
-    def __init__(self, shop_request: ShopRequest | None) -> None:
+    def __init__(self, shop_request: ShopRequest | None, deliver: DeliverHeld) -> None:
         """Hold the call's webhooks until the end of the enclosing ``shop_request``, if any."""
         super().__init__()
         self.caller = current_caller()
         self._shop_request = shop_request
+        self._deliver = deliver
 
     def cut(self) -> None:
         """Cut the connection.
@@ -98,6 +99,7 @@ class _InProcessConnection(ClientConnection):
         """Hold the webhooks if the shop makes the call during a request."""
         if self._shop_request is not None:
             self._shop_request.held.append((project, held))
+            self._shop_request.deliver = self._deliver
         return self._shop_request is not None
 
 
@@ -136,9 +138,7 @@ class InProcess:
         started_seconds, is_settled = monotonic_seconds(), True
         delivers = waits or _may_precede_response(project, receiver)
         with self._server.services.courier.waiting() if delivers else nullcontext():
-            if shop_request is not None:
-                shop_request.deliver = self._deliver_held
-            line = _InProcessConnection(shop_request)
+            line = _InProcessConnection(shop_request, self._deliver_held)
             answer = self._answer_or_cut(build_environ(method, url, headers, body), line)
             elapsed_seconds = monotonic_seconds() - started_seconds
             if waits and project is not None:

@@ -25,12 +25,15 @@ else:
     loops = lazy("payment_sandbox.testing.loops")
 
 
+DeliverHeld = Callable[[list[tuple["Project", "HeldDeliveries"]]], None]
+
+
 class ShopRequest:
     """A request to the shop in progress, which holds the webhooks of the shop's calls until its end."""
 
     def __init__(self) -> None:
         self.held: list[tuple[Project, HeldDeliveries]] = []
-        self.deliver: Callable[[list[tuple[Project, HeldDeliveries]]], None] | None = None
+        self.deliver: DeliverHeld | None = None
 
     def end(self) -> None:
         """Deliver the held webhooks, and return once they are answered."""

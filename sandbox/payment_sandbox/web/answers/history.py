@@ -11,7 +11,13 @@ from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.default_scenario import DEFAULT_NAME
-from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, to_plain_data
+from payment_sandbox.projects.journal import (
+    RETURN,
+    JournalEntry,
+    PerformedAction,
+    ReachedStatus,
+    to_plain_data,
+)
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import is_same_path
@@ -121,7 +127,7 @@ def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the statuses reached by orders and their attempts, oldest first."""
-    reached = project.epoch.journal.statuses
+    reached = project.epoch.journal.of(ReachedStatus)
     shown = [to_plain_data(each) for each in reached if order_id in (None, each.order_id)]
     for status in shown:
         del status["before"]  # events show it; the list has the status before anyway

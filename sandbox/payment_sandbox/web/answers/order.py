@@ -99,7 +99,7 @@ LINE: Final[Table[OrderLine]] = Table(
 
 
 @checks(although_invalid=True)
-def check_sign(self: Form, data: Mapping[str, Any], **options: object) -> None:
+def check_sign(self: Form, data: Mapping[str, Any], sent: Any, **options: object) -> None:
     """Allow negative amounts only for some types (A18)."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
         types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
@@ -358,7 +358,7 @@ EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAM
 
 
 @checks(although_invalid=True)
-def check_line_ids(self: Form, data: Mapping[str, Any], **options: object) -> None:
+def check_line_ids(self: Form, data: Mapping[str, Any], sent: Any, **options: object) -> None:
     """Refuse lines with the same id; the path of each names another (A19)."""
     first: dict[str, int] = {}
     problems: dict[int, dict[str, list[str]]] = {}

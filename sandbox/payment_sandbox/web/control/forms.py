@@ -38,7 +38,7 @@ class ClockForm(Form):
     now = DateTime(about="The new time; it can only move forward.")
 
     @checks(although_invalid=False)
-    def check_change(self, data: Mapping[str, Any], **options: Any) -> None:
+    def check_change(self, data: Mapping[str, Any], sent: Any, **options: Any) -> None:
         """Refuse an empty change, and a rate for a frozen clock."""
         if not data:
             known = list(self.load_fields)

@@ -28,7 +28,7 @@ from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, LOST, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, number_of
+from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
 from payment_sandbox.web.answers.history import request_record
@@ -116,7 +116,7 @@ Entry = JournalEntry | Delivery
 def _newest_first(project: Project, query: RequestQuery, unsent: Sequence[Delivery]) -> Iterator[Entry]:
     """Yield the calls and the webhooks of the list; a webhook has the place of its status."""
     epoch = project.epoch
-    reached = {(each.order_id, each.status): each for each in epoch.journal.statuses}
+    reached = {(each.order_id, each.status): each for each in epoch.journal.of(ReachedStatus)}
     calls = epoch.journal.entries(
         lambda entry: query.matches_call(project, entry), newest_first=True, with_bodies=False
     )

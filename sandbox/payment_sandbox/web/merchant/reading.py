@@ -9,7 +9,6 @@ from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
-from payment_sandbox.forms.quick import parse_quickly
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -30,9 +29,6 @@ def read_valid_fields(
     ``also_known`` are allowed keys that the form does not read.
     """
     body = json_body(call, empty_is=empty_is)
-    valid = parse_quickly(form, body)
-    if valid is not None:
-        return valid, []
     data, violations = load(form, body)
     others = (key for key in unknown_keys(form, body) if key.path not in also_known)
     return data, [*violations, *handle_unknown(call, list(islice(others, VIOLATIONS_MAX)))]

@@ -1,11 +1,12 @@
-"""The quick parser and marshmallow accept the same bodies and read the same values."""
+"""A form loads a body as marshmallow's own ``load`` does: the same values, problems and order."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from marshmallow import ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields
 
 from payment_sandbox.forms import (
     Cents,
@@ -16,8 +17,7 @@ from payment_sandbox.forms import (
     NothingForm,
     Text,
     Whole,
-    load,
-    unknown_keys,
+    checks,
 )
 from payment_sandbox.forms.fields import (
     Anything,
@@ -29,7 +29,6 @@ from payment_sandbox.forms.fields import (
     PeriodText,
     WebUrl,
 )
-from payment_sandbox.forms.quick import parse_quickly
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.order import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
@@ -96,65 +95,70 @@ BODIES = [
 ]
 
 
+def outcome(load: Callable[[Form, Any], Any], form: Form, body: Any) -> str:
+    """Return the loaded values, or the valid values and the problems; ``repr`` shows types and order, too."""
+    try:
+        return repr(load(form, body))
+    except ValidationError as error:
+        return repr((error.valid_data, error.messages))
+
+
 @pytest.mark.rule("SET-09", "SET-11", "SET-12")
 @pytest.mark.parametrize(("form", "bodies"), BODIES, ids=lambda part: type(part).__name__)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(choice=st.data())
-def test_quick_parser_and_marshmallow_agree(
-    form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject
-) -> None:
-    """The quick parser accepts exactly the valid bodies without unknown keys, and never changes a value."""
-    body = choice.draw(bodies)
-    values, violations = load(form, body)
-    is_clean = not violations and not list(unknown_keys(form, body)) and isinstance(body, dict)
-    read = parse_quickly(form, body)
-    event("accepted" if read is not None else "left to marshmallow")
-    if read is not None:
-        assert is_clean
-        assert repr(read) == repr(values), "the same values of the same types in the same order"
-    elif is_clean:
-        assert is_repaired_by_hook(body), f"the quick parser refused a valid body: {body}"
+def test_a_form_loads_as_marshmallow_does(form: Form, bodies: st.SearchStrategy[Any]) -> None:
+    """A form and marshmallow read the same values, and report the same problems, in the same order."""
+
+    @settings(max_examples=150, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(body=bodies)
+    def loads_equally(body: Any) -> None:
+        assert outcome(Form.load, form, body) == outcome(Schema.load, form, body)
+
+    loads_equally()
 
 
-def is_repaired_by_hook(body: Any) -> bool:
-    """Whether the body has a null or an amount of 0, which a hook removes before marshmallow reads it."""
-    return "None" in repr(body) or body.get("amount") == 0
+class ChecksForm(Form):
+    """A form with defaults, nulls, and checks that report problems of the object and of its fields."""
 
-
-class HookedForm(Form):
-    """A form with a hook that the quick parser does not know."""
-
-    name = Text()
-
-    @pre_load
-    def shout(self, data: Any, **options: Any) -> Any:
-        """Change values that would also be valid unchanged."""
-        return {key: value.upper() for key, value in data.items()}
-
-
-class DefaultsForm(Form):
-    """A form with fields that the quick parser leaves to marshmallow."""
-
+    name = Text(required=True)
     nothing = Text(allow_none=True)
     numbers = fields.List(fields.Integer(), load_default=list)
-    renamed = Text(data_key="name")
+
+    @checks(although_invalid=True)
+    def check_always(self, data: Any, sent: Any, **options: Any) -> None:
+        """Report the problems in the request."""
+        if isinstance(sent, dict) and sent.get("problems"):
+            raise ValidationError(sent["problems"], *sent.get("of", ()))
+
+    @checks(although_invalid=False)
+    def check_valid_fields(self, data: Any, sent: Any, **options: Any) -> None:
+        """Refuse one name."""
+        if data["name"] == "x":
+            raise ValidationError("must not be x", "name")
 
 
-def test_forms_with_unknown_hooks_are_left_to_marshmallow() -> None:
-    """The quick parser refuses a form with an unknown hook."""
-    assert parse_quickly(HookedForm(), {"name": "x"}) is None
-    assert load(HookedForm(), {"name": "x"}) == ({"name": "X"}, [])
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "name": st.one_of(st.just("x"), ODD),
+    "nothing": st.one_of(st.none(), ODD),
+    "numbers": st.one_of(st.lists(st.one_of(st.integers(), st.none()), max_size=3), ODD),
+    "problems": st.sampled_from([["bad"], {"name": ["bad"]}, {"numbers": {"_schema": ["bad"], 0: ["bad"]}}]),
+    "of": st.sampled_from([["name"], ["numbers"], ["unknown"]]),
+}
 
 
-@pytest.mark.parametrize("body", [{}, {"nothing": None}, {"numbers": [1]}, {"name": "x"}, {"renamed": "x"}])
-def test_defaults_nulls_and_other_names(body: dict[str, Any]) -> None:
-    """The quick parser and marshmallow agree about defaults, nulls and renamed keys."""
-    form = DefaultsForm()
-    read = parse_quickly(form, body)
-    if "renamed" in body:
-        assert read is None
-        return
-    try:
-        assert read == form.load(body)
-    except ValidationError:
-        assert read is None
+@settings(deadline=None)
+@given(body=st.one_of(ODD, st.fixed_dictionaries({}, optional=VALUES)))
+def test_checks_defaults_and_nulls(body: Any) -> None:
+    """A form and marshmallow agree about checks, defaults and nulls."""
+    assert outcome(Form.load, ChecksForm(), body) == outcome(Schema.load, ChecksForm(), body)
+
+
+def test_forms_use_only_what_load_knows() -> None:
+    """No form has another hook of marshmallow, or a field with another name in requests."""
+    forms = [Form]
+    for form in forms:
+        forms += form.__subclasses__()
+    hooks = {hook for form in forms for hook in vars(form).values() if hasattr(hook, "__marshmallow_hook__")}
+    named = [field for form in forms for field in form._declared_fields.values()]
+    assert all(hasattr(hook, "is_repair") or hasattr(hook, "although_invalid") for hook in hooks)
+    assert all(field.data_key is None and field.attribute is None for field in named)
+    assert (len(hooks) > 5, len(named) > 50) == (True, True)

@@ -1,0 +1,308 @@
+"""The server process of ``serve``: its configuration, its start and its announcement."""
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from payment_sandbox.cli.activity import Activity, format_json, text_formatter
+from payment_sandbox.cli.options import HOST_NAME, LOOPBACK, fail, is_server_url, print_once, trust_of_option
+from payment_sandbox.loading import lazy, load_module
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.quotas import MEGABYTE, Quotas
+from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.serving import binding
+from payment_sandbox.serving.binding import ALL_INTERFACES, PortInUse, own_addresses, url_of
+from payment_sandbox.serving.config import Security, ServerConfig
+from payment_sandbox.serving.http import raise_open_files_limit
+from payment_sandbox.serving.server import Server, build
+from payment_sandbox.serving.starting import is_database
+from payment_sandbox.serving.tls import (
+    CertificateRefused,
+    authority_file,
+    certificate_names,
+    context_from_files,
+    create_own_context,
+)
+from payment_sandbox.storage.codec import NotStored, StateRefused
+from payment_sandbox.version import __version__
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from payment_sandbox.client import client
+else:
+    client = lazy("payment_sandbox.client.client")
+
+EXAMPLE_URLS: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
+SWITCH_INTERVAL_SECONDS: Final = 0.001  # the longest time a thread may hold the interpreter lock
+FIRST_ORDER: Final = (
+    '{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}'
+)
+
+
+class Announcement(NamedTuple):
+    """The data to print when a server is ready."""
+
+    server: Server
+    host: str
+    token: str | None
+    stands_in_for: Sequence[str] = ()  # host names of providers
+
+    @property
+    def control_token(self) -> str | None:
+        """The token, if other machines can reach the server."""
+        return None if self.host in LOOPBACK else self.token
+
+
+def announce(announcement: Announcement, *, as_json: bool) -> None:
+    """Print the address of the server, and a first call."""
+    if as_json:
+        print_once(f"{json.dumps(_ready_data(announcement))}\n")
+    else:
+        print_once("".join(f"{line}\n" for line in _ready_lines(announcement)))
+
+
+def remove_ready(path: Path | None) -> None:
+    """Remove the stale ready file left by an earlier start."""
+    if path is None:
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        fail(f"--ready-file: cannot replace {path}: {str(error.strerror).lower()}")
+
+
+def write_ready(path: Path | None, server: Server) -> None:
+    """Write the ready file atomically, because a waiting program may read the file at once."""
+    if path is None:
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(_connection_data(server)))
+        part.replace(path)
+    except OSError as error:
+        server.stop()
+        fail(f"--ready-file: cannot write {path}: {error.strerror}")
+
+
+def _connection_data(server: Server) -> dict[str, Any]:
+    """Return the connection data for programs; ``listening`` is the local address, ``url`` may be public."""
+    data = {
+        "url": server.url,
+        "listening": server.local_url,
+        "pid": os.getpid(),
+        "version": __version__,
+    }
+    authority = server.security.authority
+    return {**data, "ca_file": str(authority)} if authority is not None else data
+
+
+def _ready_data(announcement: Announcement) -> dict[str, Any]:
+    data = {"message": "ready", **_connection_data(announcement.server), "api_key": FIRST_API_KEY}
+    if announcement.control_token is not None:
+        data["control_token"] = announcement.control_token
+    if announcement.server.ignored:
+        data["ignored"] = announcement.server.ignored
+    return data
+
+
+def _ready_lines(announcement: Announcement) -> Iterator[str]:
+    server = announcement.server
+    yield f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:"
+    yield ""
+    trusted = f"--cacert {server.security.authority} " if server.security.authority is not None else ""
+    address = f"{server.url}/v1/orders/"
+    yield f"  curl {trusted}-u {FIRST_API_KEY}: {address} -H 'Content-Type: application/json' \\"
+    yield f"    -d '{FIRST_ORDER}'"
+    yield ""
+    yield f"Then open {server.url}/ in a browser: the dashboard shows the order and leads to its payment."
+    yield f"Documentation: {server.url}/docs/"
+    yield from _tls_lines(server)
+    yield from _stand_in_lines(announcement)
+    yield from _network_lines(announcement)
+    yield from _project_lines(server)
+    yield from (f"Ignored: {sentence}." for sentence in server.ignored)
+    yield ""
+
+
+def _tls_lines(server: Server) -> Iterator[str]:
+    if server.security.tls is None:
+        return
+    plain = url_of(binding.LOOPBACK, server.port)
+    yield f"The same port serves https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
+    authority = server.security.authority
+    if authority is not None:
+        yield f"Let your browser and your shop trust {authority}; see {server.url}/docs/operation/#https."
+
+
+def _stand_in_lines(announcement: Announcement) -> Iterator[str]:
+    """Yield the commands to redirect a shop from the provider to the sandbox and back."""
+    for name in announcement.stands_in_for:
+        line = f"127.0.0.1 {name}"
+        pattern = line.replace(".", r"\.")
+        yield f"The sandbox stands in for {name}. To redirect a shop on this machine, and to undo that:"
+        yield f"  echo '{line}' | sudo tee -a /etc/hosts"
+        yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
+
+
+def _network_lines(announcement: Announcement) -> Iterator[str]:
+    if announcement.control_token is None:
+        return
+    server = announcement.server
+    scheme = server.url.partition(":")[0]
+    host = announcement.host
+    addresses = own_addresses() if host in ALL_INTERFACES else [host]
+    urls = [
+        url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
+    ]
+    if urls:  # 0.0.0.0 covers no IPv6 address
+        yield f"Other devices in your network reach the sandbox at {', '.join(urls)};"
+        yield "add --allow-host NAME for a host name of your own."
+    yield f"What a server that others can reach needs in front: {server.url}/docs/security/"
+    yield f"Links to pages and QR codes use {server.url}"
+    yield "The dashboard asks for the API key, or, to create projects, for the control token:"
+    yield f"  control token {announcement.control_token}"
+
+
+def _project_lines(server: Server) -> Iterator[str]:
+    projects = server.registry.all()
+    if len(projects) > 1:
+        yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
+    about = [_webhook_line(project.settings, is_alone=len(projects) == 1) for project in projects]
+    yield from filter(None, about)
+    if allowed_hosts := server.services.courier.allowed_hosts:
+        yield f"Webhooks go only to {', '.join(allowed_hosts)}; other hosts get none."
+    if not any(about):
+        yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."
+
+
+def _webhook_line(settings: Settings, *, is_alone: bool) -> str | None:
+    """Return a sentence on the webhook address of a project; None if only orders set an address."""
+    name = "" if is_alone else f" of {settings.name}"
+    if settings.forward_to is not None:
+        return f"Webhooks{name} wait for payment-sandbox listen, which forwards them to {settings.forward_to}"
+    return f"Webhooks{name} go to {settings.webhook_url}" if settings.webhook_url is not None else None
+
+
+def check_options(host: str, options: Mapping[str, Any]) -> None:
+    """Refuse invalid addresses, host names and times."""
+    public_url = options["public_url"]
+    try:
+        ClockStart.parse(options["clock"])
+    except Invalid as invalid:
+        fail(f"--{invalid}")
+    if public_url is not None and not is_server_url(public_url):
+        fail(f"--public-url: {public_url!r} is not a URL such as http://pay.example:8080")
+    if options["webhook_url"] is not None:
+        try:
+            read_settings({"webhook_url": options["webhook_url"]}, Settings())
+        except Invalid as invalid:
+            message = invalid.violations[0].message
+            fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLE_URLS)}")
+    if HOST_NAME.fullmatch(host) is None:
+        fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
+    _check_workers(options["workers"], options["state"])
+    _check_names("--allow-host", options["allow_hosts"], "pay.example")
+    _check_names("--deliver-to", options["deliver_to"], "shop.example")
+
+
+def _check_names(option: str, names: Sequence[str], example: str) -> None:
+    for name in names:
+        if HOST_NAME.fullmatch(name) is None:
+            fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
+
+
+def _check_workers(count: int, state: str | None) -> None:
+    if count > 1 and not is_database(state or ""):
+        fail("--workers: several processes share their projects in a database; add --state postgresql://...")
+
+
+def create_activity(log_format: str) -> Activity:
+    """Create the printer of calls, webhooks and statuses."""
+    return Activity(format_json if log_format == "json" else text_formatter(is_coloured=sys.stdout.isatty()))
+
+
+def start_server(
+    host: str,
+    port: int,
+    *,
+    max_projects: int | None,
+    max_orders: int | None,
+    max_megabytes: int | None,
+    max_megabytes_in_all: int | None,
+    **options: Any,
+) -> Server:
+    """Build and start the server; exit with a sentence if that is impossible."""
+    raise_open_files_limit()
+    bytes_max, bytes_max_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
+    quotas = Quotas(max_projects, max_orders, bytes_max, bytes_max_in_all)
+    options["security"] = _security_settings(host, options)
+    try:
+        server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
+    except PortInUse as refused:
+        fail(_add_occupant(str(refused), host, port))
+    except StateRefused as refused:
+        fail(str(refused))
+    except Invalid as invalid:
+        fail(*(violation.as_line() for violation in invalid.violations))
+    gc.freeze()
+    gc.enable()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    try:
+        server.start()
+    except NotStored as failed:
+        fail(str(failed))
+    return server
+
+
+def _add_occupant(refused: str, host: str, port: int) -> str:
+    """Add a sentence to the refusal of a port in use if a sandbox occupies the port."""
+    url = url_of(binding.LOOPBACK if host in ALL_INTERFACES else host, port)
+    sandbox = client.SandboxClient(url, "", timeout_seconds=1.0)
+    try:
+        version = sandbox.health()["version"]
+    except Exception:  # any failure means that the program is not a sandbox
+        return refused
+    finally:
+        sandbox.close()
+    return f"{refused}; a payment sandbox, version {version}, already runs at {url}/"
+
+
+def _security_settings(host: str, options: dict[str, Any]) -> Security:
+    """Return the TLS settings of the server and its webhooks; remove their options."""
+    values = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
+    is_generated, certificate, key, receivers, is_insecure = values
+    try:
+        tls = _server_tls_context(host, is_generated, certificate, key, options)
+    except CertificateRefused as refused:
+        fail(str(refused))
+    trusted = trust_of_option("--webhook-ca", receivers, is_insecure=is_insecure)
+    return Security(tls, trusted, authority_file() if is_generated else None)
+
+
+def _server_tls_context(
+    host: str, is_generated: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
+) -> "SSLContext | None":
+    if is_generated and certificate is not None:
+        fail("--tls generates a certificate, and --tls-cert names one: use one of the two")
+    if key is not None and certificate is None:
+        fail("--tls-key needs --tls-cert, the certificate of the key")
+    if certificate is not None:
+        return context_from_files(certificate, key)
+    if not is_generated:
+        return None
+    public_host = urlsplit(options["public_url"] or "").hostname
+    return create_own_context(certificate_names(host, public_host, options["allow_hosts"]))
+
+
+def warm_up(server: Server) -> None:
+    """Load the modules that the first page and the first webhook need."""
+    server.app.parts()
+    load_module("requests")  # sends webhooks

@@ -1,0 +1,247 @@
+"""What the commands do at a terminal: they show progress, ask a person, report, and exit."""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+import click
+import requests
+
+from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings
+from payment_sandbox.cli.options import LOOPBACK, fail, is_server_url, say
+from payment_sandbox.cli.remote.calling import CommandRun, trust_authority
+from payment_sandbox.kernel.patterns import make_printable
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox_verify.answer import NotVerified
+from payment_sandbox_verify.created import CreatedOrders, created_orders_file
+from payment_sandbox_verify.evidence import replay as replay_evidence
+from payment_sandbox_verify.inbox import Inbox
+from payment_sandbox_verify.player import Player
+from payment_sandbox_verify.recorded import compare_recording, read_har
+from payment_sandbox_verify.recording import RecordingRefused, read_document
+from payment_sandbox_verify.reporting import (
+    Comparison,
+    compare,
+    describe_clean_up,
+    describe_counts,
+    format_settings_file,
+    report_data,
+    report_lines,
+)
+from payment_sandbox_verify.samples import MARKER
+from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, UNLIMITED, Pace, Service, pause
+from payment_sandbox_verify.verifying import Progress, is_live, service_at
+
+DIFFERENCES_FILE: Final = "differences.yaml"
+SKIPPED_SHOWN_MAX: Final = 10
+CLEAN_UP_ADVICE: Final = "to cancel or refund them: payment-sandbox verify --url {url} --key ... --clean-up"
+CALLS_PER_SECOND: Final = 5.0
+
+
+def verify(options: Mapping[str, Any], form: str) -> NoReturn:
+    """Compare a server with a sandbox, or clean up the orders of earlier runs."""
+    file = options["differences"]
+    if file is not None and not file.absolute().parent.is_dir():
+        fail(f"cannot write {file}: its folder does not exist")
+    with (
+        _connect("--url", options["url"], options["key"], options) as player,
+        _open_reference(options["against"], options["against_key"], options) as other,
+        _stop_between_calls(player.service),
+    ):
+        try:
+            if options["clean_up"]:
+                _clean_up(player.service)
+            live = _is_live(player.service, is_test=options["is_test"], yes_live=options["yes_live"])
+            compared = compare(player, live=live, against=other, progress=_progress_printer())
+        except NotVerified as error:
+            fail(make_printable(str(error)))
+    _report_and_exit(compared, file, form, has_created_orders=True)
+
+
+def import_journal(options: Mapping[str, Any], form: str) -> NoReturn:
+    """Replay recorded traffic in a sandbox."""
+    file, methods = options["file"], options["methods"]
+    try:
+        recorded = read_har(file, methods)
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+    except RecordingRefused as refused:
+        fail(f"{file}: {refused}")
+    compared = compare_recording(recorded, file.name, methods)
+    _report_and_exit(compared, options["differences"], form, has_created_orders=False)
+
+
+def replay(call: CommandRun, file: Path) -> NoReturn:
+    """Replay the evidence of an order in a new project."""
+    try:
+        outcome = replay_evidence(call.sandbox, read_document(file))
+    except RecordingRefused as refused:
+        fail(f"{file} cannot be replayed: {refused}")
+    except NotVerified as error:
+        fail(make_printable(str(error)))
+    count = len(outcome.differences)
+    address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
+    result = f"{count} difference{'' if count == 1 else 's'}" if count else "no difference"
+    lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
+    lines += [f"different: {difference}" for difference in outcome.differences]
+    lines.append(f"{outcome.steps} steps, {result}" + (f"; see {address}" if count else ""))
+    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(make_printable, lines)))
+    sys.exit(1 if count else 0)
+
+
+def _is_live(service: Service, *, is_test: bool, yes_live: bool) -> bool:
+    """Whether the server may be in live mode; exits unless the options allow that."""
+    live_mode = is_live(service)
+    if live_mode is None and not (is_test or yes_live):
+        fail(f"the orders of {service.url} have no flag for test mode: add --test, or --yes-live")
+    live = not is_test if live_mode is None else live_mode
+    if live and not yes_live:
+        fail(f"{service.url} does not create test orders; to continue in live mode, add --yes-live")
+    return live
+
+
+def _progress_printer() -> Progress | None:
+    """Return a callback that shows progress and remaining time, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    started = monotonic_seconds()
+
+    def show(finished: int, total: int) -> None:
+        per_scene = (monotonic_seconds() - started) / max(finished, 1)
+        remaining = f", about {per_scene * (total - finished):.0f} s left" if finished else ""
+        end = "\n" if finished + 1 == total else ""
+        print(f"\r{finished + 1} of {total} scenes{remaining}   ", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _clean_up(service: Service) -> NoReturn:
+    """Cancel or refund orders from earlier runs, and exit."""
+    count = len(service.created_orders.read())
+    remaining = {
+        order_id: remainder
+        for order_id, remainder in service.clean_up().items()
+        if remainder != REFUNDED_OR_VOIDED
+    }
+    say(f"{count - len(remaining)} of {count} orders are cleaned up")
+    if service.created_orders.has_unknown_order:
+        say(f"another order may remain, as a run stopped before its answer: search for {MARKER!r}")
+    for order_id, remainder in remaining.items():
+        say(f"{order_id}: {remainder}")
+    sys.exit(1 if remaining else 0)
+
+
+@contextmanager
+def _stop_between_calls(service: Service) -> Iterator[None]:
+    """On an interrupt, stop between two calls; the file lists the remaining orders."""
+    service.created_orders = CreatedOrders(service.url, created_orders_file())
+
+    def interrupt(*signal_and_frame: Any) -> None:
+        if service.is_interrupted or not service.is_creating:
+            raise KeyboardInterrupt
+        service.is_interrupted = True
+
+    handlers = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except KeyboardInterrupt:
+        count = len(service.created_orders.orders)
+        advice = CLEAN_UP_ADVICE.format(url=service.url)
+        fail(f"stopped; {count} orders remain; {advice}" if count else "stopped; no orders remain")
+    finally:
+        service.created_orders.close()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _report_and_exit(
+    compared: Comparison, file: Path | None, form: str, *, has_created_orders: bool
+) -> NoReturn:
+    """Print the results, write the settings, and exit."""
+    if file is not None:
+        _write_file(file, format_settings_file(compared, file.name))
+    if form == JSON:
+        say(*json.dumps(report_data(compared), indent=2).split("\n"))
+    elif form in (GITHUB, SARIF):
+        annotations = [Annotation(each.rule, each.reason) for each in compared.differing]
+        say(*format_findings(annotations, form, "verify"))
+    else:
+        say(*_report_lines(compared, file, has_created_orders=has_created_orders))
+    sys.exit(1 if compared.differing else 0)
+
+
+def _report_lines(compared: Comparison, file: Path | None, *, has_created_orders: bool) -> list[str]:
+    beside = compared.beside.reports if compared.beside is not None else None
+    report = [*report_lines(compared.theirs.reports, beside), "", describe_counts(compared.theirs)]
+    report += [describe_clean_up(compared.theirs)] if has_created_orders else []
+    report += [f"not compared: {skipped}" for skipped in compared.skipped]
+    count = len(compared.differing)
+    if count and file is not None:
+        remaining = {each.rule for each in compared.not_copied}
+        copied = sum(each.rule not in remaining for each in compared.differing)
+        report.append(f"{file} reproduces {copied} of {count}: payment-sandbox serve --project {file}")
+    elif count:
+        report.append(f"--differences {DIFFERENCES_FILE} writes settings for a sandbox with this behaviour")
+    return report
+
+
+def _write_file(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {file}: {error.strerror}")
+
+
+@contextmanager
+def _open_reference(url: str | None, key: str, options: Mapping[str, Any]) -> Iterator[Player | None]:
+    if url is None:
+        yield None
+        return
+    with _connect("--against", url, key, {**options, "webhook_url": None, "methods": {}}) as player:
+        yield player
+
+
+@contextmanager
+def _connect(option: str, url: str, key: str, options: Mapping[str, Any]) -> Iterator[Player]:
+    """Connect to the service at a URL, with a payer and an inbox for webhooks."""
+    if "://" not in url:
+        url = f"{'http' if url.partition(':')[0] in LOOPBACK else 'https'}://{url}"
+    if not is_server_url(url):
+        fail(f"{option}: {url!r} is not an address such as https://api.provider.example")
+    is_local = urlsplit(url).hostname in LOOPBACK
+    inbox = _open_inbox(options["webhook_url"], options["webhook_port"], is_local=is_local)
+    pace = Pace(options["rate"] or (UNLIMITED if is_local else CALLS_PER_SECOND))
+    with requests.Session() as session:
+        session.trust_env = not is_local
+        trust_authority(session, url, options["ca"])
+        ask = _ask_person if options["by_hand"] else None
+        try:
+            service = service_at(url, key, session, pause=pause, pace=pace, ask=ask, names=options["methods"])
+            player = Player(service, inbox)
+            player.is_patient = options["patient"]
+            yield player
+        finally:
+            if inbox is not None:
+                inbox.close()
+
+
+def _open_inbox(url: str | None, port: int, *, is_local: bool) -> Inbox | None:
+    """Open an inbox for webhooks, which a server on this machine reaches without a tunnel."""
+    if url is None and not is_local:
+        return None
+    try:
+        host = "127.0.0.1" if url is None else "0.0.0.0"  # noqa: S104 (a tunnel ends here)
+        return Inbox(host, port, url)
+    except OSError as error:
+        fail(f"--webhook-port {port}: {error.strerror}")
+
+
+def _ask_person(task: str) -> bool:
+    """Ask a person to do something in a browser."""
+    say(f"Please {task}", to_stderr=True)
+    return click.confirm("Done?", default=True, err=True)
