@@ -7,8 +7,6 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from payment_sandbox.testing.project import FREEZEGUN_MISSING, PaymentSandbox
 from tests.support.in_process import place, shop_that
 
