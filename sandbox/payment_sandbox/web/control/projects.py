@@ -9,7 +9,7 @@ from flask import Response
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
-from payment_sandbox.operations import clock as clocks
+from payment_sandbox.operations import move_clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.review import review
