@@ -6,8 +6,9 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
 watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
-``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, ``web.answers.timeline_report``
-answers the control API, ``operations.review`` looks for mistakes, and ``storage.history`` stores the records.
+``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, and
+``web.answers.timeline_report`` answers the control API. ``operations.review`` looks for mistakes, and
+``storage.history`` stores the records.
 """
 
 import json
