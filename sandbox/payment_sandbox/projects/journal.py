@@ -8,7 +8,7 @@ Everything else is a view: a filter, and a sentence for each record. ``projects.
 watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
 ``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, and
 ``web.answers.timeline_report`` answers the control API. ``operations.review`` looks for mistakes, and
-``storage.history`` stores the records.
+``storage.journal_rows`` stores the records.
 """
 
 import json
