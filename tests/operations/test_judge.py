@@ -214,6 +214,17 @@ def never_asks(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.advance("P2D")
 
 
+def never_asks_again(sandbox: Sandbox, shop: Shop) -> None:
+    """Read a new order once, miss the webhook about its payment, and read nothing for days."""
+    handling(sandbox, shop, reads)
+    lost = {"when": {"status": "completed"}, "then": {"drop": True}}
+    sandbox.put("/control/faults/", {"webhooks": [lost]})
+    order = sandbox.acted(sandbox.place(card(), amount=2450), "customer visit")
+    sandbox.settle()
+    sandbox.acted(order, "customer pay")
+    sandbox.advance("P2D")
+
+
 def keeps_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
     """Keep the excess of a transfer."""
     handling(sandbox, shop, reads)
@@ -330,6 +341,13 @@ WRONG: list[tuple[Story, str, str, int, str]] = [
     ),
     (gives_up_at_a_refused_cancellation, "SET-50", "Your shop tried to cancel a paid order", 2450, "refund"),
     (never_asks, "HOOK-12", "Your shop does not know that the customer paid €24.50", 2450, "once a day"),
+    (
+        never_asks_again,
+        "HOOK-12",
+        "Your shop does not know that the customer paid €24.50",
+        2450,
+        "once a day",
+    ),
     (
         keeps_a_surplus,
         "HOOK-13",

@@ -9,6 +9,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
+    find_extra_refunds,
     find_repeated_moves,
 )
 
@@ -66,6 +67,24 @@ def test_lost_calls_and_webhooks_do_not_justify_extra_charges(changes: list[str]
         RecurringCharges(3, 2),
     ):  # in the others, a charge fails after the end of the test
         assert not list(find_extra_charges(charges, TWO_CHARGES, steps))
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_problem"),
+    [
+        (["change:2:answer-lost"], True),
+        (["change:2:answer-lost", "webhook:3:late"], True),
+        (["change:2:unavailable"], False),
+        (["change:2:answer-lost", "action:1:pays-both"], False),
+    ],
+)
+def test_a_lost_response_does_not_justify_an_extra_refund(changes: list[str], is_problem: bool) -> None:
+    """An extra refund of the same payments is a problem after a lost response, unless customers act."""
+    steps, usual = list(map(parse_changed_step, changes)), Moved(1000, 500)
+    problems = [each.sentence for each in find_extra_refunds(Moved(1000, 1000), usual, steps)]
+    assert problems == (["€10.00 was refunded instead of €5.00"] if is_problem else [])
+    assert not list(find_extra_refunds(Moved(2000, 1000), usual, steps))  # a second payment was returned
+    assert not list(find_extra_refunds(Moved(1000, 500), Moved(1000, 0), steps))  # a cancelled purchase
 
 
 def test_a_repeated_movement_is_named() -> None:

@@ -7,7 +7,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
-from payment_sandbox.scenarios.variation_catalogue import UNPAID_STATUSES
+from payment_sandbox.scenarios.variation_catalogue import LOST_RESPONSE, UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import BookProblem, order_records, purchase_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
@@ -53,6 +53,20 @@ def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
     for kind, subject, now, baseline_amount in zip(MOVE_KINDS, MOVE_PHRASES, moved, before, strict=False):
         if now > baseline_amount:
             yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
+
+
+def find_extra_refunds(moved: Moved, before: Moved, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
+    """Find refunds that the shop has repeated after a lost response, for the same payments."""
+    is_lost = LOST_RESPONSE in [each.change.effect for each in changes]
+    is_extra = 0 < before.refunded < moved.refunded and moved.received <= before.received
+    if (
+        is_lost
+        and is_extra
+        and all(isinstance(each.change.effect, Fault | WebhookEffect) for each in changes)
+    ):
+        yield BookProblem(
+            "refunded-again", f"{euros(moved.refunded)} was refunded instead of {euros(before.refunded)}"
+        )
 
 
 class RecurringCharges(NamedTuple):

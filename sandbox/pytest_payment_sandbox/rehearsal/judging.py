@@ -38,6 +38,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     RecurringCharges,
     count_recurring_charges,
     find_extra_charges,
+    find_extra_refunds,
     find_repeated_moves,
     find_unshipped_captures,
     sum_moved_amounts,
@@ -158,7 +159,7 @@ class _Judge:
         self._books_history = [*trial.books_history]
         self._state_keys: list[str] = []
         self._view: CustomerView | None = None
-        self._early_review: list[BookProblem] = []  # made before page requests, which may update the shop
+        self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
         self._has_readable_books = False  # whether the books were readable at the last attempt
         self._late_problems: list[BookProblem] = []
 
@@ -175,14 +176,10 @@ class _Judge:
         charges = count_recurring_charges(project)
         twin = self._find_twin(entries) or self._find_twin_after_a_day()
         state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
-        view = twin.view if twin is not None else self._view or trial.read_view()
         trace = _trace_steps(trial.run.steps)
-        problems += [
-            *self._early_review,
-            *self._late_problems,
-            *_find_review_problems(trial, trace),
-            *_find_call_problems(project, trial.run),
-        ]
+        problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
+        view = twin.view if twin is not None else self._view or trial.read_view()
+        problems += _find_call_problems(project, trial.run)
         problems += [*self._view_problems(view, state), *_extra_moves(trial, charges, moved)]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         verdict = RunVerdict(
@@ -292,6 +289,7 @@ def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Itera
     """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
+        yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
             yield from find_repeated_moves(moved, trial.baseline.moved)
 

@@ -114,8 +114,11 @@ class Plan:
     def _variations(self) -> Iterator[ChangedSteps]:
         singles = self._single_changes()
         planned = [variation for variation in self._hints.first if set(variation) <= set(singles)]
+        firsts = _first_of_each(singles, self.baseline)
         planned += [
-            (change,) for change in singles if (change,) not in planned and _is_early(change, singles)
+            (change,)
+            for change in singles
+            if (change,) not in planned and (change in firsts or Trait.SUSPECT in change.change.traits)
         ]
         yield from self._try(planned)
         if not self.untried:
@@ -140,7 +143,24 @@ class Plan:
             for change in possible_changes(step)
             if _is_possible(step, change, baseline)
         ]
-        return _by_priority(self._without_threads(possible), self._hints.fruitful)
+        return self._by_priority(self._without_threads(possible))
+
+    def _by_priority(self, possible: Sequence[ChangedStep]) -> list[ChangedStep]:
+        """Sort changes: first each change at the first step with a label, then at the other steps.
+
+        Ties are broken in favour of fruitful changes, then of the costliest risks.
+        """
+        firsts, variations = _first_of_each(possible, self.baseline), rehearsal_variations()
+
+        def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
+            return (
+                changed not in firsts,
+                changed.change.name not in self._hints.fruitful,
+                RISKS_BY_COST.index(changed.change.risk),
+                variations.index(changed.change),
+            )
+
+        return sorted(possible, key=rank)
 
     def _without_threads(self, possible: list[ChangedStep]) -> list[ChangedStep]:
         """Return the changes without those that need threads, if the shop's test cannot use any."""
@@ -249,40 +269,13 @@ class Plan:
         )
 
 
-def _by_priority(possible: Sequence[ChangedStep], fruitful: Collection[str]) -> list[ChangedStep]:
-    """Sort changes: first each change at the first step of a kind, then at the other steps of that kind.
-
-    Ties are broken in favour of fruitful changes, then of the costliest risks.
-    """
+def _first_of_each(changes: Sequence[ChangedStep], run: Run) -> set[ChangedStep]:
+    """Return each change at the first of the steps with the same label."""
+    labels = {step.name: step.label for step in run.steps}
     once: dict[tuple[str, Variation], ChangedStep] = {}
-    for changed in possible:
-        once.setdefault((_kind_of_step(changed), changed.change), changed)
-    at_first, variations = set(once.values()), rehearsal_variations()
-
-    def rank(changed: ChangedStep) -> tuple[bool, bool, int, int]:
-        is_fruitful = changed.change.name in fruitful
-        return (
-            changed not in at_first,
-            not is_fruitful,
-            RISKS_BY_COST.index(changed.change.risk),
-            variations.index(changed.change),
-        )
-
-    return sorted(possible, key=rank)
-
-
-def _is_early(changed: ChangedStep, singles: Sequence[ChangedStep]) -> bool:
-    """Whether a change is a usual suspect, or affects the first step of its kind."""
-    same = (
-        each
-        for each in singles
-        if each.change is changed.change and _kind_of_step(each) == _kind_of_step(changed)
-    )
-    return Trait.SUSPECT in changed.change.traits or next(same) == changed
-
-
-def _kind_of_step(changed: ChangedStep) -> str:
-    return changed.step.partition(":")[0]
+    for changed in changes:
+        once.setdefault((labels[changed.step], changed.change), changed)
+    return set(once.values())
 
 
 def _is_possible(step: Step, change: Variation, run: Run) -> bool:

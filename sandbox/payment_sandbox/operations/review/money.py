@@ -376,7 +376,7 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.received_cents)}: "
-                "no webhook arrived, and it did not read the order",
+                "no webhook about it arrived, and it did not read the order",
                 "Webhooks can get lost: read orders that are still open once a day.",
                 order.id,
                 (),
@@ -388,7 +388,8 @@ def find_unnoticed_payments(history: ReviewedHistory) -> Iterator[Finding]:
 def _payments_without_notice(history: ReviewedHistory) -> set[str]:
     """Return the paid orders without any webhook or response about the payment."""
     known = _known_as_paid(history)
-    arrived = {each.order_id for each in history.webhooks if any(map(is_from_shop, each.attempts))}
+    paid = [each for each in history.webhooks if each.status in PAID_STATUSES]
+    arrived = {each.order_id for each in paid if any(map(is_from_shop, each.attempts))}
     return {each.order_id for each in history.webhooks if each.order_id not in known} - arrived
 
 

@@ -11,12 +11,11 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
-from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
 RESEND_FORM: Final = ResendForm()
