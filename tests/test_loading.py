@@ -169,7 +169,7 @@ def described(server):
     return Client(server.app).get("/openapi.json").text.replace(server.url, "")
 
 warnings.simplefilter("error")
-let_others_run_in("answers/shapes.py")
+let_others_run_in("web/openapi.py")
 config = ServerConfig(clock="frozen", seed=1)
 with build(config) as first, build(config) as second:
     results = at_once(*[lambda: described(first), lambda: described(second)] * 4)

@@ -10,7 +10,7 @@ from psycopg import Connection
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.dialects import HISTORY_COLUMNS, POSTGRESQL, SELECT_HISTORY, translate
-from payment_sandbox.storage.history import RECORDS_MAX
+from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.replicas import CLAIM_SECONDS, Replica
 

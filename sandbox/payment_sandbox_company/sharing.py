@@ -26,7 +26,7 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.history import history_row, read_records
+from payment_sandbox.storage.journal_rows import history_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
 from payment_sandbox_company.replicas import (

@@ -7,7 +7,7 @@ import click
 
 from payment_sandbox.cli.annotations import JSON, format_option
 from payment_sandbox.cli.options import Port, SecondsOption
-from payment_sandbox.cli.remote.calling import CommandRun, remote
+from payment_sandbox.cli.remote.command_run import CommandRun, remote
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:

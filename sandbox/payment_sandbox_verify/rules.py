@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
+from payment_sandbox.methods import ALL_METHODS
 from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
 from payment_sandbox.web.answers.qr import QR
 from payment_sandbox_verify.steps import CODES_PATH
@@ -40,6 +41,9 @@ DETAIL_RULES: Final = {
     "status": "IDR-05",
     "transaction_id": "IDR-05",
     "reference": "SEPA-06",
+}
+SENT_DETAIL_RULES: Final = {
+    field.name: field.rule for method in ALL_METHODS for field in method.capabilities.details
 }
 PARTY_RULES: Final = {  # details of the customer's and of the merchant's account, by prefix
     "creditor_": {"bank-transfer": "SEPA-08"},
@@ -191,7 +195,7 @@ def _rule_of_detail(name: str, record: object) -> str:
         if name.startswith(prefix):
             method = next((method for method in rules if method in str(record)), "")
             return rules.get(method, "TX-11")
-    return DETAIL_RULES.get(name, "TX-11")
+    return DETAIL_RULES.get(name) or SENT_DETAIL_RULES.get(name, "TX-11")
 
 
 def _nearest(rules: Mapping[str, str], path: str) -> str | None:

@@ -14,7 +14,7 @@ import requests
 
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings
 from payment_sandbox.cli.options import LOOPBACK, fail, is_server_url, say
-from payment_sandbox.cli.remote.calling import CommandRun, trust_authority
+from payment_sandbox.cli.remote.command_run import CommandRun, trust_authority
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import NotVerified

@@ -179,7 +179,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def rehearsal_of(session: pytest.Session) -> Any:
     """Return the rehearsal of a session; the first call creates it."""
     if REHEARSAL_KEY not in session.stash:
-        session.stash[REHEARSAL_KEY] = rehearsing.create_rehearsal(session)
+        session.stash[REHEARSAL_KEY] = rehearsing.SessionRehearsal(session)
     return session.stash[REHEARSAL_KEY]
 
 

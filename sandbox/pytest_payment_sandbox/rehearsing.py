@@ -16,7 +16,7 @@ import pytest
 from _pytest import runner  # also used by other plugins that rerun tests
 
 from payment_sandbox.scenarios.variation import WEBHOOK, SubmittedForm, Trait
-from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
+from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
@@ -355,10 +355,18 @@ def _create_progress(config: pytest.Config) -> Progress:
 class SessionRehearsal:
     """The rehearsals of all tests in a session."""
 
-    def __init__(self, config: pytest.Config, items: int, only: ChangedSteps | None) -> None:
+    def __init__(self, session: pytest.Session) -> None:
+        """Read the options of a session.
+
+        Raises:
+            pytest.UsageError: the selected variation is invalid.
+        """
+        config = session.config
+        workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+        items = sum(is_rehearsed(item) for item in session.items) // workers
         seconds = rehearsal_seconds(config)
         self._budget = Budget(seconds)
-        self._only = only
+        self._only = _parse_variation(config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
         self._remaining_items = max(1, items)
         self._cache: Any = getattr(config, "cache", None)
         self._progress = _create_progress(config)
@@ -543,18 +551,6 @@ class ItemPlayer:
 ABANDONED_NOTE: Final = (
     "the process exits: hanging code without a call cannot be stopped; tests not run: {count}"
 )
-
-
-def create_rehearsal(session: pytest.Session) -> SessionRehearsal:
-    """Create a session's rehearsal from the session's options.
-
-    Raises:
-        pytest.UsageError: the selected variation is invalid.
-    """
-    only = _parse_variation(session.config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
-    workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    items = sum(is_rehearsed(item) for item in session.items) // workers
-    return SessionRehearsal(session.config, items, only)
 
 
 def run_and_judge(item: pytest.Item) -> Generator[None, Any, Any]:

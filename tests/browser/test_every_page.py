@@ -185,4 +185,4 @@ def assets_bytes(live: Sandbox) -> int:
     """Return the largest size of a page's assets: style sheet, script and a code."""
     order = placed(live, "wallet-qr")
     files = [f"{live.url}/assets/pay.css", f"{live.url}/assets/pay.js", f"{address(order)}code.svg"]
-    return sum(len(live.http.get(file, timeout=10).content) for file in files)
+    return sum(len(live.http.get(file).content) for file in files)

@@ -38,7 +38,7 @@ def windows(new_context: NewContext) -> tuple[Page, Page]:
 
 def check_out(sock_shop: str) -> str:
     """Buy a hat, and return the URL of the payment page."""
-    answer = requests.post(f"{sock_shop}/checkout", data={"hat": 1}, allow_redirects=False, timeout=10)
+    answer = requests.post(f"{sock_shop}/checkout", data={"hat": 1}, allow_redirects=False)
     assert answer.status_code == 303
     return answer.headers["Location"]
 
@@ -66,9 +66,9 @@ def test_the_dashboard_shows_a_whole_sale(
     retry.get_by_test_id("run-to-here").first.click()
     expect(picture).to_contain_text("webhook, attempt 2")
     expect(picture).to_contain_text("204")
-    assert requests.post(f"{sock_shop}/sales/S-1001/ship", timeout=10).status_code == 200
+    assert requests.post(f"{sock_shop}/sales/S-1001/ship").status_code == 200
     expect(picture).to_contain_text("captures")
-    returned = requests.post(f"{sock_shop}/sales/S-1001/return", data={"hat": 1, "slip": "R-1"}, timeout=10)
+    returned = requests.post(f"{sock_shop}/sales/S-1001/return", data={"hat": 1, "slip": "R-1"})
     assert returned.status_code == 200
     expect(picture).to_contain_text("refunds")
     expect(by_id(watching, "refund")).to_contain_text("completed")
@@ -88,7 +88,7 @@ def test_the_dashboard_shows_a_declined_card_and_a_second_attempt(
     expect(buying.locator("body")).to_contain_text("that did not work")
     expect(by_id(watching, "reason")).to_have_text("Reason: Do not honour")
     expect(watching.locator("#picture")).to_contain_text("declined")
-    retry = requests.post(f"{sock_shop}/sales/S-1001/pay", allow_redirects=False, timeout=10)
+    retry = requests.post(f"{sock_shop}/sales/S-1001/pay", allow_redirects=False)
     by_id(watching, "nav-orders").click()
     expect(watching.locator("#rows")).to_contain_text("S-1001-2")
     buying.goto(retry.headers["Location"])

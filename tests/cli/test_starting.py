@@ -1,6 +1,7 @@
 """Starting ``serve``: webhook address, projects from files, https, and refused options."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,23 @@ def test_every_option_has_a_variable(serve: Serve, monkeypatch: pytest.MonkeyPat
     _, first_line = serve()
     project = requests.get(f"{json.loads(first_line)['url']}/control/project/", auth=KEY).json()
     assert (project["clock"]["mode"], project["settings"]["webhook_url"]) == ("frozen", "http://a.test/")
+
+
+LARGE = {**ORDER, "extra": {"note": "x" * 900_000}}
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "body", "status"),
+    [
+        ("--max-projects", "/control/projects/", {}, 429),
+        ("--max-orders", "/v1/orders/", ORDER, 507),
+        ("--max-megabytes", "/v1/orders/", LARGE, 507),
+        ("--max-megabytes-in-all", "/v1/orders/", LARGE, 507),
+    ],
+)
+def test_a_quota_is_an_option(serve: Serve, option: str, path: str, body: object, status: int) -> None:
+    """The second call is beyond a quota of one, and its refusal names the option."""
+    url = start_serve(serve, option, "1")["url"]
+    answers = [requests.post(f"{url}{path}", json=body, auth=KEY) for _ in range(2)]
+    assert answers[1].status_code == status, answers[1].text
+    assert re.search(rf"{option}\b(?!-)", answers[1].json()["error"]["value"])

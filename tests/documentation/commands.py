@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from payment_sandbox.cli.main import commands
-from payment_sandbox.cli.remote.calling import COMMON_OPTIONS
+from payment_sandbox.cli.remote.command_run import COMMON_OPTIONS
 from tests.documentation.tables import table
 
 COMMON: Final = (*COMMON_OPTIONS, "as_json")

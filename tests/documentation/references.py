@@ -21,7 +21,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
-from payment_sandbox.scenarios.variations import all_offers, rehearsal_variations
+from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
 from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
 
@@ -331,8 +331,8 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("testing/project.py", "PaymentSandbox"),
     ("testing/project.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
-    ("client/clock.py", "SandboxClock"),
-    ("client/clock.py", "Advance"),
+    ("client/sandbox_clock.py", "SandboxClock"),
+    ("client/sandbox_clock.py", "Advance"),
     ("testing/project.py", "AsyncPaymentSandbox"),
     ("testing/aio.py", "AsyncClock"),
     ("client/receiver.py", "WebhookReceiver"),
@@ -343,7 +343,7 @@ DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
     ("client/client.py", "BaseClient"),
     ("client/errors.py", "SandboxError"),
     ("orders/refusals.py", "Violation"),
-    ("client/history.py", "Review"),
+    ("client/project_review.py", "Review"),
     ("operations/review/evidence.py", "Finding"),
 )
 PROPERTY_DECORATORS: Final = ("property", "cached_property")

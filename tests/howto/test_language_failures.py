@@ -103,26 +103,6 @@ WITHOUT_READING: Final = {
     ),
     "ruby": ("shop_spec.rb", {READ_IN_RUBY: ""}),
 }
-TWICE: Final = {
-    "java": (
-        "ShopTest.java",
-        {
-            "shipped.add(id);": r"""
-                for (int n = 0; shipped.add(id) || n < 2 && shipped.size() == 1; n++) {
-                    sandbox.call("POST", "/v1/orders/" + id + "/refunds/", "{\"amount\": 500}");
-                }"""
-        },
-    ),
-    "ruby": (
-        "shop_spec.rb",
-        {
-            READ_IN_RUBY: READ_IN_RUBY
-            + """
-      refund = ["POST", "/v1/orders/#{id}/refunds/", { amount: 500 }]
-      2.times { @sandbox.call(*refund) } if @shipped == Set[id]"""
-        },
-    ),
-}
 both_languages = pytest.mark.parametrize("language", ["node", pytest.param("php", marks=pytest.mark.prove)])
 
 
@@ -151,17 +131,13 @@ def test_mistakes_are_warned_of_by_default(language: str, tmp_path: Path) -> Non
 
 @pytest.mark.prove
 @pytest.mark.parametrize("language", ["java", "ruby"])
-@pytest.mark.parametrize(
-    ("bugs", "sentence"), [(WITHOUT_READING, "did not read the order"), (TWICE, "€5.00")]
-)
-def test_the_recipes_warn_of_mistakes_or_fail(
-    bugs: dict[str, tuple[str, dict[str, str]]], sentence: str, language: str, tmp_path: Path
-) -> None:
+def test_the_recipes_warn_of_mistakes_or_fail(language: str, tmp_path: Path) -> None:
     """Java and Ruby have no package, but the same variable, and warn by default, too."""
     programs, command, _ = SUITES[language]
     require(*programs)
     folder = copied(language, tmp_path)
-    name, edits = bugs[language]
+    name, edits = WITHOUT_READING[language]
+    sentence = "did not read the order"
     shop = (folder / name).read_text()
     for right, wrong in edits.items():
         assert right in shop

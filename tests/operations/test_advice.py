@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.history import Finding, review
+from payment_sandbox.client.project_review import Finding, review
 from payment_sandbox.operations import review as judge
 from tests.operations import test_judge as shops
 from tests.operations import test_review as right_shops

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.history import Finding, review
+from payment_sandbox.client.project_review import Finding, review
 from payment_sandbox.orders.amounts import euros
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card, details

@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.history import Finding, review
+from payment_sandbox.client.project_review import Finding, review
 from tests.operations.test_judge import (
     MANUAL,
     TWICE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from payment_sandbox.client.history import Finding
+from payment_sandbox.client.project_review import Finding
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import ORDER, place, shop_that
 

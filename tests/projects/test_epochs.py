@@ -10,8 +10,8 @@ import pytest
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.agenda import agenda
-from payment_sandbox.operations.clock import advance_clock, catch_up
 from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.move_clock import advance_clock, catch_up
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.orders.statuses import Trigger

@@ -24,9 +24,9 @@ from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.cancel import cancel
-from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.due import handler_of
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import Action

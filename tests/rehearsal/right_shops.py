@@ -49,8 +49,6 @@ def right_shops() -> Iterator[tuple[str, PlaceShop]]:
     for manner in test_busy.LOCK_ARGUMENTS:
         yield f"busy: {manner}", write_tests(SHOP + test_busy.suite_with_lock(manner))
     yield "cart", write_tests(SHOP + test_right_shops.CART)
-    yield "captures at once", write_tests(SHOP + test_right_shops.CAPTURES_AT_ONCE)
-    yield "ends with its test", write_tests(SHOP + test_right_shops.ENDS_WITH_ITS_TEST)
     yield "catches up", write_tests(SHOP + test_right_shops.CATCHES_UP)
     for period in PERIODS:
         text = test_right_shops.LOOKS_OFTEN.replace("PERIOD", period)

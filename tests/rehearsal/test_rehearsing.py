@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.scenarios import variations
+from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from tests.support.blocks import blocks
@@ -391,7 +391,7 @@ def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
 
 def test_the_page_names_every_change() -> None:
     """The page lists each change by the name that users write, which means one change only."""
-    text, changes = read_source("rehearsal"), variations.rehearsal_variations()
+    text, changes = read_source("rehearsal"), variation_catalogue.rehearsal_variations()
     assert [change.name for change in changes if f"`{change.name}`" not in text] == []
     names = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in names if parse_changed_step(name).change is not change] == []

@@ -41,7 +41,7 @@ CART = (
 @pytest.fixture
 def shop(payment_sandbox):
     app, service = Flask("shop"), Service(payment_sandbox)
-    app.cart, app.amounts, app.paid = [], {}, {}
+    app.cart, app.amounts, app.paid, app.waiting = [], {}, {}, set()
 
     @app.post("/cart")
     def add():
@@ -52,16 +52,23 @@ def shop(payment_sandbox):
     def checkout():
         order = service.call("POST", "/v1/orders/", ORDER | {"amount": sum(app.cart)})
         app.amounts[order["id"]] = sum(app.cart)
+        app.waiting.add(order["id"])
         return order["id"]
+
+    def look(order_id):
+        order = service.read(order_id)
+        if order["status"] == "completed":
+            app.paid[order["id"]] = order["amount"]
+        if order["status"] in ("completed", "expired", "cancelled", "error"):
+            app.waiting.discard(order_id)
 
     @app.post("/webhook")
     def webhook():
-        order = service.read(request.json["order_id"])
-        if order["status"] == "completed":
-            app.paid[order["id"]] = order["amount"]
+        look(request.json["order_id"])
         return "", 204
 
     payment_sandbox.deliver_to(app)
+    payment_sandbox.every("PT1H", lambda: [look(order_id) for order_id in sorted(app.waiting)])
     return app
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.forms.fields import Choice
 from payment_sandbox.orders.actions import ACTIONS, BANK, CUSTOMER, Action
 from payment_sandbox.orders.refusals import Refusal, refusal_classes
-from payment_sandbox.scenarios.effects import ErrorStatus, Fault, RequestEffect, WebhookEffect
+from payment_sandbox.scenarios.effects import ErrorStatus, Fault, RequestEffect, Reset, Silence, WebhookEffect
 from payment_sandbox.scenarios.forms import ThenForm
 from payment_sandbox.scenarios.variation import (
     ACTION,
@@ -19,6 +19,7 @@ from payment_sandbox.scenarios.variation import (
     CHANGE,
     JOB,
     PRESS,
+    READ,
     TIME,
     WEBHOOK,
     ChangedNumber,
@@ -32,7 +33,7 @@ from payment_sandbox.scenarios.variation import (
     Step,
     Variation,
 )
-from payment_sandbox.scenarios.variations import (
+from payment_sandbox.scenarios.variation_catalogue import (
     ACTS_LAST_MOMENT,
     ACTS_TOO_LATE,
     ACTS_TWICE,
@@ -130,7 +131,6 @@ SAME_AS_REFUSED: Final = "covered by `refused`: the shop can only react in the s
 
 SAME_AS_UNAVAILABLE: Final = "to the shop, this looks like `unavailable`: the shop receives no information"
 SAME_AS_ANSWER_LOST: Final = "for the shop, this is indistinguishable from `answer-lost` or `unavailable`"
-LOSS_OUTCOMES: Final = ("hang", "hang, after", "reset", "reset, after", "truncate")
 
 EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     Cell("create", "stale"): "a new order has no earlier version",
@@ -138,16 +138,6 @@ EXCLUSION_REASONS: Final[Mapping[Cell, str]] = {
     Cell("webhook", "answer"): "covered by `twice`: the shop handles the webhook, and gets it again",
     Cell("read", "early"): "a read causes no webhooks",
     Cell("read", "status 4xx"): "an existing order can be read",
-    **{
-        Cell("read", outcome): SAME_AS_UNAVAILABLE
-        for outcome in ("status 4xx, after", "status 5xx, after", *LOSS_OUTCOMES)
-    },
-    **{
-        Cell(kind, outcome): SAME_AS_ANSWER_LOST
-        for kind in ("create", CHANGE)
-        for outcome in ("status 4xx, after", "status 5xx, after", *LOSS_OUTCOMES)
-        if outcome != "reset, after"
-    },
     **{
         Cell(CHANGE, refusal): SAME_AS_REFUSED
         for refusal in (
@@ -232,7 +222,19 @@ def variations_by_cell() -> dict[Cell, list[str]]:
 
 def exclusion_reason(cell: Cell) -> str | None:
     """Return the reason why a cell has no variation, if one is recorded."""
+    if cell.interaction in CALLS and cell.outcome in set(_lost_responses(cell.interaction)):
+        return SAME_AS_UNAVAILABLE if cell.interaction == READ else SAME_AS_ANSWER_LOST
     return EXCLUSION_REASONS.get(cell) or EXCLUSION_REASONS.get(Cell(cell.interaction, ANY_OUTCOME))
+
+
+def _lost_responses(interaction: str) -> Iterator[str]:
+    """Yield the outcomes without a response that the variations with a lost response stand for."""
+    for effect in RequestEffect.__subclasses__():
+        if effect.loses_response and effect not in (ErrorStatus, Silence):
+            yield effect.key
+            if effect is not Reset or interaction == READ:
+                yield f"{effect.key}, after"
+    yield from ("status 4xx, after", "status 5xx, after")
 
 
 def _order_refusals() -> Iterator[str]:

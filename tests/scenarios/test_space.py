@@ -3,7 +3,7 @@
 import pytest
 
 from payment_sandbox.orders.refusals import Refusal, refusal_classes
-from payment_sandbox.scenarios import variations
+from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.scenarios.effects import Fault, Truncate
 from payment_sandbox.scenarios.variation import CHANGE, READ, Variation
 from tests.scenarios.space import (
@@ -29,7 +29,7 @@ def test_every_variation_has_a_cell() -> None:
     assert set(known) <= set(all_cells())
     filled = {name for names in known.values() for name in names}
     assert filled == {
-        f"{kind}:{each.name}" for each in variations.rehearsal_variations() for kind in each.kinds
+        f"{kind}:{each.name}" for each in variation_catalogue.rehearsal_variations() for kind in each.kinds
     }
 
 
@@ -58,5 +58,5 @@ def test_a_variation_fills_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variation belongs to the cell of its effect, without another registration."""
     cut = Variation("cut", "{step} was cut off", Fault(Truncate()), "it hangs", kinds=(READ,))
     assert Cell(READ, "truncate") not in variations_by_cell()
-    monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, cut))
+    monkeypatch.setattr(variation_catalogue, "VARIATIONS", (*variation_catalogue.VARIATIONS, cut))
     assert variations_by_cell()[Cell(READ, "truncate")] == ["read:cut"]

@@ -12,7 +12,7 @@ from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios import variations
+from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.scenarios.catalogue import ready_names
 from payment_sandbox.scenarios.effects import Duplicate
 from payment_sandbox.scenarios.loader import load_scenario
@@ -60,7 +60,7 @@ THRICE = Variation(
 def thrice(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
     """A catalogue with one more entry; the shared server reads the catalogue once, before the change."""
     sandbox.get("/control/scenarios/")
-    monkeypatch.setattr(variations, "VARIATIONS", (*variations.VARIATIONS, THRICE))
+    monkeypatch.setattr(variation_catalogue, "VARIATIONS", (*variation_catalogue.VARIATIONS, THRICE))
 
 
 def webhook_step() -> Step:
@@ -154,7 +154,7 @@ def webhook_coverage(sandbox: PaymentSandbox) -> dict[str, list[str]]:
 
 def test_every_entry_is_complete() -> None:
     """Every variation has a sentence and a risk, and a step or an offer that plays it."""
-    for each in variations.VARIATIONS:
+    for each in variation_catalogue.VARIATIONS:
         assert each.sentence, each.name
         assert each.risk, each.name
         assert each.kinds or each.offers, f"{each.name} has neither kinds nor offers"
@@ -164,14 +164,14 @@ def test_every_entry_is_complete() -> None:
 
 def test_names_are_unambiguous() -> None:
     """Names are unique per kind of step, and offers per place."""
-    steps = [(kind, each.name) for each in variations.VARIATIONS for kind in each.kinds]
+    steps = [(kind, each.name) for each in variation_catalogue.VARIATIONS for kind in each.kinds]
     assert len(steps) == len(set(steps))
-    places = [(place, offer.name) for offer in variations.all_offers() for place in offer.offered_in]
+    places = [(place, offer.name) for offer in variation_catalogue.all_offers() for place in offer.offered_in]
     assert len(places) == len(set(places))
 
 
 @pytest.mark.parametrize(
-    "offer", variations.offers_in(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
+    "offer", variation_catalogue.offers_in(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
 )
 def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     """Scenarios of the catalogue load like files, and their names are unique."""
@@ -181,7 +181,7 @@ def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
 
 
 @pytest.mark.parametrize(
-    "offer", variations.offers_in(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name
+    "offer", variation_catalogue.offers_in(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name
 )
 def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: VariationOffer) -> None:
     """The rules of a switch turn on this switch and no other."""
@@ -190,7 +190,7 @@ def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: Variati
     assert shown == {name: name == offer.name for name in shown}
 
 
-@pytest.mark.parametrize("name", variations.offers_in(OfferedIn.WHAT_IF))
+@pytest.mark.parametrize("name", variation_catalogue.offers_in(OfferedIn.WHAT_IF))
 def test_every_what_if_offer_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
     """Every "What if …" offer can be played with an authorized order."""
     project = project_of(payment_sandbox)

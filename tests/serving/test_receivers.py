@@ -3,7 +3,7 @@
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.history import review
+from payment_sandbox.client.project_review import review
 from tests.support.driver import Sandbox, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop

@@ -12,9 +12,9 @@ from typing import Any, Final
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import run_due
 from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount
-from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.deliver_webhook import PreparedAttempt
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown

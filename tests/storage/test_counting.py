@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.quotas import Meter, QuotaReached, Quotas, Usage
 from payment_sandbox.projects.registry import Registry

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import (
     AgendaEvent,
@@ -27,7 +27,7 @@ from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
-from payment_sandbox.storage.history import RECORDS_MAX, store_history
+from payment_sandbox.storage.journal_rows import RECORDS_MAX, store_history
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Backend

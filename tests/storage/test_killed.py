@@ -1,6 +1,5 @@
 """A server that is killed at any moment keeps everything that it has acknowledged."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -12,8 +11,8 @@ import requests
 from tests.support.nursery import Nursery
 from tests.support.shop import Shop
 
-RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "3"))
-KILLS_PER_RUN = 26  # 78 in all by default
+RUNS = 3
+KILLS_PER_RUN = 26  # 78 in all
 CLIENTS = 4
 KEY = "sandbox-key"
 pytestmark = pytest.mark.prove

@@ -6,7 +6,7 @@ from typing import assert_type
 
 import pytest
 
-from payment_sandbox.client.clock import Advance
+from payment_sandbox.client.sandbox_clock import Advance
 from payment_sandbox.testing.aio import AsyncClock
 from payment_sandbox.testing.project import AsyncPaymentSandbox, PaymentSandbox
 from payment_sandbox.web.answers import records as answers

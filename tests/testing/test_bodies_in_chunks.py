@@ -16,8 +16,8 @@ from werkzeug.test import run_wsgi_app
 
 from payment_sandbox.testing.environments import build_environ
 from payment_sandbox.testing.shops.browser import AsgiBridge
+from payment_sandbox.testing.shops.shop_requests import unwatch, watch
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
-from payment_sandbox.testing.shops.watching import unwatch, watch
 
 BODY = b"socks=2" * 20_000
 

@@ -22,8 +22,8 @@ from payment_sandbox.testing.shops.filling import (
     change_choice,
     read_choices,
 )
+from payment_sandbox.testing.shops.shop_requests import unwatch, watch
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
-from payment_sandbox.testing.shops.watching import unwatch, watch
 
 PAGE = """
 <form>

@@ -250,7 +250,7 @@ def test_processes_of_a_handler_receive_signals(payment_sandbox: PaymentSandbox)
             assert child.stdout is not None
             child.stdout.readline()
             child.terminate()
-            ended.append(child.wait(4))
+            ended.append(child.wait(60))
 
     payment_sandbox.deliver_to(shop_that(start))
     payment_sandbox.act(place(payment_sandbox), action="visit")

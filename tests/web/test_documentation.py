@@ -44,10 +44,3 @@ def test_the_list_begins_with_five_pages_to_read(server: Server) -> None:
     length = sum(len(requests.get(address).content) for address in addresses)
     assert length < 60_000
     assert len(begin) < 2000
-
-
-def test_an_unknown_page_lists_the_existing_ones(server: Server) -> None:
-    """The JSON error lists the existing pages."""
-    answer = requests.get(f"{server.url}/docs/nope.md")
-    assert answer.status_code == 404
-    assert "webhooks" in answer.json()["error"]["allowed"]

@@ -46,12 +46,11 @@ import requests
 server = build(ServerConfig())
 
 def get(path, key="sandbox-key"):
-    with requests.get(f"{server.url}{path}", auth=(key, ""), timeout=10) as answer:
+    with requests.get(f"{server.url}{path}", auth=(key, "")) as answer:
         return answer
 
 with server:
 """
-MISSING_PROGRAM = f"{START}    print(get('/control/tally/').status_code)\n"
 COMPLETE_PROGRAM = f"""{START}
     assert get("/control/tally/").json() == {{"orders": 0}}
     assert get("/control/tally/", "no-such-key").status_code == 401
@@ -98,21 +97,6 @@ def import_module(checkout: ChangedCheckout) -> None:
     checkout.package.replace(
         "web/control/__init__.py", "import history, orders", "import history, orders, tallies"
     )
-
-
-def test_a_module_that_is_not_imported_has_no_routes(checkout: ChangedCheckout) -> None:
-    """A module that is not imported adds no route, as the documentation says."""
-    assert checkout.run(MISSING_PROGRAM) == "404\n"
-
-
-def test_a_route_without_facts_is_named(checkout: ChangedCheckout) -> None:
-    """The application does not start and names the route."""
-    import_module(checkout)
-    plain = VIEW.replace(
-        '@route(control, "GET", "/tally/", answers=Tally, slow=True)', '@control.route("/tally/")'
-    )
-    checkout.package.add("web/control/tallies.py", plain)
-    assert "RouteWithoutFacts: /control/tally/ has no facts" in checkout.run(MISSING_PROGRAM)
 
 
 @pytest.mark.prove

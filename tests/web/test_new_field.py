@@ -18,7 +18,7 @@ from tests.documentation.parts import PARTS
 with build(ServerConfig()) as server:
     def call(method, path, body=None, **options):
         url = f"{server.url}{path}"
-        return requests.request(method, url, json=body, auth=("sandbox-key", ""), timeout=10, **options)
+        return requests.request(method, url, json=body, auth=("sandbox-key", ""), **options)
 
     made = call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5, "invoice_number": "17"})
     assert (made.status_code, "Sandbox-Ignored-Fields" in made.headers) == (201, False), made.text

@@ -169,7 +169,7 @@ RAW = [
 def test_malformed_http_gets_the_same_error_shape(sandbox: Sandbox, raw: bytes, status: int) -> None:
     """The HTTP server answers malformed requests with the same error shape and closes the connection."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(raw)
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.")
@@ -183,7 +183,7 @@ def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> Non
     """Bytes that follow the request are not its body."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     credentials = base64.b64encode(f"{sandbox.key}:".encode())
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
             b"Authorization: Basic " + credentials + b"\r\n\r\n"

@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.client.history import review
+from payment_sandbox.client.project_review import review
 from payment_sandbox.client.triggers import TriggerImpossible, trigger
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import ALL_METHODS

@@ -12,9 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from payment_sandbox.client.clock import Advance, SandboxClock, without_none
 from payment_sandbox.client.errors import SandboxError, ends_at_caller, make_readable
 from payment_sandbox.client.plain import HasDocument, to_json_value, to_seconds
+from payment_sandbox.client.sandbox_clock import Advance, SandboxClock, without_none
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.events import Event

@@ -14,6 +14,7 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 
 OWN_PROBLEMS: Final = "_schema"  # marshmallow's key for the problems of an object or a list itself
 NO_VALUE: Final = object()
+CONTAINERS: Final = (dict, list)
 NO_OBJECT: Final = "must be an object"
 WRONG_TYPE: Final = "must be "
 PHP_HINT: Final = " (in PHP, an empty object is new stdClass() or (object) [])"
@@ -233,7 +234,7 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
         full_path = f"{path}.{key}" if path else key
         if key not in known:
             yield UnknownKey(full_path, key, list(known))
-        elif type(value) in (dict, list):
+        elif isinstance(value, CONTAINERS):
             yield from _unknown_in(known[key], value, full_path)
 
 
@@ -242,7 +243,7 @@ def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[U
         yield from unknown_keys(_form_of(field), value, path)
     elif isinstance(field, fields.List) and isinstance(value, list):
         for index, item in enumerate(value):
-            if isinstance(item, Mapping):
+            if isinstance(item, dict):
                 yield from _unknown_in(field.inner, item, f"{path}[{index}]")
     elif isinstance(field, fields.Dict) and field.value_field is not None and isinstance(value, dict):
         for key, item in value.items():

@@ -23,21 +23,28 @@ class StrictSchemaPlugin(MarshmallowPlugin):
     def schema_helper(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Return the schema for the components section."""
         described = super().schema_helper(name, *arguments, **options)  # type: ignore[no-untyped-call]
+        if described is None:  # the component of a record
+            return None
         kind = _class_of(options["schema"])
-        if described is not None and (kind in self.closed or kind().unknown == RAISE):
+        if kind in self.closed or kind().unknown == RAISE:
             described["additionalProperties"] = False
-        if described is not None and issubclass(kind, Form) and kind.null_is_absent:
+        if issubclass(kind, Form) and kind.null_is_absent:
             for schema in described["properties"].values():
-                _allow_null(schema)
+                schema.update(allow_null(schema))
         return described
 
 
-def _allow_null(schema: dict[str, Any]) -> None:
+def allow_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema that also allows null."""
+    if "$ref" in schema:
+        return {"anyOf": [dict(schema), {"type": "null"}]}
+    nullable = dict(schema)
     if "type" in schema:
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        schema["type"] = [*types, "null"]
+        nullable["type"] = [*types, "null"]
     if "enum" in schema:
-        schema["enum"] = [*schema["enum"], None]
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable
 
 
 def create_plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:

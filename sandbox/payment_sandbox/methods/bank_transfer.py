@@ -43,7 +43,7 @@ class BankTransfer:
         completes_in_test=False,
         brand="sepa",
         page="transfer",
-        always_reveals=("reference", "creditor_iban", *CREDITOR),
+        page_details=("reference", "creditor_iban", *CREDITOR),
         outcomes=(frozenset({"credit"}),),
     )
 

@@ -99,7 +99,7 @@ class Capabilities(NamedTuple):
     has_issuers: bool = False  # the issuers path lists its banks
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
-    always_reveals: tuple[str, ...] = ()  # details shown on the page from the start
+    page_details: tuple[str, ...] = ()  # details of every attempt, which its page shows
     triggers: tuple[TriggerValue, ...] = ()
 
 

@@ -19,7 +19,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, SHOP, JournalEntry, PerformedAction
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variations import webhook_coverage_checks
+from payment_sandbox.scenarios.variation_catalogue import webhook_coverage_checks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 

@@ -19,7 +19,7 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.journal import ReachedStatus, truncate_masked
 from payment_sandbox.projects.outbox import OutboxEntry, QueuedDelivery, ResendChanges
 from payment_sandbox.projects.project import Project
@@ -83,7 +83,7 @@ def prepare_attempt(project: Project, epoch: Epoch, entry: OutboxEntry) -> Prepa
         delivery = epoch.store.delivery(queued.delivery_id)
         is_over = delivery is None or _is_over(delivery, queued)
         effect = NO_EFFECT if delivery is None or is_over else _choose_effect(epoch, delivery, queued)
-        if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
+        if delivery is not None and not is_over and not _is_postponed(epoch.state, delivery, queued, effect):
             return _prepare(project, epoch, entry, delivery, effect)
     if _finish_or_postpone(project, epoch, queued, effect):
         return None
@@ -114,11 +114,12 @@ def _finish_or_postpone(
     """Postpone or finish a delivery; return False if the webhook must be sent now."""
     with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
-        is_over = delivery is None or _is_over(delivery, queued)
-        is_finished = delivery is None or is_over or _postpone(edit, delivery, effect)
-        if is_finished:
-            edit.finish_job(queued)
-        return is_finished
+        if delivery is not None and not _is_over(delivery, queued):
+            if not _is_postponed(edit.state, delivery, queued, effect):
+                return False
+            _postpone(edit, delivery, effect)
+        edit.finish_job(queued)
+        return True
 
 
 def _build_request(project: Project, delivery: Delivery, changes: ResendChanges) -> WebhookRequest:
@@ -254,29 +255,21 @@ def _choose_effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> 
     )
 
 
-def _may_be_postponed(
-    epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
-) -> bool:
-    """Whether an attempt may be postponed; this check needs no edit."""
+def _is_postponed(state: State, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
+    """Whether an effect postpones a delivery: at most once, and not a manual resend."""
     if queued.forced or delivery.postponed:
         return False
-    return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)
+    return isinstance(effect, Delay) or (isinstance(effect, Swap) and not state.swapped)
 
 
-def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
-    """Postpone a delivery, at most once, by a delay or until the next webhook has been sent (SCN-06)."""
-    if delivery.postponed:
-        return False
+def _postpone(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> None:
+    """Postpone a delivery by a delay, or until the next webhook has been sent (SCN-06)."""
+    edit.store_delivery(delivery._replace(postponed=True))
     if isinstance(effect, Delay):
-        edit.store_delivery(delivery._replace(postponed=True))
         at = effect.period.after(edit.now)
         edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
-        return True
-    if isinstance(effect, Swap) and not edit.state.swapped:
-        edit.store_delivery(delivery._replace(postponed=True))
+    else:
         edit.state = edit.state._replace(swapped=(delivery.id,))
-        return True
-    return False
 
 
 def _build_event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:

@@ -7,15 +7,15 @@ from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.history import BANK_PAGES
+from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import WebhookEffect
 from payment_sandbox.scenarios.variation import OfferedIn, VariationEffect, VariationOffer
-from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offers_in
+from payment_sandbox.scenarios.variation_catalogue import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offers_in
 
 Json = dict[str, Any]
 

@@ -7,10 +7,11 @@ identifier.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import DueItem
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
@@ -23,7 +24,7 @@ from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.calling import Caller, RequestCommit
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.events import UnstoredEntry, shorten
+from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
     JOURNAL_BODY_BYTES,
     AgendaEvent,
@@ -42,6 +43,31 @@ SCAN_FORMS_MAX: Final = 1000
 SAVED_ANSWERS_MAX: Final = 1000
 
 ACTION_FIELDS: Final = ("actor", "action")
+
+
+class StatusMove(NamedTuple):
+    """The entry for watchers about a new status of an order; ``before`` is None for a new order."""
+
+    reached: ReachedStatus
+    before: str | None
+
+    @property
+    def order_id(self) -> str:
+        """The order."""
+        return self.reached.order_id
+
+    def summary(self) -> dict[str, Any]:
+        """Return the fields for an event."""
+        reached = self.reached
+        return {
+            "order_id": reached.order_id,
+            "before": self.before,
+            "after": reached.status,
+            "at": timestamp(reached.at),
+            "id": reached.id,
+            "cause": reached.cause,
+        }
+
 
 IfMatch = Callable[[str], bool]
 """Decides whether the request's ``If-Match`` header accepts an ETag."""
@@ -321,13 +347,11 @@ class Edit:
             records.append(RecordedDecision(journal.next_id("decision"), transaction_id, decision))
         if self._new_events:
             self._log_statuses_of_attempts()
-        for order_id in self._created:
-            self._log_status(order_id, self.orders[order_id].status)
-        for moved in self._moves:
-            if moved.subject_id not in self._created:
-                self._log_status(moved.subject_id, moved.after, before=moved.before)
+        moves: list[tuple[str, Entry]] = []
+        for order_id, before, after in self._status_moves():
+            moves.append(("status", StatusMove(self._log_status(order_id, after), before)))
         if records or self._unstored:
-            journal.add(records, self._unstored)
+            journal.add(records, [*moves, *self._unstored])
 
     def queue_webhooks(self) -> None:
         """Queue the webhooks to send now; in a shared store, the courier's server queues the stored jobs."""
@@ -455,6 +479,12 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield moved.subject_id, moved.after
 
+    def _status_moves(self) -> list[tuple[str, str | None, str]]:
+        """Return the orders with a new status, with the status before and after."""
+        created = [(order_id, None, self.orders[order_id].status) for order_id in self._created]
+        moves = [move for move in self._moves if move.subject_id not in self._created]
+        return [*created, *((move.subject_id, move.before, move.after) for move in moves)]
+
     def _log_statuses_of_attempts(self) -> None:
         for order in self.orders.values():
             for attempt in order.transactions:
@@ -462,23 +492,20 @@ class Edit:
                     if event.id in self._new_events:
                         self._log_status(order.id, event.event, attempt)
 
-    def _log_status(
-        self, order_id: str, status: str, attempt: Transaction | None = None, before: str | None = None
-    ) -> None:
+    def _log_status(self, order_id: str, status: str, attempt: Transaction | None = None) -> ReachedStatus:
         """Log a new status of an order, or of its attempt."""
-        self._records.append(
-            ReachedStatus(
-                id=self.epoch.journal.next_id("status"),
-                order_id=order_id,
-                payment_method=attempt.payment_method if attempt is not None else None,
-                transaction_id=attempt.id if attempt is not None else None,
-                status=status,
-                at=self.now,
-                real_at=self.real_at,
-                cause=self.cause,
-                before=before,
-            )
+        reached = ReachedStatus(
+            id=self.epoch.journal.next_id("status"),
+            order_id=order_id,
+            payment_method=attempt.payment_method if attempt is not None else None,
+            transaction_id=attempt.id if attempt is not None else None,
+            status=status,
+            at=self.now,
+            real_at=self.real_at,
+            cause=self.cause,
         )
+        self._records.append(reached)
+        return reached
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to

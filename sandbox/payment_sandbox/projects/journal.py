@@ -6,8 +6,9 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
 watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
-``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, ``web.answers.history``
-answers the control API, ``operations.review`` looks for mistakes, and ``storage.history`` stores the records.
+``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, and
+``web.answers.timeline_report`` answers the control API. ``operations.review`` looks for mistakes, and
+``storage.journal_rows`` stores the records.
 """
 
 import json
@@ -23,7 +24,7 @@ from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.events import Entry, Events, UnstoredEntry
+from payment_sandbox.projects.events import Entry, Events
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision, ScenarioDecision, TransactionDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -220,18 +221,6 @@ class ReachedStatus(NamedTuple):
     at: datetime
     real_at: datetime
     cause: str | None
-    before: str | None = None  # the previous status; None for a new order, and for an attempt
-
-    def summary(self) -> dict[str, Any]:
-        """Return the fields for an event about an order."""
-        return {
-            "order_id": self.order_id,
-            "before": self.before,
-            "after": self.status,
-            "at": timestamp(self.at),
-            "id": self.id,
-            "cause": self.cause,
-        }
 
 
 class AgendaEvent(NamedTuple):
@@ -332,11 +321,10 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
 EVENT_KINDS: Final[Mapping[type[Record], str]] = {
     JournalEntry: "request",
     PerformedAction: "action",
-    ReachedStatus: "status",
     Failure: "failed",
     RecordedDecision: "decision",
 }
-"""The kinds of the records' events; watchers do not see the other records, nor the statuses of attempts."""
+"""The kinds of the records' events; watchers see no other records, but the changes of an order's status."""
 
 
 def number_of(record: Record) -> int:
@@ -517,14 +505,13 @@ class Journal:
             if decision is not None:
                 yield {"transaction_id": attempt.id, **decision}
 
-    def add(self, records: Sequence[Record], unstored: Sequence[tuple[str, UnstoredEntry]] = ()) -> None:
+    def add(self, records: Sequence[Record], unstored: Sequence[tuple[str, Entry]] = ()) -> None:
         """Add records, and show them and unstored entries to watchers; a full journal drops its oldest."""
         self.restore(records)
         shown: list[tuple[str, Entry]] = [
             (EVENT_KINDS[type(record)], record)
             for record in records
-            if not isinstance(record, AgendaEvent | ConfigurationChange)
-            and not (isinstance(record, ReachedStatus) and record.payment_method)
+            if not isinstance(record, AgendaEvent | ConfigurationChange | ReachedStatus)
         ]
         if shown or unstored:
             self.events.add([*shown, *unstored])

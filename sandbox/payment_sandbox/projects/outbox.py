@@ -209,7 +209,6 @@ class Outbox:
         self._awaiting_listener: list[OutboxEntry] = []
         self._awaited: list[AwaitedDeliveries] = []
         self._carried: OutboxEntry | None = None  # the entry that the carrier is sending
-        self._sending = 0
         self._is_carried = False
         self._was_idle = True
         self.is_closed = False
@@ -218,7 +217,6 @@ class Outbox:
         """Move an entry; the caller holds the lock."""
         before, entry.progress, entry.mover = entry.progress, to, by
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
-        self._sending += (to is SendingState.SENDING) - (before is SendingState.SENDING)
         change, order_id = (to in PENDING) - (before in PENDING), entry.queued.order_id
         if change:
             for awaited in self._awaited:
@@ -234,8 +232,10 @@ class Outbox:
             self._awaiting_listener.append(entry)
 
     def _queue_for(self, order_id: str) -> deque[OutboxEntry]:
-        has_priority = any(each.has_priority and order_id in each.orders for each in self._awaited)
-        return self._priority_queue if has_priority else self._queue
+        for awaited in self._awaited:
+            if awaited.has_priority and order_id in awaited.orders:
+                return self._priority_queue
+        return self._queue
 
     # Enter the queue
 
@@ -395,7 +395,8 @@ class Outbox:
     @property
     def is_delivering(self) -> bool:
         """Whether a delivery is being sent."""
-        return self._sending > 0
+        with self._changed:
+            return any(entry.progress is SendingState.SENDING for entry in self._pending)
 
     def pending(self) -> list[str]:
         """Return the ids of deliveries that are held, queued or sent, oldest first."""

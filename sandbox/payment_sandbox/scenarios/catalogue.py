@@ -10,7 +10,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.variation import OfferedIn
-from payment_sandbox.scenarios.variations import offers_in
+from payment_sandbox.scenarios.variation_catalogue import offers_in
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX: Final = ".schema.json"  # the JSON schema for editors, beside the scenarios

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
@@ -190,29 +190,26 @@ class Courier:
 
     def deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
-        with during_delivery(epoch.outbox):
+        with during_delivery(epoch.outbox), suppress(ProjectReset):
             self._deliver(project, epoch, entry)
 
     def _deliver(self, project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
         retry = partial(self._until_stored, epoch)
-        try:
-            prepared = retry(lambda: prepare_attempt(project, epoch, entry))
-            if prepared is None:
-                return
-            if prepared.reply is not None:
-                replies = [(prepared.reply, prepared.real_at)]
-            elif prepared.label is not None:
-                forward(project, epoch, prepared, prepared.label, retry)
-                return
-            else:
-                replies = self._send_copies(project, prepared)
-                for reply, _ in replies:
-                    self.statistics.count_attempt(reply.status)
-            for copy, (reply, sent_at) in enumerate(replies):
-                sent = prepared._replace(real_at=sent_at)
-                retry(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
-        except ProjectReset:
+        prepared = retry(lambda: prepare_attempt(project, epoch, entry))
+        if prepared is None:
             return
+        if prepared.reply is not None:
+            replies = [(prepared.reply, prepared.real_at)]
+        elif prepared.label is not None:
+            forward(project, epoch, prepared, prepared.label, retry)
+            return
+        else:
+            replies = self._send_copies(project, prepared)
+            for reply, _ in replies:
+                self.statistics.count_attempt(reply.status)
+        for copy, (reply, sent_at) in enumerate(replies):
+            sent = prepared._replace(real_at=sent_at)
+            retry(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
 
     def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
         """Run ``work``, and retry until the result is stored.

@@ -20,7 +20,7 @@ from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.history import store_history
+from payment_sandbox.storage.journal_rows import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
 RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the database does not answer

@@ -16,7 +16,7 @@ from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, Counters, HistoryRow, Storage
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredIds, StoredRecords, decode, encode
-from payment_sandbox.storage.history import load_history
+from payment_sandbox.storage.journal_rows import load_history
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
 

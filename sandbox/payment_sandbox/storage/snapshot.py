@@ -255,7 +255,7 @@ def _check_method(attempt: Transaction) -> Iterator[Problem]:
     draft = AttemptDraft("", attempt.amount_cents, request_details, attempt.capture_mode)
     for violation in method.check(draft, NO_LIMITS):
         yield "asked", f"is not a possible request: {violation.path.rpartition('.')[2]} {violation.message}"
-    for name in method.capabilities.always_reveals:
+    for name in method.capabilities.page_details:
         if not isinstance(attempt.details.get(name), str):
             yield f"details.{name}", "must be a string: the payment page shows it"
 

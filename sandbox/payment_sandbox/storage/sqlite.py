@@ -33,7 +33,7 @@ from payment_sandbox.storage.dialects import (
     UPDATED_COLUMNS,
     translate,
 )
-from payment_sandbox.storage.history import RECORDS_MAX
+from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox.storage.rows import (
     RowChanges,
     RowStore,

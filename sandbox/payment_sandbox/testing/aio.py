@@ -5,8 +5,8 @@ from datetime import datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
+from payment_sandbox.client.sandbox_clock import SandboxClock
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded, Work
+from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded, Work
 
 CLEANUP_SECONDS: Final = 1.0  # how long a cancelled coroutine may take to clean up
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError, ends_at_caller
+from payment_sandbox.client.sandbox_clock import SandboxClock
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import lazy
 from payment_sandbox.orders.actions import ActionName, Actor
@@ -23,7 +23,7 @@ from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
-from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.calling_loop import CALLING_LOOP
 from payment_sandbox.web.answers import records as answers
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import freezegun
     from urllib3 import PoolManager
 
-    from payment_sandbox.client import history
+    from payment_sandbox.client import project_review
     from payment_sandbox.projects.project import Project
     from payment_sandbox.testing import loops
     from payment_sandbox.testing.clients import with_httpx, with_urllib3
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.shops import browser, receiving
 else:
     freezegun = lazy("freezegun")
-    history = lazy("payment_sandbox.client.history")
+    project_review = lazy("payment_sandbox.client.project_review")
     loops = lazy("payment_sandbox.testing.loops")
     with_httpx = lazy("payment_sandbox.testing.clients.with_httpx")
     with_urllib3 = lazy("payment_sandbox.testing.clients.with_urllib3")
@@ -330,13 +330,15 @@ class PaymentSandbox(ShopInProcess):
 
     # Reports
 
-    def review(self) -> "history.Review":
+    def review(self) -> "project_review.Review":
         """Review the integration under test; return a list of mistakes, empty if it is correct.
 
         ``review().assert_clean()`` fails and lists all mistakes.
         """
-        findings = history.review(self.client)
-        return history.Review(each._replace(advice=self._name_delivery(each.advice)) for each in findings)
+        findings = project_review.review(self.client)
+        return project_review.Review(
+            each._replace(advice=self._name_delivery(each.advice)) for each in findings
+        )
 
     def _name_delivery(self, advice: str) -> str:
         """Add ``deliver_to`` to advice to serve the shop; it needs the sandbox in this process."""

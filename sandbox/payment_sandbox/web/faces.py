@@ -80,13 +80,12 @@ def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
     project = call.project
     is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
     is_taken_over = not is_due_now and call.connection.take_over(project, held)
-    deliver = partial(project.deliver_held, held)
-    if not held.precede_response and not is_taken_over:
-        response.call_on_close(lambda: project.release(held))
-    elif held.precede_response and is_taken_over:
-        project.epoch.rehearsal.deliver_first(deliver)
+    if held.precede_response and is_taken_over:
+        project.epoch.rehearsal.deliver_first(partial(project.deliver_held, held))
     elif held.precede_response:
-        deliver()
+        project.deliver_held(held)
+    elif not is_taken_over:
+        response.call_on_close(partial(project.release, held))
 
 
 def with_headers(headers: Mapping[str, str]) -> Middleware:

@@ -2,23 +2,36 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from inspect import getdoc
 from threading import Lock
-from typing import Any, Final
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from apispec import APISpec
 from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
-from payment_sandbox.forms.schemas import create_plugin, register_field_types
+from payment_sandbox.forms.schemas import COMPONENTS, allow_null, create_plugin, register_field_types
+from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
-from payment_sandbox.web.answers.shapes import shape_of
-from payment_sandbox.web.routes import JSON, Facts, described_routes
+from payment_sandbox.web.routes import JSON, Facts, RecordList, described_routes
 from payment_sandbox.web.site import Site
 
 ERROR_DESCRIPTIONS: Final = {
@@ -61,10 +74,101 @@ STRICT_BLUEPRINTS: Final = ("control", "watching", "projects")  # blueprints tha
 GUARD_STATUSES: Final = {"api": (403,), **dict.fromkeys(STRICT_BLUEPRINTS, (400, 403))}
 BLUEPRINTS_WITH_KEY: Final = ("api", "control", "watching")
 EXAMPLES_FILE: Final = "web/examples.json"  # recorded by make docs
+DROPPED: Final = {"type": "integer", "description": "The number of older items dropped to make room."}
+PLAIN_SCHEMAS: Final[Mapping[Any, dict[str, Any]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    bool: {"type": "boolean"},
+    float: {"type": "number"},
+    datetime: {"type": "string", "format": "date-time"},
+    Any: {},
+}
 DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
 """Descriptions, by public URL."""
 
 _DESCRIPTION_LOCK: Final = Lock()  # concurrent threads would give the schemas of a record different names
+
+
+class RecordSchemas:
+    """Adds the schemas of records to an OpenAPI document; ``resolve`` refers to a marshmallow schema."""
+
+    def __init__(self, document: APISpec, resolve: Callable[[Any], Any]) -> None:
+        self._document = document
+        self._resolve = resolve
+        self._references: dict[Any, dict[str, Any]] = {}
+
+    def schema_of(self, answer: Any) -> Any:
+        """Return a reference to a record or a list of records; a marshmallow schema is returned unchanged."""
+        if not isinstance(answer, RecordList) and not _is_record(answer):
+            return answer
+        if answer not in self._references:
+            self._references[answer] = self._add(answer)
+        return self._references[answer]
+
+    def _add(self, answer: Any) -> dict[str, Any]:
+        if isinstance(answer, RecordList):
+            items = {"type": "array", "items": self.schema_of(answer.record)}
+            return self._add_schema(answer.name, {"items": items, "dropped": DROPPED}, {"dropped", "items"})
+        hints = get_type_hints(answer, include_extras=True)
+        shown = {name: hint for name, hint in hints.items() if INTERNAL not in get_args(hint)}
+        properties = {name: self._describe(hint) for name, hint in shown.items()}
+        required = answer.__required_keys__ if is_typeddict(answer) else _required_fields(answer, properties)
+        return self._add_schema(answer.__name__, properties, required)
+
+    def _add_schema(self, name: str, properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+        schema = {"type": "object", "properties": properties, "required": sorted(required)}
+        if not schema["required"]:
+            del schema["required"]
+        self._document.components.schema(name, {**schema, "additionalProperties": False})
+        return {"$ref": f"{COMPONENTS}{name}"}
+
+    def _describe(self, hint: Any) -> dict[str, Any]:
+        """Describe a value with its annotations."""
+        if get_origin(hint) is NotRequired:
+            hint = get_args(hint)[0]
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if notes and isinstance(notes[0], Like):
+            return dict(self._resolve(notes[0].shape()))
+        schema = self._describe_type(kind)
+        for note in notes:
+            schema |= _describe_note(note)
+        return schema
+
+    def _describe_type(self, kind: Any) -> dict[str, Any]:
+        origin, variants = get_origin(kind), get_args(kind)
+        if origin in (Union, types.UnionType):
+            return self._describe_union(variants)
+        if origin is Literal:
+            return {**PLAIN_SCHEMAS[type(variants[0])], "enum": list(variants)}
+        if origin in (list, tuple, Sequence):
+            return {"type": "array", "items": self._describe(variants[0])}
+        if origin in (dict, Mapping):
+            return {"type": "object", "additionalProperties": self._describe(variants[1])}
+        return dict(self.schema_of(kind)) if _is_record(kind) else dict(PLAIN_SCHEMAS[kind])
+
+    def _describe_union(self, variants: tuple[Any, ...]) -> dict[str, Any]:
+        kinds = [variant for variant in variants if variant is not type(None)]
+        schema = self._describe(kinds[0]) if len(kinds) == 1 else {}
+        return allow_null(schema) if len(kinds) < len(variants) else schema
+
+
+def _describe_note(note: Any) -> dict[str, Any]:
+    if isinstance(note, Format):
+        return {"format": note.name}
+    return {"enum": list(note.values())} if isinstance(note, OneOf) else {"description": note}
+
+
+def _is_record(kind: Any) -> bool:
+    return is_typeddict(kind) or hasattr(kind, "_fields")
+
+
+def _required_fields(answer: Any, properties: dict[str, Any]) -> Iterator[str]:
+    """Yield the required fields of a ``NamedTuple``; one that defaults to None may be absent, not null."""
+    for name, schema in properties.items():
+        if answer._field_defaults.get(name, ...) is not None:
+            yield name
+        elif isinstance(schema.get("type"), list):
+            schema["type"] = schema["type"][0]
 
 
 def openapi_text(site: Site) -> str:
@@ -88,6 +192,8 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
         servers=[{"url": public_url, "description": "This sandbox"}],
     )
     register_field_types(forms)
+    assert forms.resolver is not None, "must be prepared above"
+    records = RecordSchemas(spec, forms.resolver.resolve_schema_dict)
     spec.components.security_scheme(
         "apiKey",
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
@@ -98,7 +204,7 @@ def build_description(parts: Sequence[Flask], public_url: str) -> str:
         if rule.endpoint.partition(".")[0] in UNDESCRIBED_BLUEPRINTS:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}))
+        operation = _operation(views[rule.endpoint], rule, facts, examples.get(rule.endpoint, {}), records)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
         spec.path(path=path, operations={method.lower(): operation})
     return json.dumps(spec.to_dict())
@@ -112,7 +218,7 @@ def _strict_forms(parts: Sequence[Flask]) -> Iterator[type[Schema]]:
 
 
 def _operation(
-    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any]
+    view: Callable[..., Any], rule: Rule, facts: Facts, example: Mapping[str, Any], records: RecordSchemas
 ) -> dict[str, Any]:
     summary = (getdoc(view) or "").splitlines()[0]
     blueprint = rule.endpoint.partition(".")[0]
@@ -122,14 +228,14 @@ def _operation(
         "tags": [BLUEPRINT_TAGS.get(blueprint, "control API")],
         "security": [{"apiKey": []}] if blueprint in BLUEPRINTS_WITH_KEY else [],
         "parameters": list(_parameters(rule, facts)),
-        "responses": {str(facts.status): _answer(facts, summary, example)},
+        "responses": {str(facts.status): _answer(facts, summary, example, records)},
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": BODILESS_DESCRIPTIONS[status]}
     explained = EXPLAIN_HEADER if blueprint == "api" else {}
     for status in _error_statuses(blueprint, rule, facts):
         refusal = example.get("refusals", {}).get(str(status))
-        operation["responses"][str(status)] = _error(status, refusal) | explained
+        operation["responses"][str(status)] = _error(status, refusal, records) | explained
     if facts.reads is not None:
         body = facts.example if facts.example is not None else example.get("body")
         content: dict[str, Any] = {"schema": facts.reads}
@@ -139,8 +245,8 @@ def _operation(
     return operation
 
 
-def _answer(facts: Facts, summary: str, example: Mapping[str, Any]) -> dict[str, Any]:
-    schema: Any = {} if facts.answers is None else shape_of(facts.answers)
+def _answer(facts: Facts, summary: str, example: Mapping[str, Any], records: RecordSchemas) -> dict[str, Any]:
+    schema: Any = {} if facts.answers is None else records.schema_of(facts.answers)
     if facts.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema, "example": example["answer"]} if example else {"schema": schema}
@@ -154,8 +260,8 @@ def _error_statuses(blueprint: str, rule: Rule, facts: Facts) -> Iterator[int]:
         yield 507
 
 
-def _error(status: int, refusal: Mapping[str, Any] | None) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": shape_of(ErrorAnswer)}
+def _error(status: int, refusal: Mapping[str, Any] | None, records: RecordSchemas) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": records.schema_of(ErrorAnswer)}
     if refusal is not None:
         content["example"] = refusal["answer"]
         if refusal["body"] is not None:

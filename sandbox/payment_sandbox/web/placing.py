@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from payment_sandbox.operations.agenda import clean_up_agenda, must_catch_up
-from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL

@@ -19,11 +19,11 @@ View = TypeVar("View", bound=Callable[..., Response])
 class Facts:
     """The input and output of a route.
 
-    ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
-    describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
-    a field to the rule broken by a wrong value. ``without_body`` lists additional success statuses without a
-    body. ``slow`` marks slow calls, ``waits`` calls that may wait, for example for a webhook
-    receiver; both run on threads. ``streams`` marks an event stream, which never ends.
+    ``answers`` is the record of a successful response, or of its items if ``is_list``. ``reads`` and
+    ``query`` are the forms of the body and the query. ``rules`` maps the path of a field to the rule broken
+    by a wrong value. ``without_body`` lists additional success statuses without a body. ``slow`` marks slow
+    calls, ``waits`` calls that may wait, for example for a webhook receiver; both run on threads. ``streams``
+    marks an event stream, which never ends.
     """
 
     answers: Any = None
@@ -41,6 +41,18 @@ class Facts:
     slow: bool = False
     waits: bool = False
     streams: bool = False
+
+
+class RecordList(NamedTuple):
+    """A list of records in a response of the control API."""
+
+    record: Any
+    name: str
+
+
+def declare_list(record: Any, name: str) -> RecordList:
+    """Declare a list of records as the response of a route; ``name`` is its name in OpenAPI."""
+    return RecordList(record, name)
 
 
 class ResolvedRoute(NamedTuple):

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.clock import advance_clock, change_clock
+from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, Step, StepDetails, Variation
-from payment_sandbox.scenarios.variations import rehearsal_variations
+from payment_sandbox.scenarios.variation_catalogue import rehearsal_variations
 
 CREATION_PATHS: Final = ("/v1/orders", "/v1/bankqr")
 

@@ -7,7 +7,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
-from payment_sandbox.scenarios.variations import LOST_RESPONSE, UNPAID_STATUSES
+from payment_sandbox.scenarios.variation_catalogue import LOST_RESPONSE, UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import BookProblem, order_records, purchase_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of

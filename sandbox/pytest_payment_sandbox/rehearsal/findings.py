@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, Step
-from payment_sandbox.scenarios.variations import LAPSE
+from payment_sandbox.scenarios.variation_catalogue import LAPSE
 from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import Signs, find_cause
 from pytest_payment_sandbox.rehearsal.changes import (

@@ -19,7 +19,7 @@ from payment_sandbox.scenarios.variation import (
     Step,
     Trait,
 )
-from payment_sandbox.scenarios.variations import WEBHOOKS_FIRST
+from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,

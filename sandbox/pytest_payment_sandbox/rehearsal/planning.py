@@ -19,7 +19,7 @@ from payment_sandbox.scenarios.variation import (
     Trait,
     Variation,
 )
-from payment_sandbox.scenarios.variations import (
+from payment_sandbox.scenarios.variation_catalogue import (
     BLOCKED_SHOP,
     RATE_LIMITED_SHOP,
     RISKS_BY_COST,

@@ -148,7 +148,7 @@ def test_a_test_of_the_webhook_address(sandbox: Sandbox, shop: Shop) -> None:
 def test_the_first_project_shows_its_well_known_key() -> None:
     """Both commands of a new server's first page work as pasted, without any further knowledge."""
     with build(ServerConfig()) as server:
-        page = Page(requests.get(f"{server.url}/", headers=HTML, timeout=10))
+        page = Page(requests.get(f"{server.url}/", headers=HTML))
         commands = f"{page.ids['key']}\n{page.ids['first-call']} -sS --fail"
         environment = {name: value for name, value in os.environ.items() if name != "SANDBOX_API_KEY"}
         created = subprocess.run(

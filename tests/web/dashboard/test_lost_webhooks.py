@@ -77,7 +77,7 @@ def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, loss: str) -> No
     assert page.answer.text.count('<g class="row lost">') == 2
     assert page.ids["story"].count("Your shop → Service") == 1, "the creation of the order"
     assert f"completed · {loss}" in page.ids["told"]
-    mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd", timeout=10).text
+    mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd").text
     assert f"service-xshop: webhook, attempt 1: completed · {loss}" in mermaid
 
 

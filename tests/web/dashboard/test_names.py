@@ -137,17 +137,17 @@ def test_rules_are_sentences(sandbox: Sandbox) -> None:
 def test_the_documentation_explains_missing_features(sandbox: Sandbox, words: str, answer: str) -> None:
     """A search for a missing feature explains its absence and links to the alternative."""
     browser = Dashboard(sandbox)
-    page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}, timeout=10).text
+    page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
     assert answer in page
     link = page.partition(answer)[2].partition('href="')[2].partition('"')[0]
     place, _, anchor = link.partition("#")
-    shown = browser.http.get(f"{sandbox.url}{place}", timeout=10)
+    shown = browser.http.get(f"{sandbox.url}{place}")
     assert shown.status_code == 200
     assert not anchor or f'id="{anchor}"' in shown.text
 
 
 def test_other_searches_get_no_explanation(sandbox: Sandbox) -> None:
     """A search for similar words shows no such explanation."""
-    page = Dashboard(sandbox).http.get(f"{sandbox.url}/docs/search/?q=refund", timeout=10).text
+    page = Dashboard(sandbox).http.get(f"{sandbox.url}/docs/search/?q=refund").text
     assert "There is no method" not in page
     assert "The service has no" not in page

@@ -41,11 +41,11 @@ from payment_sandbox.serving.server import build
 
 with build(ServerConfig()) as server:
     key = ("sandbox-key", "")
-    requests.post(f"{server.url}/v1/orders/", json={"currency": "EUR", "amount": 1234}, auth=key, timeout=10)
-    project = requests.get(f"{server.url}/control/project/", auth=key, timeout=10).json()["project_id"]
+    requests.post(f"{server.url}/v1/orders/", json={"currency": "EUR", "amount": 1234}, auth=key)
+    project = requests.get(f"{server.url}/control/project/", auth=key).json()["project_id"]
 
     def page(name):
-        answer = requests.get(f"{server.url}/dashboard/{project}/{name}/", timeout=10)
+        answer = requests.get(f"{server.url}/dashboard/{project}/{name}/")
         assert answer.status_code == 200, answer.text
         return answer
 
@@ -53,15 +53,15 @@ with build(ServerConfig()) as server:
     assert "<title>Price list" in text and "12.34" in text and 'id="prices" data-live' in text, text
     assert "Content-Security-Policy" in page("prices").headers
     assert 'data-testid="nav-prices">Price list' in page("orders").text
-    assert "/prices/" not in requests.get(f"{server.url}/openapi.json", timeout=10).text
-    assert "Price list" in requests.get(f"{server.url}/docs/dashboard/", timeout=10).text
-    missing = requests.get(f"{server.url}/dashboard/no-such-project/prices/", timeout=10)
+    assert "/prices/" not in requests.get(f"{server.url}/openapi.json").text
+    assert "Price list" in requests.get(f"{server.url}/docs/dashboard/").text
+    missing = requests.get(f"{server.url}/dashboard/no-such-project/prices/")
     assert missing.status_code == 404
 with build(ServerConfig(control_token="only-for-tests")) as server:
     key = ("sandbox-key", "")
-    project = requests.get(f"{server.url}/control/project/", auth=key, timeout=10).json()["project_id"]
+    project = requests.get(f"{server.url}/control/project/", auth=key).json()["project_id"]
     path = f"/dashboard/{project}/prices/"
-    led = requests.get(f"{server.url}{path}", timeout=10, allow_redirects=False)
+    led = requests.get(f"{server.url}{path}", allow_redirects=False)
     assert led.status_code == 303 and "/sign-in/" in led.headers["Location"], led.headers
 print("shown")
 """

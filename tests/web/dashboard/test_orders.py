@@ -60,8 +60,8 @@ def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
     answer = sandbox.get("/")
     assert answer.status_code == 200
     assert answer.json().keys() == {"dashboard", "documentation", "openapi", "health"}
-    assert [requests.get(link, timeout=30).status_code for link in answer.json().values()] == [200] * 4
-    assert requests.head(sandbox.url, timeout=5).status_code == 200
+    assert [requests.get(link).status_code for link in answer.json().values()] == [200] * 4
+    assert requests.head(sandbox.url).status_code == 200
 
 
 def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
@@ -215,14 +215,14 @@ def test_an_order_can_be_downloaded(sandbox: Sandbox) -> None:
     order = sandbox.pay(sandbox.place(card(), description="4012888888881881"))
     browser = Dashboard(sandbox)
     place = f"orders/{order['id']}/"
-    svg = browser.http.get(f"{browser.base}{place}picture.svg", timeout=5)
+    svg = browser.http.get(f"{browser.base}{place}picture.svg")
     assert svg.headers["Content-Type"].startswith("image/svg+xml")
     assert "POST /v1/orders/" in svg.text
     assert "<a " not in svg.text, "a file has no links"
-    mermaid = browser.http.get(f"{browser.base}{place}picture.mmd", timeout=5).text
+    mermaid = browser.http.get(f"{browser.base}{place}picture.mmd").text
     assert mermaid.startswith("sequenceDiagram\n")
     assert "    shop->>service: POST /v1/orders/" in mermaid
-    evidence = json.loads(browser.http.get(f"{browser.base}{place}evidence.json", timeout=5).text)
+    evidence = json.loads(browser.http.get(f"{browser.base}{place}evidence.json").text)
     assert evidence["order_id"] == order["id"]
     assert {"snapshot", "timeline", "journal", "actions"} <= evidence.keys()
     assert sandbox.key not in json.dumps(evidence)
@@ -243,5 +243,5 @@ def test_a_saved_picture_is_well_formed(watched: Sandbox, shop: Shop) -> None:
     order = watched.acted(watched.place(card()), "customer visit")
     watched.settle()
     browser = Dashboard(watched)
-    svg = browser.http.get(f"{browser.base}orders/{order['id']}/picture.svg", timeout=5).content
+    svg = browser.http.get(f"{browser.base}orders/{order['id']}/picture.svg").content
     assert "TypeError" in "".join(ElementTree.fromstring(svg).itertext())

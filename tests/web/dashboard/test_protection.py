@@ -53,9 +53,7 @@ def sign_in(server: Server, secret: str, **headers: str) -> tuple[requests.Sessi
     """Sign in with a new browser and return it with the resulting page."""
     session = browser()
     address = f"{server.url}/dashboard/sign-in/"
-    answer = session.post(
-        address, data={"secret": secret}, headers={"Origin": server.url, **headers}, timeout=5
-    )
+    answer = session.post(address, data={"secret": secret}, headers={"Origin": server.url, **headers})
     return session, answer
 
 
@@ -67,13 +65,13 @@ def test_every_page_requires_a_key(guarded: Server, two_projects: list[tuple[str
         f"{two_projects[0][0]}/events/",
         "no-such-project/settings/",
     ):
-        answer = session.get(f"{guarded.url}/dashboard/{path}", timeout=5)
+        answer = session.get(f"{guarded.url}/dashboard/{path}")
         assert "sign-in" in Page(answer).ids, path
         assert "First" not in answer.text
-    answer = session.get(f"{guarded.url}/", timeout=5)
+    answer = session.get(f"{guarded.url}/")
     assert "sign-in" in Page(answer).ids
     answer = session.post(
-        f"{guarded.url}/dashboard/{two_projects[0][0]}/reset/", headers={"Origin": guarded.url}, timeout=5
+        f"{guarded.url}/dashboard/{two_projects[0][0]}/reset/", headers={"Origin": guarded.url}
     )
     assert "sign-in" in Page(answer).ids
 
@@ -137,10 +135,9 @@ def test_a_cookie_ends_after_twelve_hours(guarded: Server, two_projects: list[tu
             f"{guarded.url}/dashboard/sign-in/",
             data={"secret": other_key},
             headers={"Origin": guarded.url},
-            timeout=5,
         )
         clock.seconds += 6 * 60 * 60 + 1
-        pages = [session.get(f"{guarded.url}/dashboard/{one}/orders/", timeout=5) for one in (first, second)]
+        pages = [session.get(f"{guarded.url}/dashboard/{one}/orders/") for one in (first, second)]
         assert ["sign-in" in Page(page).ids for page in pages] == [True, False]
     finally:
         services.real = before
@@ -167,23 +164,23 @@ def test_a_key_opens_its_own_project(guarded: Server, two_projects: list[tuple[s
     for part in ("HttpOnly", "SameSite=Strict", "Path=/dashboard"):
         assert part in cookie
     assert key not in cookie + answer.text
-    assert "sign-in" in Page(session.get(f"{guarded.url}/dashboard/{second}/orders/", timeout=5)).ids
+    assert "sign-in" in Page(session.get(f"{guarded.url}/dashboard/{second}/orders/")).ids
     data = {"secret": other_key, "next": f"/dashboard/{second}/settings/"}
     headers = {"Origin": guarded.url}
-    answer = session.post(f"{guarded.url}/dashboard/sign-in/", data=data, headers=headers, timeout=5)
+    answer = session.post(f"{guarded.url}/dashboard/sign-in/", data=data, headers=headers)
     assert answer.url.endswith(f"/{second}/settings/")
-    chooser = session.get(f"{guarded.url}/dashboard/", timeout=5).text
+    chooser = session.get(f"{guarded.url}/dashboard/").text
     assert "First" in chooser
     assert "Second" in chooser
-    session.post(f"{guarded.url}/dashboard/sign-out/", headers=headers, timeout=5)
-    assert "sign-in" in Page(session.get(f"{guarded.url}/dashboard/{first}/orders/", timeout=5)).ids
+    session.post(f"{guarded.url}/dashboard/sign-out/", headers=headers)
+    assert "sign-in" in Page(session.get(f"{guarded.url}/dashboard/{first}/orders/")).ids
 
 
 def test_the_control_token_opens_all(guarded: Server, two_projects: list[tuple[str, str]]) -> None:
     """The control token opens all projects; a wrong one is refused with a message."""
     session, _ = sign_in(guarded, TOKEN)
     for project_id, _ in two_projects:
-        assert session.get(f"{guarded.url}/dashboard/{project_id}/orders/", timeout=5).status_code == 200
+        assert session.get(f"{guarded.url}/dashboard/{project_id}/orders/").status_code == 200
     for wrong in ("", "no-such-key", TOKEN[:-1], "é", "\x00"):
         _, answer = sign_in(guarded, wrong)
         assert answer.status_code == 401
@@ -203,7 +200,6 @@ def test_a_forged_cookie_opens_nothing(
     answer = requests.get(
         f"{guarded.url}/dashboard/{first}/orders/",
         headers={**HTML, "Cookie": f'{COOKIE}="{forged}"'.encode()},
-        timeout=5,
     )
     assert "sign-in" in Page(answer).ids
 
@@ -221,7 +217,6 @@ def test_redirects_stay_within_the_dashboard(
         data=data,
         headers={"Origin": guarded.url},
         allow_redirects=False,
-        timeout=5,
     )
     assert answer.headers["Location"] == f"/dashboard/{two_projects[0][0]}/orders/"
 
@@ -235,12 +230,12 @@ def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> N
     dashboard = Dashboard(sandbox)
     token = dashboard.open("settings/").forms[-1].fields["token"]
     order = sandbox.place(card())
-    answer = requests.post(f"{dashboard.base}reset/", data={"token": token}, headers=headers, timeout=5)
+    answer = requests.post(f"{dashboard.base}reset/", data={"token": token}, headers=headers)
     assert answer.status_code == 403
-    answer = requests.get(f"{dashboard.base}orders/", headers=headers, timeout=5)
+    answer = requests.get(f"{dashboard.base}orders/", headers=headers)
     assert answer.status_code == 403
     for wrong in ({}, {"token": "0" * 64}):
-        answer = requests.post(f"{dashboard.base}reset/", data=wrong, timeout=5)
+        answer = requests.post(f"{dashboard.base}reset/", data=wrong)
         assert answer.status_code == 403
     assert sandbox.read(order)["status"] == "new"
 
@@ -248,7 +243,7 @@ def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> N
 def test_open_pages_get_events(sandbox: Sandbox) -> None:
     """Open pages receive only a short event that tells them to reload."""
     dashboard = Dashboard(sandbox)
-    with dashboard.http.get(f"{dashboard.base}events/?after=0", stream=True, timeout=5) as stream:
+    with dashboard.http.get(f"{dashboard.base}events/?after=0", stream=True) as stream:
         assert stream.headers["Content-Type"].startswith("text/event-stream")
         sandbox.place(card())
         lines = stream.iter_lines(chunk_size=1, decode_unicode=True)

@@ -177,7 +177,7 @@ def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:
     for _ in range(2):
         sandbox.place(card(), extra={"text": "x" * 600_000})
     browser = Dashboard(sandbox)
-    saved = browser.http.get(f"{browser.base}state/", timeout=5)
+    saved = browser.http.get(f"{browser.base}state/")
     assert "attachment" in saved.headers["Content-Disposition"]
     assert saved.json() == sandbox.get("/control/state/").json()
     assert len(saved.content) > 1 << 20, "a snapshot may exceed the size limit of other bodies"
@@ -191,7 +191,7 @@ def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:
         files = {"file": ("snapshot.json", text)}
         address = f"{browser.base}state/"
         data = {"token": token}
-        answer = browser.http.post(address, data=data, files=files, headers=headers, timeout=10)
+        answer = browser.http.post(address, data=data, files=files, headers=headers)
         return answer.status_code
 
     assert load("{}") == 400

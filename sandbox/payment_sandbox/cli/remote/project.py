@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from payment_sandbox.cli.options import fail, scenario_names
-from payment_sandbox.cli.remote.calling import (
+from payment_sandbox.cli.remote.command_run import (
     CommandRun,
     format_value,
     group,

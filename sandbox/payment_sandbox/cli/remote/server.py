@@ -9,18 +9,18 @@ import click
 
 from payment_sandbox.cli.annotations import GITHUB, JSON, SARIF, Annotation, format_findings, format_option
 from payment_sandbox.cli.options import SecondsOption, say
-from payment_sandbox.cli.remote.calling import CommandRun, format_value, order_ids, remote, short_time
+from payment_sandbox.cli.remote.command_run import CommandRun, format_value, order_ids, remote, short_time
 from payment_sandbox.loading import lazy
 
 if TYPE_CHECKING:
-    from payment_sandbox.client import errors, history
+    from payment_sandbox.client import errors, project_review
     from payment_sandbox.client.client import Event
-    from payment_sandbox.operations import review as reviews
+    from payment_sandbox.operations import review as judge
     from payment_sandbox.web.answers.records import AgendaItem, JournalEntry
 else:
     errors = lazy("payment_sandbox.client.errors")
-    history = lazy("payment_sandbox.client.history")
-    reviews = lazy("payment_sandbox.operations.review")
+    project_review = lazy("payment_sandbox.client.project_review")
+    judge = lazy("payment_sandbox.operations.review")
 
 TIMED_OUT: Final = 408
 EVENT_SENTENCES: Final = {
@@ -136,13 +136,13 @@ def review(call: CommandRun, form: str, all_projects: bool) -> None:
         call.as_json = call.as_json or form == JSON
         call.show(
             findings,
-            lambda answer: "\n".join(str(reviews.Finding(**each)) for each in answer) or "no mistakes found",
+            lambda answer: "\n".join(str(judge.Finding(**each)) for each in answer) or "no mistakes found",
         )
     sys.exit(1 if any(not each.healed for each in reviewed) else 0)
 
 
-def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[reviews.Finding]":
+def _fetch_findings(call: CommandRun, *, all_projects: bool) -> "list[judge.Finding]":
     if not all_projects:
-        return history.review(call.sandbox)
+        return project_review.review(call.sandbox)
     reviews = call.sandbox.call("GET", "/control/projects/review/")["items"]
-    return [reviews.Finding.from_data(item) for each in reviews for item in each["findings"]]
+    return [judge.Finding.from_data(item) for each in reviews for item in each["findings"]]

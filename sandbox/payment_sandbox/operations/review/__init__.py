@@ -65,7 +65,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, ReachedStatus
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
-from payment_sandbox.scenarios.variations import LAPSE, UNSHIPPED
+from payment_sandbox.scenarios.variation_catalogue import LAPSE, UNSHIPPED
 
 __all__ = [
     "HINT",

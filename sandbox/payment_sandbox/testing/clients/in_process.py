@@ -14,7 +14,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
 from payment_sandbox.testing.shops.callers import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import DeliverHeld, ShopRequest, current_request
+from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection
 
 if TYPE_CHECKING:

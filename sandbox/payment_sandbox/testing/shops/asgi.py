@@ -9,11 +9,11 @@ from payment_sandbox.loading import load_module
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded
+from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import WebhookPost, host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, has_running_loop, new_event, run_within
+from payment_sandbox.testing.shops.shop_requests import is_django
 from payment_sandbox.testing.shops.tracebacks import add_note, record_exception, set_handler_thread
-from payment_sandbox.testing.shops.watching import is_django
 
 Message = MutableMapping[str, Any]
 Application = Callable[

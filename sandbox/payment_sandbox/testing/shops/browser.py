@@ -12,7 +12,7 @@ from werkzeug.test import Client, TestResponse
 
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.projects.journal import RETURN, SHOP_REQUEST, VIA_PAGE
-from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.calling_loop import CALLING_LOOP
 from payment_sandbox.testing.environments import WebhookPost, body_of
 from payment_sandbox.testing.loops import LoopThread
 from payment_sandbox.testing.shops.asgi import RESPONSE_BODY, RESPONSE_START, AsgiExchange, AsgiShop, Message

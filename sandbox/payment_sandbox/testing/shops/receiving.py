@@ -18,8 +18,9 @@ from payment_sandbox.orders.webhooks import (
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import signals_unblocked
-from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimitExceeded
+from payment_sandbox.testing.calling_loop import CALLING_LOOP, TimeLimitExceeded
 from payment_sandbox.testing.environments import WebhookPost, WsgiHead, build_environ, open_response
+from payment_sandbox.testing.shops.shop_requests import current_request, unwatch, watch
 from payment_sandbox.testing.shops.tracebacks import (
     CURRENT_HANDLER,
     RunningHandler,
@@ -31,7 +32,6 @@ from payment_sandbox.testing.shops.tracebacks import (
     set_handler_thread,
     traceback_of,
 )
-from payment_sandbox.testing.shops.watching import current_request, unwatch, watch
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

@@ -1,7 +1,7 @@
 """The records of the control API, defined once for responses, OpenAPI and typed clients.
 
 A string in ``Annotated`` describes a field. A function that serializes a record declares its type, so mypy
-checks the keys; ``shapes.shape_of`` describes the record in OpenAPI; the client returns it unchanged.
+checks the keys; ``web.openapi`` describes the record in OpenAPI; the client returns it unchanged.
 """
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict

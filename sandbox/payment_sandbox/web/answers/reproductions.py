@@ -42,7 +42,7 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Answer, Delay, Drop, Duplicate, RateLimit, Swap, Timeout
-from payment_sandbox.web.answers.history import request_record
+from payment_sandbox.web.answers.timeline_report import request_record
 
 CREATE = "create"
 ACTIONS_NOT_REPLAYED = (SHOP_REQUEST, RETURN, SCAN, CREATE)

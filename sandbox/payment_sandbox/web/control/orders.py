@@ -32,7 +32,6 @@ from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.history import newest_page, report
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.overview import (
     OrderReview,
@@ -43,14 +42,14 @@ from payment_sandbox.web.answers.overview import (
     scenario_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
-from payment_sandbox.web.answers.shapes import declare_list
+from payment_sandbox.web.answers.timeline_report import newest_page, report
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ReportQuery, ScanForm, TimelineQuery
 from payment_sandbox.web.idempotency import replay_or_track
 from payment_sandbox.web.placing import catch_up_call
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ActForm
 
 if TYPE_CHECKING:

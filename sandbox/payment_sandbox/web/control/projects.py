@@ -9,7 +9,7 @@ from flask import Response
 from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
 from payment_sandbox.extensions import load as load_extension
 from payment_sandbox.forms import read
-from payment_sandbox.operations import clock as clocks
+from payment_sandbox.operations import move_clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.review import review
@@ -26,7 +26,6 @@ from payment_sandbox.web.answers.control import (
     server_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
-from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.auth import require_same_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
@@ -35,7 +34,7 @@ from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face
-from payment_sandbox.web.routes import FactsBlueprint, route
+from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
 from payment_sandbox.web.statistics import Statistics

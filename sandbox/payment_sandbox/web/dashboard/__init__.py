@@ -1,7 +1,7 @@
 """The dashboard: the history of a project, and tools for it."""
 
 from payment_sandbox.web.dashboard import (
-    clock,
+    clock_bar,
     comparison,
     entrance,
     mistakes,
@@ -16,7 +16,7 @@ from payment_sandbox.web.dashboard.frame import FACE
 
 __all__ = [
     "FACE",
-    "clock",
+    "clock_bar",
     "comparison",
     "entrance",
     "mistakes",

@@ -23,10 +23,10 @@ from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.addresses import order_page_path
-from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.reproductions import creation_of, reproduction
 from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.answers.verdict import OrderVerdict, look_of, verdict
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call

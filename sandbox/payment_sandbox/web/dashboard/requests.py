@@ -31,7 +31,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, ReachedStatus, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.control import delivery_record, journal_summary
-from payment_sandbox.web.answers.history import request_record
+from payment_sandbox.web.answers.timeline_report import request_record
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import create_manual_order

@@ -24,7 +24,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
-from payment_sandbox.scenarios.variations import offers_in
+from payment_sandbox.scenarios.variation_catalogue import offers_in
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.answers.qr import QrForm

@@ -7,7 +7,7 @@ from typing import Any
 
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.history import request_record
+from payment_sandbox.web.answers.timeline_report import request_record
 
 
 def curl(project: Project, entry: JournalEntry | None) -> str | None:

@@ -12,7 +12,7 @@ from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.act import detail_violations
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.clock import change_clock
+from payment_sandbox.operations.move_clock import change_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown

@@ -8,16 +8,14 @@ from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import read
 from payment_sandbox.operations.deliver_webhook import deliver_unsent, find_delivery, redeliver
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.web.answers import history as histories
-from payment_sandbox.web.answers import records
+from payment_sandbox.web.answers import records, timeline_report
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
-from payment_sandbox.web.answers.shapes import declare_list
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
-from payment_sandbox.web.routes import route
+from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 
 RESEND_FORM: Final = ResendForm()
@@ -36,7 +34,7 @@ UNSENT_FORM: Final = UnsentForm()
 def get_webhooks(call: Call) -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
     dropped = call.project.epoch.store.deliveries_dropped
-    return list_answer(histories.webhooks(call.project, call.request.args), dropped)
+    return list_answer(timeline_report.webhooks(call.project, call.request.args), dropped)
 
 
 @route(control, "GET", "/webhooks/<delivery_id>/", answers=records.Webhook, errors=(401, 404))
@@ -93,14 +91,14 @@ def post_unsent(call: Call) -> Response:
 )
 def get_journal(call: Call) -> Response:
     """List the requests to the merchant API."""
-    items = histories.journal(call.project, call.request.args)
+    items = timeline_report.journal(call.project, call.request.args)
     if call.request.args.get("count"):
         return json_answer({"count": sum(1 for _ in items)})
     dropped = call.project.epoch.journal.dropped_count
-    if any(name in call.request.args for name in histories.PAGE_PARAMETERS):
+    if any(name in call.request.args for name in timeline_report.PAGE_PARAMETERS):
         return list_answer(items, dropped)
     return list_answer(
-        items, dropped, **histories.other_lists(call.project, call.request.args.get("order_id"))
+        items, dropped, **timeline_report.other_lists(call.project, call.request.args.get("order_id"))
     )
 
 
@@ -110,7 +108,7 @@ def get_journal_entry(call: Call, entry_id: str) -> Response:
     entry = call.project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r}; it may have been dropped")
-    return json_answer(histories.request_record(call.project, entry))
+    return json_answer(timeline_report.request_record(call.project, entry))
 
 
 @route(control, "GET", "/fidelity/", answers=records.Fidelity, slow=True)

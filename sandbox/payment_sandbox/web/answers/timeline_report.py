@@ -128,10 +128,7 @@ def _entry_filter(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Return the statuses reached by orders and their attempts, oldest first."""
     reached = project.epoch.journal.of(ReachedStatus)
-    shown = [to_plain_data(each) for each in reached if order_id in (None, each.order_id)]
-    for status in shown:
-        del status["before"]  # events show it; the list has the status before anyway
-    return shown
+    return [to_plain_data(each) for each in reached if order_id in (None, each.order_id)]
 
 
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:

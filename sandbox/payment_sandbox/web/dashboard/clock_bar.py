@@ -7,7 +7,7 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations.advance import stop_advance
-from payment_sandbox.operations.clock import advance_clock, change_clock
+from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Project

@@ -9,7 +9,7 @@ from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
-from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Reply
 from payment_sandbox.projects.project import Project
