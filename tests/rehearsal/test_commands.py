@@ -18,7 +18,7 @@ from tests.rehearsal.test_rehearsing import rehearse_suite
 from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.documentation import environment
 
-BUDGET = "--payment-rehearse-budget=10s"
+BUDGETS = ("10s", "60s", "200s")  # a busy machine needs more time for a finding
 WITHOUT_WEBHOOK = """
 def test_without_a_webhook(payment_sandbox):
     payment_sandbox.act(place(payment_sandbox)["id"])
@@ -26,7 +26,10 @@ def test_without_a_webhook(payment_sandbox):
 
 
 def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str) -> None:
-    """Assert that the printed command of each finding prints the finding, when it is run in a shell."""
+    """Assert that the printed command of each finding prints its effect, when it is run in a shell.
+
+    The sentence can differ: only several variations together show a common cause.
+    """
     assert findings
     for finding in findings:
         result = subprocess.run(
@@ -38,17 +41,22 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
             text=True,
             check=False,
         )
-        assert (result.returncode, finding["sentence"] in result.stdout) == (1, True), (
+        assert (result.returncode, finding["effect"] in result.stdout) == (1, True), (
             finding["again"] + result.stdout[-3000:] + result.stderr[-1000:]
         )
 
 
 @pytest.mark.prove
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_findings_of_a_mistake_reproduce(mistake: str, tmp_path: Path) -> None:
     """All findings of a shop with a planted mistake reproduce."""
     folder = plant_mistake(tmp_path, mistake)
-    assert_reproduced(run_suite(folder, "--payment-rehearse", BUDGET).findings, folder)
+    rehearsals = (
+        run_suite(folder, "--payment-rehearse", f"--payment-rehearse-budget={budget}").findings
+        for budget in BUDGETS
+    )
+    assert_reproduced(next(filter(None, rehearsals), []), folder)
 
 
 @pytest.mark.prove
