@@ -24,8 +24,8 @@ class PathLength(NamedTuple):
     changes_of_folder: int
 
 
-CREATION_MAX = PathLength(425, 63, 136)  # 399 to 409, 60 or 61, 125 to 130: the order of callbacks varies
-PAYMENT_MAX = PathLength(1900, 88, 510)  # 1,793 to 1,807, 84, 475 to 478
+CREATION_MAX = PathLength(370, 61, 136)  # 347 to 353, 57 to 59, 127 to 131: the order of callbacks varies
+PAYMENT_MAX = PathLength(1550, 86, 490)  # 1,468 to 1,476, 83, 465 or 466
 """A creation, the customer's payment, and the advance that delivers both webhooks."""
 
 
