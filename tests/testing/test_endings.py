@@ -243,7 +243,7 @@ first = {}
 
 def test_a_has_pending_work(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
-    payment_sandbox.client.sandbox_clock.run(rate=1000000)
+    payment_sandbox.client.clock.run(rate=1000000)
     first["order"] = place(payment_sandbox)
     first["sandbox"] = payment_sandbox
 

@@ -177,11 +177,12 @@ class _Judge:
         twin = self._find_twin(entries) or self._find_twin_after_a_day()
         state, moved = (twin.state, twin.moved) if twin is not None else self._advance_to_end()
         trace = _trace_steps(trial.run.steps)
-        problems += _extra_moves(trial, charges, moved)  # overridden by the books, which name the purchase
         problems += [*self._early_review, *self._late_problems, *_find_review_problems(trial, trace)]
         view = twin.view if twin is not None else self._view or trial.read_view()
         problems += _find_call_problems(project, trial.run)
         problems += self._view_problems(view, state)
+        known = {problem.kind for problem in problems}  # the books name the purchase
+        problems += [each for each in _extra_moves(trial, charges, moved) if each.kind not in known]
         is_duplicate, late_problems = twin is not None, tuple(self._late_problems)
         verdict = RunVerdict(
             _pick_one_per_kind(problems),
