@@ -89,6 +89,20 @@ def test_a_run_that_is_not_continued_may_await_a_retry(
     assert [problem.kind for problem in second.problems] == kinds
 
 
+@pytest.mark.parametrize(("failure", "is_problem"), [(None, True), ("AssertionError: no goods", False)])
+def test_a_failed_test_may_have_closed_the_shop(
+    payment_sandbox: PaymentSandbox, failure: str | None, is_problem: bool
+) -> None:
+    """A shop in the test's process owes no answer once its test has failed, and closed its database."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ("the database is closed", 500)))
+    judging = Judging(payment_sandbox)
+    run = RehearsedRun(judging.project)
+    judging.project.rehearse(run)
+    trial = Trial(run, [], failure, None, [], {}, lambda: EMPTY_VIEW)
+    verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
+    assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
+
+
 def test_other_books_are_another_state(judging: Judging) -> None:
     """A run with different books is no duplicate, although the service's state is equal."""
     judging.set_books()
