@@ -12,6 +12,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     find_extra_refunds,
     find_repeated_moves,
 )
+from tests.support.in_process import project_of
 
 CENTS = 999
 TWO_CHARGES = RecurringCharges(2, 2)
@@ -28,8 +29,7 @@ def create_card_payment(sandbox: PaymentSandbox, **details: str) -> str:
 
 def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) -> None:
     """Recurring charges are counted with and without failed ones; first payments are not."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     first = create_card_payment(payment_sandbox, recurring_type="first")
     order = payment_sandbox.act(first)
     token = order["transactions"][0]["payment_method_details"]["vault_token"]

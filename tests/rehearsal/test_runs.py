@@ -11,7 +11,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from tests.support.in_process import place
+from tests.support.in_process import place, project_of
 from tests.support.servers import make_server
 from tests.support.shop import Received, Shop
 
@@ -54,41 +54,33 @@ def crash(received: Received) -> int:
     raise BrokenPipeError
 
 
-def start_crashing(shop: Shop) -> None:
+def start_crashing(sandbox: PaymentSandbox, shop: Shop) -> None:
     """Make each handler of a running shop crash."""
     shop.answer = crash
 
 
-@pytest.mark.parametrize(("end", "has_ended"), [(Shop.close, True), (start_crashing, False)])
+def move_away(sandbox: PaymentSandbox, shop: Shop) -> None:
+    """Set an address to which the webhooks of tests are not sent."""
+    sandbox.client.change_settings(webhook_url="https://shop.example/webhook")
+
+
+@pytest.mark.parametrize(
+    ("end", "has_ended"), [(lambda _, shop: shop.close(), True), (start_crashing, False), (move_away, False)]
+)
 def test_only_a_server_that_is_gone_has_ended(
-    payment_sandbox: PaymentSandbox, end: Callable[[Shop], None], has_ended: bool
+    payment_sandbox: PaymentSandbox, end: Callable[[PaymentSandbox, Shop], None], has_ended: bool
 ) -> None:
     """A server that refuses connections after the test has ended; one that closes them has a mistake."""
-    shop = Shop()
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    shop, project = Shop(), project_of(payment_sandbox)
     payment_sandbox.client.change_settings(webhook_url=shop.url)
     run = RehearsedRun(project)
     project.rehearse(run)
     payment_sandbox.act(place(payment_sandbox))
     payment_sandbox.client.wait(idle=True)
     run.end_test()
-    end(shop)
+    end(payment_sandbox, shop)
     payment_sandbox.act(place(payment_sandbox))
     payment_sandbox.clock.advance("P2D")
     assert run.has_shop_ended is has_ended
     if not has_ended:
         shop.close()
-
-
-def test_a_webhook_that_is_not_sent_shows_no_end(payment_sandbox: PaymentSandbox) -> None:
-    """Webhooks for another host are not sent, which says nothing about the shop's server."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
-    payment_sandbox.client.change_settings(webhook_url="https://shop.example/webhook")
-    run = RehearsedRun(project)
-    project.rehearse(run)
-    run.end_test()
-    payment_sandbox.act(place(payment_sandbox))
-    payment_sandbox.clock.advance("P2D")
-    assert not run.has_shop_ended

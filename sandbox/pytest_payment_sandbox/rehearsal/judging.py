@@ -25,6 +25,7 @@ from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
     Books,
     compare_books,
+    find_lasting_problems,
     find_missed_authorizations,
     find_reversals,
     find_unpaid_purchases,
@@ -161,7 +162,9 @@ class _Judge:
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
         self._has_readable_books = False  # whether the books were readable at the last attempt
+        self._invariants: list[BookProblem] = []  # the invariants violated at the last attempt
         self._late_problems: list[BookProblem] = []
+        self._lasting_problems: list[BookProblem] = []
 
     def verdict(self) -> RunVerdict:
         """Judge the run, and store its states for later runs."""
@@ -171,6 +174,7 @@ class _Judge:
             project, trial.changes
         )
         entries = self._read_entries()
+        self._lasting_problems += [*self._invariants, *find_lasting_problems(entries, project)]
         signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
@@ -212,8 +216,8 @@ class _Judge:
             yield from find_view_problems(view, baseline.view, changes, is_same_money=is_same_money)
 
     def _read_entries(self) -> list[BookEntry]:
-        entries, invariants = read_books(self._books)
-        self._has_readable_books = self._books is not None and not invariants
+        entries, self._invariants = read_books(self._books)
+        self._has_readable_books = self._books is not None and not self._invariants
         self._books_history.append(entries)
         return entries
 
@@ -283,7 +287,7 @@ class _Judge:
         if baseline is not None and moved.shipped < baseline.moved.shipped:
             self._late_problems += find_unshipped_captures(entries, project)
         if self._trial.run.has_shop_ended:  # its books could not change after the test
-            self._late_problems.clear()
+            self._late_problems[:] = self._lasting_problems
         return _build_state(project, entries), moved
 
 
