@@ -506,7 +506,10 @@ class ItemPlayer:
     def _watch(self, run: "ItemRun", budget: Budget) -> RunWatchdog:
         run.budget = budget
         return RunWatchdog(
-            budget.remaining_seconds, run.stop_soon, lambda location: self._abandon(run, location)
+            budget.remaining_seconds,
+            run.stop_soon,
+            lambda location: self._abandon(run, location),
+            budget.missing_seconds,
         )
 
     def find_leaks_in_logs(self) -> None:
