@@ -66,6 +66,7 @@ from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 BUDGET_OPTION: Final = "--payment-rehearse-budget"
+REPEATED_OPTIONS: Final = ("scenario", "review", "seed")
 
 
 def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pytest.Item) -> None:
@@ -80,8 +81,8 @@ def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pyt
 
 def _rerun_command(item: pytest.Item, variation: str) -> str:
     """Return the command that reruns a variation in the current folder, with the options of this run."""
-    given = [text for text in map(str, item.config.invocation_params.args) if text.startswith("--payment-")]
-    options = [f' "{option}"' for option in given if not option.startswith("--payment-rehearse")]
+    values = {option: item.config.getoption(f"payment_{option}") for option in REPEATED_OPTIONS}
+    options = [f' "--payment-{option}={value}"' for option, value in values.items() if value is not None]
     name = f"{relpath(item.path)}{item.nodeid[item.nodeid.find('::') :]}"
     return f'pytest "{name}"{"".join(options)} --payment-rehearse-only="{variation}"'
 
