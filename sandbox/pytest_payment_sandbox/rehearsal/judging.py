@@ -295,7 +295,7 @@ def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Itera
     """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
-        yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes)
+        yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes, trial.run.steps)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
             yield from find_repeated_moves(moved, trial.baseline.moved)
 
