@@ -339,12 +339,13 @@ def is_variation(item: pytest.Item) -> bool:
     return run is not None and bool(run.variation)
 
 
-def _create_progress(config: pytest.Config) -> Progress:
+def create_progress(config: pytest.Config) -> Progress:
     """Create the progress display for a session's rehearsals, on the terminal."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
 
     def write_line(line: str) -> None:
         if terminal is not None:
+            terminal.ensure_newline()
             if terminal._tw.width_of_current_line:  # under -q, ensure_newline does nothing
                 terminal.line("")
             terminal.write_line(f"payment rehearsal: {line}")
@@ -370,7 +371,7 @@ class SessionRehearsal:
         self._only = _parse_variation(config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
         self._remaining_items = max(1, items)
         self._cache: Any = getattr(config, "cache", None)
-        self._progress = _create_progress(config)
+        self._progress = create_progress(config)
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
         tests = "1 test" if items == 1 else f"{items} tests"
