@@ -187,8 +187,8 @@ class ShopInProcess:
         return self._project
 
     def _close_browsers(self) -> None:
-        for browser in self._browsers:
-            browser.close()
+        for each in self._browsers:
+            each.close()
         self._browsers = ()
 
     def _close_receiver(self) -> None:
