@@ -1,4 +1,4 @@
-"""What the commands do at a terminal: they show progress, ask a person, report, and exit."""
+"""The terminal side of the commands: progress, questions, reports and exit codes."""
 
 import json
 import signal

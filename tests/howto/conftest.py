@@ -1,4 +1,4 @@
-"""Wheels and environments, each made once for all workers; the projects run in them, see ``test_projects.py``."""
+"""Wheels and environments, each made once and shared by all workers; the projects have their own environments."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Virtual environments and folders of packages, each made once for all processes of a test run."""
+"""Virtual environments and package folders, each made once and shared by all processes of a test run."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
     complete = folder.with_name(f"{folder.name}.complete")
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not complete.exists():
+        if not (complete.exists() and folder.exists()):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             make(folder)

@@ -131,7 +131,7 @@ class SuitePlayer:
         *,
         is_selected: bool,
     ) -> None:
-        """Play variations of a command; ``is_selected`` if the user has named them."""
+        """Play variations of a command; ``is_selected`` says whether the user has named them."""
         self._is_selected = is_selected
         self._command = list(command)
         self._sources = sources
