@@ -33,13 +33,19 @@ class RunWatchdog:
     """A watchdog on a separate thread, for the next run on the current thread.
 
     After the time limit, ``stop_soon`` makes the run stop at its next call to the sandbox; if the run makes
-    no calls, ``abandon`` follows. Both callbacks receive the position of the run in the code.
+    no calls, ``abandon`` follows after ``unwind_seconds``, or after the usual time if that is longer. Both
+    callbacks receive the position of the run in the code.
     """
 
     def __init__(
-        self, seconds: float, stop_soon: Callable[[str], None], abandon: Callable[[str], None]
+        self,
+        seconds: float,
+        stop_soon: Callable[[str], None],
+        abandon: Callable[[str], None],
+        unwind_seconds: float = 0,
     ) -> None:
         self._seconds = seconds
+        self._unwind_seconds = max(UNWIND_SECONDS, unwind_seconds)
         self._stop_soon = stop_soon
         self._abandon = abandon
         self._is_over = Event()
@@ -55,7 +61,7 @@ class RunWatchdog:
         self._thread.join()
 
     def _watch(self) -> None:
-        for seconds, give_up in ((self._seconds, self._stop_soon), (UNWIND_SECONDS, self._abandon)):
+        for seconds, give_up in ((self._seconds, self._stop_soon), (self._unwind_seconds, self._abandon)):
             self._is_over.wait(seconds)
             while not self._is_over.is_set() and _is_in_pytest(self._watched_thread_id):
                 self._is_over.wait(CHECK_SECONDS)

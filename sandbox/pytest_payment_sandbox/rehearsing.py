@@ -66,6 +66,7 @@ from pytest_payment_sandbox.rehearsal.timelines import describe_timeline
 
 REHEARSAL_PROPERTY: Final = "payment_rehearsal"
 BUDGET_OPTION: Final = "--payment-rehearse-budget"
+REPEATED_OPTIONS: Final = ("scenario", "review", "seed")
 
 
 def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pytest.Item) -> None:
@@ -80,8 +81,8 @@ def add_findings(report: pytest.TestReport, outcome: RehearsalOutcome, item: pyt
 
 def _rerun_command(item: pytest.Item, variation: str) -> str:
     """Return the command that reruns a variation in the current folder, with the options of this run."""
-    given = [text for text in map(str, item.config.invocation_params.args) if text.startswith("--payment-")]
-    options = [f' "{option}"' for option in given if not option.startswith("--payment-rehearse")]
+    values = {option: item.config.getoption(f"payment_{option}") for option in REPEATED_OPTIONS}
+    options = [f' "--payment-{option}={value}"' for option, value in values.items() if value is not None]
     name = f"{relpath(item.path)}{item.nodeid[item.nodeid.find('::') :]}"
     return f'pytest "{name}"{"".join(options)} --payment-rehearse-only="{variation}"'
 
@@ -338,12 +339,13 @@ def is_variation(item: pytest.Item) -> bool:
     return run is not None and bool(run.variation)
 
 
-def _create_progress(config: pytest.Config) -> Progress:
+def create_progress(config: pytest.Config) -> Progress:
     """Create the progress display for a session's rehearsals, on the terminal."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
 
     def write_line(line: str) -> None:
         if terminal is not None:
+            terminal.ensure_newline()
             if terminal._tw.width_of_current_line:  # under -q, ensure_newline does nothing
                 terminal.line("")
             terminal.write_line(f"payment rehearsal: {line}")
@@ -369,7 +371,7 @@ class SessionRehearsal:
         self._only = _parse_variation(config.getoption("payment_rehearse_only"), "--payment-rehearse-only")
         self._remaining_items = max(1, items)
         self._cache: Any = getattr(config, "cache", None)
-        self._progress = _create_progress(config)
+        self._progress = create_progress(config)
         self._fruitful: set[str] = set()  # names of changes with findings in this session
         self.clock = f"frozen@{wall_now().isoformat()}"
         tests = "1 test" if items == 1 else f"{items} tests"
@@ -506,7 +508,10 @@ class ItemPlayer:
     def _watch(self, run: "ItemRun", budget: Budget) -> RunWatchdog:
         run.budget = budget
         return RunWatchdog(
-            budget.remaining_seconds, run.stop_soon, lambda location: self._abandon(run, location)
+            budget.remaining_seconds,
+            run.stop_soon,
+            lambda location: self._abandon(run, location),
+            budget.missing_seconds,
         )
 
     def find_leaks_in_logs(self) -> None:

@@ -94,8 +94,7 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     """``watch`` prints a line for each event."""
     with started("watch", SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key) as watching:
         assert watching.stdout is not None
-        project = watched.server.registry.find(watched.key)
-        assert project is not None
+        project = watched.project_in_process
         while not project.events.watchers:
             assert watching.poll() is None
         order = watched.place(card())

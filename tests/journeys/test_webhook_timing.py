@@ -55,8 +55,7 @@ def test_no_response_comes_before_the_receiver_has_answered(
 ) -> None:
     """The response is held until the receiver answers, however long that takes, in a rehearsal, too."""
     sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
-    rehearsed = sandbox.server.registry.find(sandbox.key)
-    assert rehearsed is not None
+    rehearsed = sandbox.project_in_process
     rehearsed.rehearse(rehearsal)
     responded, was_early = Event(), list[bool]()
 

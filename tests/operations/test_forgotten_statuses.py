@@ -3,7 +3,7 @@
 from payment_sandbox.operations.beliefs import beliefs
 from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.in_process import place
+from tests.support.in_process import place, project_of
 
 
 def read_as_shop(sandbox: PaymentSandbox, order_id: str) -> None:
@@ -16,8 +16,7 @@ def test_statuses_that_were_dropped_make_no_order_new(payment_sandbox: PaymentSa
     order_id = place(payment_sandbox)
     payment_sandbox.act(order_id)
     read_as_shop(payment_sandbox, order_id)
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     journal, now = project.epoch.journal, project.now()
     journal.add(
         [

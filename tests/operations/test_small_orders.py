@@ -13,8 +13,7 @@ LINE = {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "qu
 def create_record(sandbox: Sandbox, **fields: Any) -> Order:
     """Create an order; return the server's record."""
     created = sandbox.place(card(), customer=CUSTOMER, order_lines=[LINE], amount=1295, **fields)
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     order = project.epoch.store.order(created["id"])
     assert order is not None
     return order

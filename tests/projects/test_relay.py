@@ -37,15 +37,13 @@ def send_answer(sandbox: Sandbox, offer: dict[str, Any], status: int = 200) -> b
 
 def relay_of(sandbox: Sandbox) -> Relay:
     """Return the relay of the project."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     return project.relay
 
 
 def awaiting_listener(sandbox: Sandbox) -> list[OutboxEntry]:
     """Return the webhooks that await a listener."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     return project.epoch.outbox._awaiting_listener
 
 

@@ -14,6 +14,7 @@ from pytest_payment_sandbox.rehearsal.books import (
     order_records,
 )
 from pytest_payment_sandbox.rehearsal.judging import read_books
+from tests.support.in_process import project_of
 
 
 def entry(**fields: Any) -> BookEntry:
@@ -94,8 +95,7 @@ def test_an_authorization_that_was_voided_holds_no_money(payment_sandbox: Paymen
     url = f"{payment_sandbox.base_url}/v1/orders/"
     order_id = payment_sandbox.session.post(url, json=order).json()["id"]
     payment_sandbox.act(order_id)
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     assert order_records(project)[order_id].reserved
     payment_sandbox.session.delete(f"{url}{order_id}/")
     assert not order_records(project)[order_id].reserved

@@ -9,7 +9,7 @@ from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variati
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
 from pytest_payment_sandbox.rehearsal.report import lines_of, report_of
-from tests.support.in_process import place
+from tests.support.in_process import place, project_of
 
 EARLY = "the shop marks a purchase as paid when it reads 'processing'"
 LATER = "the shop marks a purchase as paid when it reads 'completed'"
@@ -50,8 +50,7 @@ def test_a_cause_is_a_sign_of_the_run_of_the_finding() -> None:
 
 def test_a_paid_status_that_was_read_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
     """A shop that has read a paid status acts on it, even if it reads another status or order later."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     entry = BookEntry("S-1", ["first", "second"], paid=1295)
     snapshot = BooksSnapshot([entry], {"first": ("new", "completed", "new"), "second": ("new",)})
     assert observe_signs([snapshot], project) == {LATER}
@@ -79,8 +78,7 @@ def test_a_single_change_is_its_own_cause() -> None:
 
 def test_signs_name_the_status_read_before_an_entry(payment_sandbox: PaymentSandbox) -> None:
     """Signs name the first status that led to an entry, and a refused change."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     order_id = place(payment_sandbox)
     entry = BookEntry("S-1", [order_id], paid=1295, shipped=1295)
     early = BooksSnapshot([entry], {order_id: ("processing",)})

@@ -71,9 +71,10 @@ def test_a_finding_without_a_change_reproduces_in_the_folder_of_the_run(tmp_path
     """A finding of the unchanged test has a command, too: with the run's options, for the current folder."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "shop").mkdir()
-    options = ("--payment-review=error", "--payment-rehearse-only=action:1:fails")
+    options = ("--payment-review", "error", "--payment-coverage", "--payment-rehearse-only=action:1:fails")
     code, report, output = rehearse_suite(tmp_path / "shop", WITHOUT_WEBHOOK, *options)
     assert (code, report["findings"][0]["variation"]) == (1, "unchanged"), output[-2000:]
+    assert "--payment-coverage" not in report["findings"][0]["again"]
     assert_reproduced(report["findings"][:1], tmp_path / "shop")
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from payment_sandbox.scenarios.variation import ShopCall, Step
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.comparing import (
@@ -12,6 +13,7 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     find_extra_refunds,
     find_repeated_moves,
 )
+from tests.support.in_process import project_of
 
 CENTS = 999
 TWO_CHARGES = RecurringCharges(2, 2)
@@ -28,8 +30,7 @@ def create_card_payment(sandbox: PaymentSandbox, **details: str) -> str:
 
 def test_charges_of_stored_cards_are_counted(payment_sandbox: PaymentSandbox) -> None:
     """Recurring charges are counted with and without failed ones; first payments are not."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     first = create_card_payment(payment_sandbox, recurring_type="first")
     order = payment_sandbox.act(first)
     token = order["transactions"][0]["payment_method_details"]["vault_token"]
@@ -76,15 +77,22 @@ def test_lost_calls_and_webhooks_do_not_justify_extra_charges(changes: list[str]
         (["change:2:answer-lost", "webhook:3:late"], True),
         (["change:2:unavailable"], False),
         (["change:2:answer-lost", "action:1:pays-both"], False),
+        (["change:1:answer-lost"], False),  # a capture
     ],
 )
 def test_a_lost_response_does_not_justify_an_extra_refund(changes: list[str], is_problem: bool) -> None:
     """An extra refund of the same payments is a problem after a lost response, unless customers act."""
-    steps, usual = list(map(parse_changed_step, changes)), Moved(1000, 500)
-    problems = [each.sentence for each in find_extra_refunds(Moved(1000, 1000), usual, steps)]
+    changed, usual = list(map(parse_changed_step, changes)), Moved(1000, 500)
+    calls = enumerate(("/v1/orders/1/captures/", "/v1/orders/1/refunds/"), start=1)
+    steps = [Step("change", number, "a call", ShopCall("POST", path)) for number, path in calls]
+    problems = [each.sentence for each in find_extra_refunds(Moved(1000, 1000), usual, changed, steps)]
     assert problems == (["€10.00 was refunded instead of €5.00"] if is_problem else [])
-    assert not list(find_extra_refunds(Moved(2000, 1000), usual, steps))  # a second payment was returned
-    assert not list(find_extra_refunds(Moved(1000, 500), Moved(1000, 0), steps))  # a cancelled purchase
+    assert not list(
+        find_extra_refunds(Moved(2000, 1000), usual, changed, steps)
+    )  # a second payment was returned
+    assert not list(
+        find_extra_refunds(Moved(1000, 500), Moved(1000, 0), changed, steps)
+    )  # a cancelled purchase
 
 
 def test_a_repeated_movement_is_named() -> None:

@@ -6,22 +6,20 @@ from typing import Any
 import pytest
 
 from payment_sandbox import BookEntry
-from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW
-from tests.support.in_process import place, shop_that
+from tests.support.in_process import place, project_of, shop_that
+from tests.support.shop import Shop
 
 
 class Judging:
     """Judges runs of one project with these books."""
 
     def __init__(self, payment_sandbox: PaymentSandbox) -> None:
-        project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-        assert project is not None
-        self.project: Project = project
+        self.project = project_of(payment_sandbox)
         self.order_id = place(payment_sandbox)
         self.entries: list[BookEntry] = []
         self.advanced: list[datetime] = []
@@ -87,6 +85,46 @@ def test_a_run_that_is_not_continued_may_await_a_retry(
     second = judging.verdict("webhook:1:twice")
     assert (second.is_duplicate, judging.advanced) == (True, [])
     assert [problem.kind for problem in second.problems] == kinds
+
+
+@pytest.mark.parametrize(("failure", "is_problem"), [(None, True), ("AssertionError: no goods", False)])
+def test_a_failed_test_may_have_closed_the_shop(
+    payment_sandbox: PaymentSandbox, failure: str | None, is_problem: bool
+) -> None:
+    """A shop in the test's process owes no answer once its test has failed, and closed its database."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ("the database is closed", 500)))
+    judging = Judging(payment_sandbox)
+    run = RehearsedRun(judging.project)
+    judging.project.rehearse(run)
+    trial = Trial(run, [], failure, None, [], {}, lambda: EMPTY_VIEW)
+    verdict = judge(trial, lambda end: payment_sandbox.act(place(payment_sandbox)), None)
+    assert ("review HOOK-09" in {problem.kind for problem in verdict.problems}) is is_problem
+
+
+@pytest.mark.parametrize(("shipped", "kinds"), [(0, set()), (1295, {"shipped-unpaid"})])
+def test_a_shop_that_has_ended_is_judged_by_its_books_at_the_end(
+    payment_sandbox: PaymentSandbox, shipped: int, kinds: set[str]
+) -> None:
+    """A shop that ended with its test records no later payment, but what it has shipped is a problem."""
+    shop = Shop()
+    payment_sandbox.client.change_settings(webhook_url=shop.url)
+    judging = Judging(payment_sandbox)
+    judging.set_books(shipped=shipped)
+    settled = payment_sandbox.act(place(payment_sandbox))["id"]
+    payment_sandbox.client.wait(idle=True)
+    shop.close()
+
+    def pay_late(end: datetime) -> None:
+        payment_sandbox.act(place(payment_sandbox))
+        payment_sandbox.clock.advance("P2D")
+
+    run = RehearsedRun(judging.project)
+    judging.project.rehearse(run)
+    trial = Trial(run, [], None, None, [], {}, lambda: EMPTY_VIEW)
+    entries = [*judging.entries, BookEntry("S-2", [settled], paid=1295)]
+    verdict = judge(trial, pay_late, lambda: entries)
+    assert run.has_shop_ended
+    assert {each.kind for each in verdict.problems if not each.kind.startswith("review")} == kinds
 
 
 def test_other_books_are_another_state(judging: Judging) -> None:

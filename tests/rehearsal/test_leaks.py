@@ -12,6 +12,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.leaks import collect_logs, leaks_in_output, leaks_in_storage
 from tests.rehearsal.test_rehearsing import A_SALE, LOCKED, rehearse_suite
+from tests.support.in_process import project_of
 
 CARD = 4111_1111_1111_1111
 
@@ -19,9 +20,7 @@ CARD = 4111_1111_1111_1111
 @pytest.fixture
 def project(payment_sandbox: PaymentSandbox) -> Project:
     """The project of a shop."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
-    return project
+    return project_of(payment_sandbox)
 
 
 def test_the_code_in_a_traceback_is_no_secret(project: Project) -> None:

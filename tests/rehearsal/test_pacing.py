@@ -2,19 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
-from tests.support.in_process import place
+from tests.support.in_process import place, project_of
 
 DAYS = 40
-
-
-def project_of(payment_sandbox: PaymentSandbox) -> Project:
-    """Return the project of the sandbox."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
-    return project
 
 
 def start_rehearsal(payment_sandbox: PaymentSandbox) -> RehearsedRun:

@@ -319,6 +319,7 @@ def test_no_run_takes_longer_than_the_budget() -> None:
     assert 10 < Budget(60).share(10).for_run(1, must_end=False).remaining_seconds <= 16
     assert Budget(0).for_run(0.5, must_end=False).remaining_seconds == 0
     assert Budget(0).for_run(0.5, must_end=False).is_short
+    assert Budget(0).for_run(0.5, must_end=False).missing_seconds == 14, "the run may unwind for so long"
     assert Budget(1).for_run(0.5, must_end=True).remaining_seconds <= 3
     assert not Budget(1).for_run(0.5, must_end=True).is_short
     assert not Budget(0).has_time()

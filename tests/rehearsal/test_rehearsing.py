@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from _pytest.terminal import TerminalReporter
 
 from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.web.docs.library import read_source
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
+from pytest_payment_sandbox.rehearsing import create_progress
 from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
 
@@ -200,6 +204,16 @@ def test_the_budget_ends_a_rehearsal(tmp_path: Path) -> None:
     code, report, output = rehearse_suite(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=0.2s")
     assert (code, report["left"] > 0) == (0, True)
     assert f"no time for {report['left']} more (increase --payment-rehearse-budget)" in output
+
+
+def test_no_blank_line_precedes_a_line_of_progress(pytestconfig: pytest.Config) -> None:
+    """A line of progress follows the name of the current file directly."""
+    output = StringIO()
+    reporter = TerminalReporter(pytestconfig, output)
+    reporter.write_fspath_result("test_shop.py::test_a_sale", "")
+    config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(getplugin=lambda name: reporter))
+    create_progress(config).write_line("1 variation tried")
+    assert output.getvalue().splitlines()[-2:] == ["test_shop.py ", "payment rehearsal: 1 variation tried"]
 
 
 def test_a_rehearsal_cleans_up(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.rehearsal.test_rehearsing import rehearse_suite
 from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT
+from tests.support.in_process import project_of
 
 SHOP = """
 from payment_sandbox import BookEntry
@@ -299,8 +300,7 @@ def test_nobody_pays_an_order_whose_creation_lost_its_response(tmp_path: Path) -
 
 def test_bytes_of_a_database_are_no_secret(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
     """Only values of a database can be secrets: random bytes of its files can look like a card code."""
-    project = payment_sandbox.server.project_of(payment_sandbox.api_key)
-    assert project is not None
+    project = project_of(payment_sandbox)
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")

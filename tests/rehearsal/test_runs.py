@@ -1,14 +1,19 @@
 """Faults and resets of a project during a rehearsal."""
 
+from collections.abc import Callable
 from contextlib import closing
 
+import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
+from payment_sandbox.testing.project import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from tests.support.in_process import place, project_of
 from tests.support.servers import make_server
+from tests.support.shop import Received, Shop
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 AUTH = (FIRST_API_KEY, "")
@@ -42,3 +47,40 @@ def test_a_reset_keeps_the_rehearsal() -> None:
         client.reset()
         post_order(server)
         assert [step.name for step in run.steps if step.kind == "create"] == ["create:1", "create:2"]
+
+
+def crash(received: Received) -> int:
+    """Close the connection without a response."""
+    raise BrokenPipeError
+
+
+def start_crashing(sandbox: PaymentSandbox, shop: Shop) -> None:
+    """Make each handler of a running shop crash."""
+    shop.answer = crash
+
+
+def move_away(sandbox: PaymentSandbox, shop: Shop) -> None:
+    """Set an address to which the webhooks of tests are not sent."""
+    sandbox.client.change_settings(webhook_url="https://shop.example/webhook")
+
+
+@pytest.mark.parametrize(
+    ("end", "has_ended"), [(lambda _, shop: shop.close(), True), (start_crashing, False), (move_away, False)]
+)
+def test_only_a_server_that_is_gone_has_ended(
+    payment_sandbox: PaymentSandbox, end: Callable[[PaymentSandbox, Shop], None], has_ended: bool
+) -> None:
+    """A server that refuses connections after the test has ended; one that closes them has a mistake."""
+    shop, project = Shop(), project_of(payment_sandbox)
+    payment_sandbox.client.change_settings(webhook_url=shop.url)
+    run = RehearsedRun(project)
+    project.rehearse(run)
+    payment_sandbox.act(place(payment_sandbox))
+    payment_sandbox.client.wait(idle=True)
+    run.end_test()
+    end(payment_sandbox, shop)
+    payment_sandbox.act(place(payment_sandbox))
+    payment_sandbox.clock.advance("P2D")
+    assert run.has_shop_ended is has_ended
+    if not has_ended:
+        shop.close()

@@ -11,7 +11,6 @@ from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.what_if import replay_with
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios import variation_catalogue
 from payment_sandbox.scenarios.catalogue import ready_names
 from payment_sandbox.scenarios.effects import Duplicate
@@ -35,6 +34,7 @@ from pytest_payment_sandbox.rehearsal.scenes import SCENE_PLAYERS
 from tests.documentation.parts import PARTS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
+from tests.support.in_process import project_of
 
 EVERYWHERE = OfferedIn.WHAT_IF | OfferedIn.SWITCH | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
@@ -137,13 +137,6 @@ def test_the_documentation_lists_it() -> None:
     for words in ("What if …", "switch", "scenario `webhook-thrice`", RISK, "remove the rule"):
         assert words in line
     assert "`webhook-thrice` | Every webhook comes three times" in PARTS["ready-scenarios"]()
-
-
-def project_of(sandbox: PaymentSandbox) -> Project:
-    """Return the project in this process."""
-    project = sandbox.server.project_of(sandbox.api_key)
-    assert project is not None
-    return project
 
 
 def webhook_coverage(sandbox: PaymentSandbox) -> dict[str, list[str]]:

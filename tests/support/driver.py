@@ -6,6 +6,7 @@ from typing import Any
 
 import requests
 
+from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
 from tests.support.described import check_answer
 
@@ -66,6 +67,13 @@ class Sandbox:
         self.key: str = self.project["api_key"]
 
     # Calls
+
+    @property
+    def project_in_process(self) -> Project:
+        """The project in this process."""
+        project = self.server.registry.find(self.key)
+        assert project is not None
+        return project
 
     def call(self, method: str, path: str, json: Any = None, **options: Any) -> requests.Response:
         """Send any request with this project's key."""

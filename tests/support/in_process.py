@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Flask, request
 
+from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.project import PaymentSandbox
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
@@ -33,6 +34,13 @@ def place(sandbox: PaymentSandbox, **more: Any) -> str:
     assert answer.status_code == 201, answer.text
     order_id: str = answer.json()["id"]
     return order_id
+
+
+def project_of(sandbox: PaymentSandbox) -> Project:
+    """Return the project in this process."""
+    project = sandbox.server.project_of(sandbox.api_key)
+    assert project is not None
+    return project
 
 
 def in_time(work: Callable[[], object]) -> None:

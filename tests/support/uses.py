@@ -3,19 +3,11 @@
 import requests
 
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.projects.project import Project
 from payment_sandbox.web.dashboard.frame import LIVE_HEADER
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card, details
 
 FORWARD = "http://127.0.0.1:9/listener"
-
-
-def project_of(sandbox: Sandbox) -> Project:
-    """Return the project in this process."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
-    return project
 
 
 def trade(sandbox: Sandbox) -> None:
@@ -29,7 +21,7 @@ def trade(sandbox: Sandbox) -> None:
     sandbox.put("/control/faults/", {"webhooks": [fault], "faults": [{"then": {"latency": 0.01}}]})
     sandbox.scenario({"then": {"customer": "pays", "after": "PT20M"}})
     code = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
-    scan(project_of(sandbox), code["id"], None, None, "form-1")
+    scan(sandbox.project_in_process, code["id"], None, None, "form-1")
     sandbox.put("/control/state/", sandbox.get("/control/state/").json())
     sandbox.delete("/control/faults/")
 
@@ -45,7 +37,7 @@ def look(sandbox: Sandbox) -> None:
     browser.press(browser.open(f"orders/{order['id']}/"), "customer pay")
     for view in ("requests", "mistakes", "simulate", "settings"):
         browser.open(f"{view}/")
-    events = project_of(sandbox).events
+    events = sandbox.project_in_process.events
     events.watchers += 1000
     browser.http.get(f"{browser.base}orders/", headers={LIVE_HEADER: "1"})
     events.watchers -= 1000

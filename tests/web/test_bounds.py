@@ -204,8 +204,7 @@ def test_the_journal_omits_credentials_from_headers(watched: Sandbox) -> None:
 
 def test_the_response_cache_is_limited(sandbox: Sandbox) -> None:
     """The answer cache holds the orders that were shown last, up to its limit."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     maximum = limit_of("Cached responses")
     for _ in range(maximum + EXCESS):
         sandbox.http.post(

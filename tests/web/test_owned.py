@@ -19,7 +19,7 @@ from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.uses import look, project_of, trade, watch
+from tests.support.uses import look, trade, watch
 
 
 class Receiver:
@@ -42,7 +42,7 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
 
 def register_in_process(sandbox: Sandbox) -> None:
     """Register a receiver and a job of the shop in the server's process."""
-    project, courier = project_of(sandbox), sandbox.server.services.courier
+    project, courier = sandbox.project_in_process, sandbox.server.services.courier
     courier.deliver_to(project, Receiver(), on_waiting_thread=True, hosts=frozenset({"localhost"}))
     courier.allow(project, frozenset({"example.com"}))
     now = datetime(2026, 3, 1, tzinfo=UTC)
@@ -65,7 +65,7 @@ def test_nothing_mentions_a_deleted_project(
         use(sandbox)
     project_id = sandbox.project["project_id"]
     assert any(mentions(project_id, own_server)), "the search finds an existing project"
-    project = project_of(sandbox)
+    project = sandbox.project_in_process
     dead_references: list[Callable[[], object]] = [ref(project), ref(project.epoch), ref(project.events)]
     del project
     end(sandbox)
@@ -80,9 +80,9 @@ def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) ->
     sandbox = Sandbox(own_server, webhook_url=shop.url)
     for use in (trade, look, register_in_process):
         use(sandbox)
-    previous_epoch = ref(project_of(sandbox).epoch)
+    previous_epoch = ref(sandbox.project_in_process.epoch)
     sandbox.post("/control/reset/")
-    before_the_restore = ref(project_of(sandbox).epoch)
+    before_the_restore = ref(sandbox.project_in_process.epoch)
     sandbox.put("/control/state/", sandbox.get("/control/state/").json())
     gc.collect()
     assert [reference() for reference in (previous_epoch, before_the_restore)] == [None, None]
@@ -91,7 +91,7 @@ def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) ->
 def test_a_disconnected_client_leaves_no_state(own_server: Server, shop: Shop) -> None:
     """A disconnected client leaves no watcher, text for watchers, waiting call or deferred webhook."""
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    project = project_of(sandbox)
+    project = sandbox.project_in_process
     events, outbox = project.events, project.epoch.outbox
     streams = [
         requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True)
@@ -129,8 +129,8 @@ def test_a_request_that_fails_late_still_sends_its_webhook(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )
     assert created.status_code == 500
-    outbox = project_of(sandbox).epoch.outbox
-    assert project_of(sandbox).settle()
+    outbox = sandbox.project_in_process.epoch.outbox
+    assert sandbox.project_in_process.settle()
     assert (len(shop.received), outbox.is_idle) == (1, True)
 
 

@@ -75,10 +75,11 @@ PLAIN_HTTP_REASONS: Final = (
     "HTTP_REQUEST",
     "UNKNOWN_PROTOCOL",
 )
+REFUSED: Final = "connection refused"
 NOT_TRUSTED: Final = "is not trusted: "
 CLOSED_SENTENCE: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first match applies
-    (ConnectionRefusedError, "connection refused: no server listens on {address}"),
+    (ConnectionRefusedError, f"{REFUSED}: no server listens on {{address}}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
     (
         ssl.SSLCertVerificationError,

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.testing.books import BookEntry
 
@@ -175,6 +176,9 @@ def _check_cancellation(purchase: Purchase) -> str | None:
 
 PAID_FOR_NOTHING_KIND: Final = "paid-for-nothing"
 PAID_TWICE_KIND: Final = "paid-twice"
+REFUNDED_AGAIN_KIND: Final = "refunded-again"
+SHIPPED_PREFIX: Final = "shipped-"
+LASTING_KINDS: Final = frozenset({PAID_TWICE_KIND, REFUNDED_AGAIN_KIND})
 CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     "shipped-unpaid": _check_unpaid_shipment,
     "shipped-twice": _check_double_shipment,
@@ -183,7 +187,7 @@ CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     "payment-missed": _check_missed_payment,
     PAID_TWICE_KIND: _check_double_payment,
     "refunds-differ": _check_missing_refund,
-    "refunded-again": _check_surplus_refund,
+    REFUNDED_AGAIN_KIND: _check_surplus_refund,
     "cancelled-but-kept": _check_cancellation,
 }
 
@@ -217,6 +221,22 @@ def _describe_reversals(before: BookEntry, now: Purchase) -> Iterator[str]:
 def find_unpaid_purchases(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:
     """Find purchases marked as paid without a payment, which is a mistake at any time."""
     return [problem for problem in compare_books(entries, records) if problem.kind == PAID_FOR_NOTHING_KIND]
+
+
+def find_lasting_problems(entries: Sequence[BookEntry], project: Project) -> list[BookProblem]:
+    """Find problems that no later webhook can heal: wrong shipments, and payments and refunds made twice.
+
+    A shop may learn of a second payment or a refund by a webhook that it has not yet accepted.
+    """
+    unsettled = {
+        delivery.order_id
+        for delivery in project.epoch.store.deliveries()
+        if delivery.outcome != DeliveryState.DELIVERED
+    }
+    settled = [entry for entry in entries if not unsettled.intersection(entry.orders)]
+    records = order_records(project)
+    problems = [each for each in compare_books(entries, records) if each.kind.startswith(SHIPPED_PREFIX)]
+    return problems + [each for each in compare_books(settled, records) if each.kind in LASTING_KINDS]
 
 
 def find_missed_authorizations(entries: Sequence[BookEntry], records: Records) -> list[BookProblem]:

@@ -35,15 +35,20 @@ def format_duration(seconds: float) -> str:
 class Budget:
     """A period of real time, from now on."""
 
-    def __init__(self, seconds: float, whole: "Budget | None" = None, *, is_short: bool = False) -> None:
+    def __init__(self, seconds: float, whole: "Budget | None" = None, *, missing_seconds: float = 0) -> None:
         """Start a period; ``whole`` is the budget of which it is a share.
 
-        A run with an ``is_short`` budget gets less time than a run may take, because the whole budget ends.
+        A run may take ``missing_seconds`` longer than its budget, which the end of the whole budget shortens.
         """
-        self.is_short = is_short
+        self.missing_seconds = missing_seconds
         self._seconds = seconds
         self._whole = whole or self
         self._until_seconds = monotonic_seconds() + seconds
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a run gets less time than it may take."""
+        return self.missing_seconds > 0
 
     @property
     def remaining_seconds(self) -> float:
@@ -72,4 +77,5 @@ class Budget:
         if must_end:
             return Budget(min(self._whole._seconds, RUN_SECONDS_MAX) + usual_seconds)
         most_seconds, remaining_seconds = RUN_SECONDS_MAX + usual_seconds, self._whole.remaining_seconds
-        return Budget(min(most_seconds, remaining_seconds), is_short=remaining_seconds < most_seconds)
+        seconds = min(most_seconds, remaining_seconds)
+        return Budget(seconds, missing_seconds=most_seconds - seconds)

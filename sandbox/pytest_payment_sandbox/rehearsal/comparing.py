@@ -7,6 +7,7 @@ from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
+from payment_sandbox.scenarios.variation import ShopCall, Step
 from payment_sandbox.scenarios.variation_catalogue import LOST_RESPONSE, UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
 from pytest_payment_sandbox.rehearsal.books import BookProblem, order_records, purchase_of
@@ -15,6 +16,7 @@ from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
 MOVE_KINDS: Final = ("charged-again", "refunded-again", "shipped-again")
 MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")
 CAPTURES_SEGMENT: Final = "/captures/"
+REFUNDS_SEGMENT: Final = "/refunds/"
 CLIENT_ERRORS: Final = range(400, 500)
 
 
@@ -55,9 +57,12 @@ def find_repeated_moves(moved: Moved, before: Moved) -> Iterator[BookProblem]:
             yield BookProblem(kind, f"{euros(now)} {subject} instead of {euros(baseline_amount)}")
 
 
-def find_extra_refunds(moved: Moved, before: Moved, changes: Sequence[ChangedStep]) -> Iterator[BookProblem]:
-    """Find refunds that the shop has repeated after a lost response, for the same payments."""
-    is_lost = LOST_RESPONSE in [each.change.effect for each in changes]
+def find_extra_refunds(
+    moved: Moved, before: Moved, changes: Sequence[ChangedStep], steps: Iterable[Step]
+) -> Iterator[BookProblem]:
+    """Find refunds that the shop has repeated after a lost response to a refund, for the same payments."""
+    lost = {each.step for each in changes if each.change.effect == LOST_RESPONSE}
+    is_lost = any(each.name in lost and _is_refund(each) for each in steps)
     is_extra = 0 < before.refunded < moved.refunded and moved.received <= before.received
     if (
         is_lost
@@ -67,6 +72,10 @@ def find_extra_refunds(moved: Moved, before: Moved, changes: Sequence[ChangedSte
         yield BookProblem(
             "refunded-again", f"{euros(moved.refunded)} was refunded instead of {euros(before.refunded)}"
         )
+
+
+def _is_refund(step: Step) -> bool:
+    return isinstance(step.about, ShopCall) and REFUNDS_SEGMENT in step.about.path
 
 
 class RecurringCharges(NamedTuple):

@@ -25,6 +25,7 @@ from pytest_payment_sandbox.rehearsal.books import (
     BookProblem,
     Books,
     compare_books,
+    find_lasting_problems,
     find_missed_authorizations,
     find_reversals,
     find_unpaid_purchases,
@@ -161,16 +162,19 @@ class _Judge:
         self._view: CustomerView | None = None
         self._early_review: list[BookProblem] = []  # precedes page requests, which may update the shop
         self._has_readable_books = False  # whether the books were readable at the last attempt
+        self._invariants: list[BookProblem] = []  # the invariants violated at the last attempt
         self._late_problems: list[BookProblem] = []
+        self._lasting_problems: list[BookProblem] = []
 
     def verdict(self) -> RunVerdict:
         """Judge the run, and store its states for later runs."""
         trial, project = self._trial, self._project
-        trial.run.end_test()
+        trial.run.end_test(has_failed=trial.failure is not None)
         problems = _test_failures("test", trial.failure, trial.changes) + _find_early_expiries(
             project, trial.changes
         )
         entries = self._read_entries()
+        self._lasting_problems += [*self._invariants, *find_lasting_problems(entries, project)]
         signs = observe_signs([*trial.snapshots, BooksSnapshot(entries, dict(trial.run.statuses))], project)
         problems += find_unpaid_purchases(entries, order_records(project))
         charges = count_recurring_charges(project)
@@ -212,8 +216,8 @@ class _Judge:
             yield from find_view_problems(view, baseline.view, changes, is_same_money=is_same_money)
 
     def _read_entries(self) -> list[BookEntry]:
-        entries, invariants = read_books(self._books)
-        self._has_readable_books = self._books is not None and not invariants
+        entries, self._invariants = read_books(self._books)
+        self._has_readable_books = self._books is not None and not self._invariants
         self._books_history.append(entries)
         return entries
 
@@ -283,7 +287,7 @@ class _Judge:
         if baseline is not None and moved.shipped < baseline.moved.shipped:
             self._late_problems += find_unshipped_captures(entries, project)
         if self._trial.run.has_shop_ended:  # its books could not change after the test
-            self._late_problems.clear()
+            self._late_problems[:] = self._lasting_problems
         return _build_state(project, entries), moved
 
 
@@ -291,7 +295,7 @@ def _extra_moves(trial: Trial, charges: RecurringCharges, moved: Moved) -> Itera
     """Find charges, refunds and shipments that the unchanged run lacks."""
     if trial.baseline is not None:
         yield from find_extra_charges(charges, trial.baseline.charges, trial.changes)
-        yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes)
+        yield from find_extra_refunds(moved, trial.baseline.moved, trial.changes, trial.run.steps)
         if all(isinstance(each.change.effect, Repeat) for each in trial.changes):
             yield from find_repeated_moves(moved, trial.baseline.moved)
 
@@ -413,10 +417,8 @@ def _find_review_problems(trial: Trial, trace: Sequence[str]) -> list[BookProble
     excused_rules = UNRELATED_RULES | _excused_rules(trial.changes)
     if trial.baseline is not None and not _has_more_creations(trace, trial.baseline):
         excused_rules |= DUPLICATE_ORDER_RULES  # two customers bought the same goods; no creation was resent
-    if trial.run.has_shop_ended:
-        excused_rules |= {UNANSWERED_RULE}
     excused = {
-        UNANSWERED_RULE: _find_deferred_attempts(trial.project, trial.changes),
+        UNANSWERED_RULE: _find_deferred_attempts(trial.run, trial.changes) | _find_late_attempts(trial),
         POLLING_RULE: trial.run.scheduled_calls,
     }
     return _find_mistakes(trial.project, lambda rule: rule not in excused_rules, excused)
@@ -444,18 +446,35 @@ def find_unrelated_mistakes(project: Project) -> list[BookProblem]:
     return _find_mistakes(project, UNRELATED_RULES.__contains__)
 
 
-def _find_deferred_attempts(project: Project, changes: Sequence[ChangedStep]) -> Set[str]:
+def _find_late_attempts(trial: Trial) -> Set[str]:
+    """Return the ids of webhook attempts after a test that failed, or that ended the shop's server.
+
+    Both may have closed what the shop needs for an answer, such as its database.
+    """
+    if trial.failure is None and not trial.run.has_shop_ended:
+        return frozenset()
+    return {
+        attempt_id(delivery, attempt)
+        for delivery in trial.project.epoch.store.deliveries()
+        for attempt in delivery.delivery_attempts
+        if trial.run.is_late(attempt)
+    }
+
+
+def _find_deferred_attempts(run: RehearsedRun, changes: Sequence[ChangedStep]) -> Set[str]:
     """Return the ids of webhook attempts that a busy shop deferred to a retry, and then accepted.
 
     A shop may serialize its work: it refuses a webhook while another handler runs, and does not answer an
-    early webhook during its own call. The unchanged test must not rely on retries.
+    early webhook during its own call. The unchanged test must not rely on retries. If the shop's server has
+    ended, nobody knows whether it would have accepted the retry.
     """
     if not changes:
         return frozenset()
     is_early = any(each.change.effect == WEBHOOKS_FIRST for each in changes)
     return {
         attempt_id(delivery, attempt)
-        for delivery in filter(_is_accepted, project.epoch.store.deliveries())
+        for delivery in run.project.epoch.store.deliveries()
+        if run.has_shop_ended or _is_accepted(delivery)
         for attempt in delivery.delivery_attempts
         if _is_retry_requested(attempt, may_time_out=is_early)
     }

@@ -18,7 +18,7 @@ from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.rehearsal import Do, Result
@@ -50,7 +50,9 @@ from payment_sandbox.scenarios.variation import (
     SubmittedForm,
     VariationEffect,
 )
+from payment_sandbox.serving.posting import NO_ANSWER
 from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.serving.sessions import REFUSED, address_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.shops.filling import (
     add_cents,
@@ -169,7 +171,9 @@ class RehearsedRun:
     has_steps = False
     endless_poll = ""  # the call repeated by the shop although nothing changes
     _test_ended_at: datetime | None = None  # in real time
-    has_shop_ended = False  # whether the shop's server ended with the test, and gets no more webhooks
+    has_shop_ended = False  # whether the shop's server ended with the test
+    _has_test_failed = False
+    _gets_webhooks = True  # False after a webhook without an answer after the test
 
     def __init__(
         self,
@@ -246,9 +250,10 @@ class RehearsedRun:
         located = [self._call_lines[name] for name in steps if name in self._call_lines]
         return deciding_line(located[0], [*self.located_calls, *baseline_calls]) if located else None
 
-    def end_test(self) -> None:
+    def end_test(self, *, has_failed: bool = False) -> None:
         """Mark the end of the test: afterwards, only reads by the shop's jobs are steps."""
         self._test_ended_at, self.pace.has_test_ended = wall_now(), True
+        self._has_test_failed = has_failed
         self.calls.set_limit(self.calls.most_calls)
 
     @property
@@ -345,8 +350,9 @@ class RehearsedRun:
     def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """Return the effect of a change on a webhook attempt; only first attempts are steps."""
         self.on_webhook()
-        self.has_shop_ended = self.has_shop_ended or self._is_unreachable(delivery)
-        if self.has_shop_ended:
+        if self._gets_webhooks:
+            self._look_for_end(delivery)
+        if not self._gets_webhooks:
             return Timeout()
         if delivery.next_number > FIRST_ATTEMPT or delivery.postponed:
             return None
@@ -357,12 +363,37 @@ class RehearsedRun:
             self._after_payment.append(delivery.id)
         return effect if isinstance(effect, WebhookEffect) else None
 
-    def _is_unreachable(self, delivery: Delivery) -> bool:
-        """Whether the last attempt was made after the test, and got no response over the network."""
+    def is_late(self, attempt: WebhookAttempt) -> bool:
+        """Whether a webhook attempt was made after the test."""
+        return self._test_ended_at is not None and attempt.real_at >= self._test_ended_at
+
+    def _look_for_end(self, delivery: Delivery) -> None:
+        """Stop the webhooks if the last attempt, made after the test, met no server or got no answer in time.
+
+        A missing answer is also what a hanging handler looks like: it shows the end of the server only if the
+        test failed, because a failed test leaves an event loop that still listens, but no longer runs.
+        """
         attempt = next(iter(delivery.attempts[-1:]), None)
-        if attempt is None or self._test_ended_at is None or attempt.real_at < self._test_ended_at:
-            return False
-        return attempt.reply.error is not None and not attempt.is_withheld and attempt.reply.traceback is None
+        if attempt is None or attempt.is_withheld or not self.is_late(attempt):
+            return
+        error = attempt.reply.error or ""
+        if error == NO_ANSWER and attempt.reply.traceback is None:
+            self._gets_webhooks = False
+            self.has_shop_ended = self._has_test_failed
+        elif error.startswith(REFUSED) and self._has_served(delivery.url):
+            self._gets_webhooks = False
+            self.has_shop_ended = True
+
+    def _has_served(self, url: str) -> bool:
+        """Whether a server at this address answered a webhook during the test, or a change may prevent it."""
+        attempts = [each for delivery in self.project.epoch.store.deliveries() for each in delivery.attempts]
+        return bool(self.applied) or any(
+            each.reply.status is not None
+            and not each.is_withheld
+            and not self.is_late(each)
+            and address_of(each.request.url) == address_of(url)
+            for each in attempts
+        )
 
     def deliver_first(self, deliver: Callable[[], None]) -> None:
         """Deliver webhooks on another thread; return once they are handled, or a handler is blocked.

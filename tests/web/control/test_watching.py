@@ -165,8 +165,7 @@ def test_a_stream_resumes_after_the_last_event(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("after", [5, 10_000])
 def test_a_stream_reports_missed_events(sandbox: Sandbox, after: int) -> None:
     """The stream reports missed events, if the number is too old or from another server."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     for _ in range(EVENTS_STORED_MAX + 10):
         project.events.publish("idle")
     number = project.events.number

@@ -12,8 +12,7 @@ from tests.support.driver import Sandbox
 @pytest.fixture
 def crowd(sandbox: Sandbox) -> Iterator[Dashboard]:
     """A project with a million watchers."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     project.events.watchers += 1_000_000
     yield Dashboard(sandbox)
     project.events.watchers -= 1_000_000
@@ -21,8 +20,7 @@ def crowd(sandbox: Sandbox) -> Iterator[Dashboard]:
 
 def test_many_watchers_get_events_in_batches(crowd: Dashboard, sandbox: Sandbox) -> None:
     """With many watchers events come in batches, for pages in larger ones than for programs."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     assert EventStream(project.events, None, 0.005).batch_seconds == BATCH_SECONDS_MAX
     project.events.watchers -= 999_900
     assert EventStream(project.events).batch_seconds < EventStream(project.events, None, 0.005).batch_seconds

@@ -137,8 +137,7 @@ def test_events_and_reports_show_lost_webhooks(watched: Sandbox) -> None:
     order = paid(watched, LOST)
     report = SandboxClient(watched.url, watched.key).report()
     assert report.count(f" for {order['id']}, attempt 1: lost (fault), never sent to http") == 2
-    project = watched.server.registry.find(watched.key)
-    assert project is not None
+    project = watched.project_in_process
     events = [event for event in project.events.events_after(0) if event.kind == "webhook"]
     assert [event.data["fault"] for event in events] == ["lost (fault)"] * 2
     assert all(event.data["label"].endswith("lost (fault)") for event in events)

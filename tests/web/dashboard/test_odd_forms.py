@@ -61,8 +61,7 @@ def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) ->
 def test_actions_by_hand_are_published(sandbox: Sandbox) -> None:
     """Actions by hand are published as events, so other windows update."""
     order = sandbox.authorized()
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
+    project = sandbox.project_in_process
     before = project.events.number
     dashboard = Dashboard(sandbox)
     dashboard.press(dashboard.open(f"orders/{order['id']}/"), "merchant capture", amount="1")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from payment_sandbox.operations.advance import AdvanceResult
-from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import move_notice
 from payment_sandbox.web.dashboard.settings import EDITABLE_SETTINGS
@@ -16,16 +15,9 @@ from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 
 
-def project_of(sandbox: Sandbox) -> Project:
-    """Return the project of a sandbox."""
-    project = sandbox.server.registry.find(sandbox.key)
-    assert project is not None
-    return project
-
-
 def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
     """The notice names the unanswered webhooks; it is not shown as a success."""
-    project = project_of(watched)
+    project = watched.project_in_process
     now = project.now()
     result = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
     notice = move_notice(project, result)
@@ -36,7 +28,7 @@ def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
 
 def test_a_slow_shop_is_named(watched: Sandbox) -> None:
     """The notice says how long the shop takes for each webhook."""
-    project = project_of(watched)
+    project = watched.project_in_process
     now = project.now()
     watched.pay(watched.place(card()))
     watched.settle()
@@ -158,7 +150,7 @@ def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
 
 def test_a_stopped_move_reports_its_result(watched: Sandbox) -> None:
     """A stopped clock move is reported as requested, not as a failure."""
-    project = project_of(watched)
+    project = watched.project_in_process
     now = project.now()
     notice = move_notice(project, AdvanceResult(now, now, [], True, [], True))
     assert notice.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
