@@ -579,8 +579,14 @@ class Journal:
                 yield self._masking.mask_record(record)
 
     def requeue(self, records: Sequence[Record]) -> None:
-        """Requeue records after a failed save."""
-        self._unstored.extendleft(reversed(records))
+        """Requeue records after a failed save, unless the epoch has ended."""
+        if self._is_stored:
+            self._unstored.extendleft(reversed(records))
+
+    def close(self) -> None:
+        """Store no more records, because the store belongs to the next epoch."""
+        self._is_stored = False
+        self._unstored.clear()
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """Find a request by its id, masked."""

@@ -174,6 +174,8 @@ class Project:
         """Make an epoch from the storage current."""
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
+        if before.number != epoch.number:  # not the same epoch, read again
+            before.journal.close()
         self.relay.clear()
 
     def reset(self) -> None:
@@ -231,6 +233,7 @@ class Project:
         self._commit_epoch(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
+        before.journal.close()
         self.relay.clear()
         return before
 
