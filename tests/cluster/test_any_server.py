@@ -115,6 +115,16 @@ def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -
         assert any(line == b"event: request" for line in lines)
 
 
+def test_an_advance_without_events_is_streamed_by_another_server(first: Sandbox, second: Sandbox) -> None:
+    """The event of a clock that passes no due event is streamed by the other server."""
+    url, auth = f"{second.url}/control/events/", (second.key, "")
+    with second.http.get(url, auth=auth, stream=True, timeout=60) as stream:
+        lines = stream.iter_lines(chunk_size=1)
+        assert next(lines).startswith(b": ")
+        first.advance("P1D")
+        assert any(line == b"event: clock" for line in lines)
+
+
 def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, second: Sandbox) -> None:
     """A wait at one server ends with a change at the other, and does not block it."""
     order = first.place(card())

@@ -12,7 +12,7 @@ from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
@@ -184,7 +184,7 @@ class Project:
             epoch = self.create_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
-        self.events.publish("reset")
+        self.publish("reset")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
         """Switch to a restored epoch; ``change`` holds all records of the epoch.
@@ -199,7 +199,7 @@ class Project:
             self._refuse_secrets(self.epoch.state, epoch.state)
             before = self._replace_current(epoch, change)
         self.services.on_epoch_end(before)
-        self.events.publish("restored")
+        self.publish("restored")
         self.services.wake(self)
 
     def end(self) -> None:
@@ -213,6 +213,10 @@ class Project:
         self.services.on_epoch_end(self.epoch)
         self.end_waiting()
         self.services.forget(self)
+
+    def publish(self, kind: str, /, **data: Any) -> None:
+        """Show an event to the watchers of all servers."""
+        self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
 
     def is_over(self) -> bool:
         """Whether the project has been idle longer than its settings allow."""
