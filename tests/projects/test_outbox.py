@@ -83,6 +83,7 @@ def test_nobody_waits_for_a_webhook_that_awaits_a_listener(outbox: Outbox) -> No
     put(outbox, "parked")
     entry = take(outbox)
     assert outbox.await_listener(entry, lambda: False)
+    assert outbox.await_listener(entry, lambda: False), "its transaction is repeated after an error"
     assert (outbox.next(), outbox.is_idle, outbox.pending()) == (None, True, [])
     assert outbox.end_listener_wait(), "a carrier is needed"
     assert outbox.next() is entry
@@ -126,3 +127,4 @@ def test_a_mover_makes_no_other_moves(by: Mover) -> None:
         entry.progress = before
         with pytest.raises(AssertionError, match=to):
             Outbox(Events())._move(entry, to, by)
+        assert entry.progress is before

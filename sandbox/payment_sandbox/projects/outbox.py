@@ -215,8 +215,9 @@ class Outbox:
 
     def _move(self, entry: OutboxEntry, to: SendingState, by: Mover) -> None:
         """Move an entry; the caller holds the lock."""
-        before, entry.progress, entry.mover = entry.progress, to, by
+        before = entry.progress
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
+        entry.progress, entry.mover = to, by
         change, order_id = (to in PENDING) - (before in PENDING), entry.queued.order_id
         if change:
             for awaited in self._awaited:
@@ -331,9 +332,11 @@ class Outbox:
     def await_listener(self, entry: OutboxEntry, is_connected: Callable[[], bool]) -> bool:
         """Let an entry await a listener; return False if one is connected.
 
-        A manual resend replaces an earlier one.
+        A manual resend replaces an earlier one. A second call is a no-op: the caller repeats its transaction.
         """
         with self._changed:
+            if entry.progress is not SendingState.SENDING:
+                return True
             if is_connected():
                 return False
             if self.is_closed:
