@@ -433,8 +433,9 @@ class Project:
 
     def release(self, held: HeldDeliveries) -> None:
         """Queue the held webhooks."""
-        if held.outbox.release(held):  # the epoch has not ended
-            self.services.deliver_outbox(self, self.epoch)
+        epoch = self.epoch  # read first: a reset during the release must not start a carrier of the new epoch
+        if held.outbox.release(held) and epoch.outbox is held.outbox:
+            self.services.deliver_outbox(self, epoch)
         wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
         if wakes_pacer:
             self.services.wake(self)
