@@ -66,6 +66,15 @@ def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: 
     assert outbox.is_idle
 
 
+def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(outbox: Outbox) -> None:
+    """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
+    needs_carrier = [outbox.put(QueuedDelivery(name, "an order")) for name in ("first", "second")]
+    outbox.dismiss_carrier()
+    needs_carrier.append(outbox.put(QueuedDelivery("third", "an order")))
+    assert needs_carrier == [True, False, True]
+    assert send_all(outbox) == ["first", "second", "third"]
+
+
 def test_awaited_orders_go_first_and_keep_their_sequence(outbox: Outbox) -> None:
     """The webhooks of an awaited order overtake those of others, but not each other."""
     put(outbox, "other 1", order="other")

@@ -299,6 +299,11 @@ class Outbox:
         with self._changed:
             self._end_carried()
 
+    def dismiss_carrier(self) -> None:
+        """Let the next webhook ask for a carrier again, because no thread could be started."""
+        with self._changed:
+            self._is_carried = False
+
     def _end_carried(self) -> None:
         if self._carried is not None:
             self._end_sending(self._carried, Mover.CARRIER)

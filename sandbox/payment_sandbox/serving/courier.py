@@ -172,11 +172,11 @@ class Courier:
 
         Delivery runs on another thread, or later on this thread if it is about to wait for the webhooks.
         """
-        waiting, carry = caller().waiting_thread(), partial(self._deliver_outbox, project, epoch)
+        waiting = caller().waiting_thread()
         if waiting is not None and project.slots.of(DESTINATION).on_waiting_thread:
-            waiting.carriers.append(carry)
+            waiting.carriers.append(partial(self._deliver_outbox, project, epoch))
         else:
-            self._threads.run(carry)
+            self._start_carrier(project, epoch)
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
@@ -234,6 +234,13 @@ class Courier:
         self._threads.stop()
         stop_watching()
 
+    def _start_carrier(self, project: Project, epoch: Epoch) -> None:
+        try:
+            self._threads.run(partial(self._deliver_outbox, project, epoch))
+        except RuntimeError:  # the system has no more threads
+            epoch.outbox.dismiss_carrier()
+            raise
+
     def _deliver_outbox(
         self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False
     ) -> None:
@@ -242,14 +249,14 @@ class Courier:
                 self.deliver(project, epoch, entry)
             except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
-                self._threads.run(partial(self._deliver_outbox, project, epoch))
+                self._start_carrier(project, epoch)
                 raise
             except BaseException:  # the next webhook must still be delivered
                 webhook = entry.queued.delivery_id
                 log.exception("webhook %s of project %s was not delivered", webhook, project.project_id)
             if is_enough():
                 epoch.outbox.hand_over()
-                self._threads.run(partial(self._deliver_outbox, project, epoch))
+                self._start_carrier(project, epoch)
                 return
 
     def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
