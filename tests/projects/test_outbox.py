@@ -53,7 +53,7 @@ def test_held_webhooks_wait_for_their_release(outbox: Outbox) -> None:
     assert entry.queued.delivery_id == "held"
     assert not outbox.is_idle, "the webhook is being sent"
     assert outbox.next() is None
-    assert (outbox.is_idle, entry.progress) == (True, SendingState.DONE)
+    assert (outbox.is_idle, entry.state) == (True, SendingState.DONE)
 
 
 def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: Outbox) -> None:
@@ -105,9 +105,9 @@ def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: 
         assert outbox.await_listener(entry, lambda: False)
         outbox.end_listener_wait()
         assert outbox.next() is entry
-    assert (entry.progress, outbox.is_idle) == (SendingState.SENDING, False)
+    assert (entry.state, outbox.is_idle) == (SendingState.SENDING, False)
     assert outbox.next() is None
-    assert (entry.progress, outbox.is_idle) == (SendingState.DONE, True)
+    assert (entry.state, outbox.is_idle) == (SendingState.DONE, True)
 
 
 def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox) -> None:
@@ -119,8 +119,8 @@ def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox)
     assert outbox.await_listener(parked, lambda: False)
     in_flight = take(outbox)
     outbox.close()
-    assert in_flight.progress is SendingState.SENDING
-    assert (parked.progress, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
+    assert in_flight.state is SendingState.SENDING
+    assert (parked.state, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
     assert not outbox.release(held)
     assert not outbox.end_listener_wait()
     assert (outbox.next(), outbox.pending()) == (None, [])
@@ -133,7 +133,7 @@ def test_a_mover_makes_no_other_moves(by: Mover) -> None:
         if to in MOVES[by].get(before, ()):
             continue
         entry = OutboxEntry(QueuedDelivery("a webhook", "an order"))
-        entry.progress = before
+        entry.state = before
         with pytest.raises(AssertionError, match=to):
             Outbox(Events())._move(entry, to, by)
-        assert entry.progress is before
+        assert entry.state is before

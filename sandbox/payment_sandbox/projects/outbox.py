@@ -112,9 +112,9 @@ MOVES: Final[Mapping[Mover, Moves]] = {
         (SendingState.HELD, SendingState.QUEUED, SendingState.AWAITING_LISTENER), (SendingState.DONE,)
     ),
 }
-"""The moves that each mover may make, by the progress before; None before the entry is in the outbox."""
+"""The moves that each mover may make, by the state before the move; None for a new entry."""
 PENDING: Final = (SendingState.HELD, SendingState.QUEUED, SendingState.SENDING)
-"""The progress of entries that callers wait for."""
+"""The states of entries that callers wait for."""
 
 EXTRA_DELIVERIES_MAX: Final = 50
 
@@ -149,7 +149,7 @@ class OutboxEntry:
     """One sending of a webhook; only its outbox changes it."""
 
     queued: QueuedDelivery
-    progress: SendingState | None = None
+    state: SendingState | None = None
     mover: Mover = Mover.EDIT  # the last mover
 
 
@@ -160,7 +160,7 @@ class HeldDeliveries:
     outbox: "Outbox"
     entries: deque[OutboxEntry] = field(default_factory=deque)
     precede_response: bool = False  # whether the call sends them itself, before its response
-    wakes_pacer: bool = False  # whether the agenda has a new earliest entry
+    wakes_scheduler: bool = False  # whether the agenda has a new earliest entry
     is_over: bool = False
 
     def is_holding(self, outbox: "Outbox") -> bool:
@@ -215,9 +215,9 @@ class Outbox:
 
     def _move(self, entry: OutboxEntry, to: SendingState, by: Mover) -> None:
         """Move an entry; the caller holds the lock."""
-        before = entry.progress
+        before = entry.state
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
-        entry.progress, entry.mover = to, by
+        entry.state, entry.mover = to, by
         change, order_id = (to in PENDING) - (before in PENDING), entry.queued.order_id
         if change:
             for awaited in self._awaited:
@@ -311,7 +311,7 @@ class Outbox:
 
     def _end_sending(self, entry: OutboxEntry, by: Mover) -> None:
         """End an attempt, unless the entry awaits a listener or is already sent again by another mover."""
-        if entry.progress is SendingState.SENDING and entry.mover is by:
+        if entry.state is SendingState.SENDING and entry.mover is by:
             self._move(entry, SendingState.DONE, by)
 
     @contextmanager
@@ -340,7 +340,7 @@ class Outbox:
         A manual resend replaces an earlier one. A second call is a no-op: the caller repeats its transaction.
         """
         with self._changed:
-            if entry.progress is not SendingState.SENDING:
+            if entry.state is not SendingState.SENDING:
                 return True
             if is_connected():
                 return False
@@ -404,7 +404,7 @@ class Outbox:
     def is_delivering(self) -> bool:
         """Whether a delivery is being sent."""
         with self._changed:
-            return any(entry.progress is SendingState.SENDING for entry in self._pending)
+            return any(entry.state is SendingState.SENDING for entry in self._pending)
 
     def pending(self) -> list[str]:
         """Return the ids of deliveries that are held, queued or sent, oldest first."""
@@ -416,7 +416,7 @@ class Outbox:
         with self._changed:
             self.is_closed = True
             for entry in (*self._pending, *self._awaiting_listener):
-                if entry.progress is not SendingState.SENDING:
+                if entry.state is not SendingState.SENDING:
                     self._move(entry, SendingState.DONE, Mover.RESET)
             for queue in (self._priority_queue, self._queue, self._awaiting_listener):
                 queue.clear()

@@ -328,7 +328,7 @@ class Project:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
         if held is not None and held.is_holding(edit.epoch.outbox):
-            held.wakes_pacer = True
+            held.wakes_scheduler = True
         else:
             self.services.wake(self)
 
@@ -436,8 +436,8 @@ class Project:
         epoch = self.epoch  # read first: a reset during the release must not start a carrier of the new epoch
         if held.outbox.release(held) and epoch.outbox is held.outbox:
             self.services.deliver_outbox(self, epoch)
-        wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
-        if wakes_pacer:
+        wakes_scheduler, held.wakes_scheduler = held.wakes_scheduler, False
+        if wakes_scheduler:
             self.services.wake(self)
 
     def deliver_held(self, held: HeldDeliveries) -> None:
