@@ -98,6 +98,15 @@ def test_nobody_waits_for_a_webhook_that_awaits_a_listener(outbox: Outbox) -> No
     assert outbox.next() is entry
 
 
+def test_a_webhook_that_has_awaited_a_listener_precedes_later_ones(outbox: Outbox) -> None:
+    """The webhooks that awaited a listener are sent first, in their order, before those queued meanwhile."""
+    put(outbox, "first", "second", "third")
+    for _ in range(2):
+        assert outbox.await_listener(take(outbox), lambda: False)
+    outbox.end_listener_wait()
+    assert send_all(outbox) == ["first", "second", "third"]
+
+
 def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: Outbox) -> None:
     """A resend that awaited a listener is sent by the carrier; the end of the resend's own call ends nothing."""
     with outbox.sending(QueuedDelivery("resent", "an order", forced=True)) as entry:

@@ -227,7 +227,9 @@ class Outbox:
             self._pending[entry] = None
         elif change < 0:
             del self._pending[entry]
-        if to is SendingState.QUEUED:
+        if to is SendingState.QUEUED and by is Mover.LISTENER:  # it precedes the later webhooks of its order
+            self._queue_for(order_id).appendleft(entry)
+        elif to is SendingState.QUEUED:
             self._queue_for(order_id).append(entry)
         elif to is SendingState.AWAITING_LISTENER:
             self._awaiting_listener.append(entry)
@@ -262,7 +264,7 @@ class Outbox:
     def end_listener_wait(self) -> bool:
         """Queue the deliveries that await a listener."""
         with self._changed:
-            entries, self._awaiting_listener = self._awaiting_listener, []
+            entries, self._awaiting_listener = self._awaiting_listener[::-1], []
             return self._enqueue(entries, Mover.LISTENER)
 
     def _enqueue(self, entries: Collection[OutboxEntry], by: Mover) -> bool:

@@ -77,13 +77,14 @@ def forward(
 
 
 def _await_next_listener(project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
-    """Let a webhook await a listener; requeue it if a listener is connected, or forwarding is off."""
+    """Let a webhook await a listener; it is next if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
         is_connected = partial(project.relay.is_connected, is_doubtful=True)
         is_waiting = is_forwarding and epoch.outbox.await_listener(entry, is_connected)
     if not is_waiting:
-        project.put(epoch, entry.queued)
+        epoch.outbox.await_listener(entry, lambda: False)
+        project.end_listener_wait()
 
 
 log = logging.getLogger(__name__)
