@@ -1,4 +1,4 @@
-"""The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
+"""The courier, which POSTs webhooks: a thread per outbox, so that a slow receiver delays no other project."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -53,7 +53,7 @@ def forward(
 ) -> None:
     """Offer an attempt and its copies to the listener, and record the shop's answers.
 
-    If the listener disconnects, the webhook waits for the next one, and no attempt is counted.
+    If the listener does not answer, the webhook awaits a listener's next call, and no attempt is counted.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
