@@ -11,9 +11,11 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
+from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
+from payment_sandbox_company.sharing import flush_all
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
@@ -63,6 +65,19 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
     assert one["items"] == other["items"] != []
 
 
+def test_records_of_an_earlier_epoch_do_not_enter_the_journal(company: Company, first: Sandbox) -> None:
+    """Records that are unwritten at a reset, or added after it, do not appear in the new journal."""
+    project = company.registry(0).find_by_id(first.project["project_id"])
+    assert project is not None
+    before, now = project.epoch.journal, project.now()
+    project.reset()
+    reached = ReachedStatus(before.next_id("status"), "an order", None, None, "completed", now, now, None)
+    before.add([reached])
+    before.requeue([reached])
+    flush_all(company.registry(0).database)
+    assert project.epoch.journal.of(ReachedStatus) == []
+
+
 def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
     """A body over the limit is refused with 413."""
     answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
@@ -98,6 +113,16 @@ def test_events_stream_through_another_server(first: Sandbox, second: Sandbox) -
         assert next(lines).startswith(b": ")
         first.place(card())
         assert any(line == b"event: request" for line in lines)
+
+
+def test_an_advance_without_events_is_streamed_by_another_server(first: Sandbox, second: Sandbox) -> None:
+    """The event of a clock that passes no due event is streamed by the other server."""
+    url, auth = f"{second.url}/control/events/", (second.key, "")
+    with second.http.get(url, auth=auth, stream=True, timeout=60) as stream:
+        lines = stream.iter_lines(chunk_size=1)
+        assert next(lines).startswith(b": ")
+        first.advance("P1D")
+        assert any(line == b"event: clock" for line in lines)
 
 
 def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, second: Sandbox) -> None:

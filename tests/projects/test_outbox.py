@@ -53,7 +53,7 @@ def test_held_webhooks_wait_for_their_release(outbox: Outbox) -> None:
     assert entry.queued.delivery_id == "held"
     assert not outbox.is_idle, "the webhook is being sent"
     assert outbox.next() is None
-    assert (outbox.is_idle, entry.progress) == (True, SendingState.DONE)
+    assert (outbox.is_idle, entry.state) == (True, SendingState.DONE)
 
 
 def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: Outbox) -> None:
@@ -64,6 +64,15 @@ def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: 
         assert (first is not None, second, outbox.next(), outbox.is_idle) == (True, None, None, False)
     assert not outbox.release(held)
     assert outbox.is_idle
+
+
+def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(outbox: Outbox) -> None:
+    """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
+    needs_carrier = [outbox.put(QueuedDelivery(name, "an order")) for name in ("first", "second")]
+    outbox.dismiss_carrier()
+    needs_carrier.append(outbox.put(QueuedDelivery("third", "an order")))
+    assert needs_carrier == [True, False, True]
+    assert send_all(outbox) == ["first", "second", "third"]
 
 
 def test_awaited_orders_go_first_and_keep_their_sequence(outbox: Outbox) -> None:
@@ -83,9 +92,19 @@ def test_nobody_waits_for_a_webhook_that_awaits_a_listener(outbox: Outbox) -> No
     put(outbox, "parked")
     entry = take(outbox)
     assert outbox.await_listener(entry, lambda: False)
+    assert outbox.await_listener(entry, lambda: False), "its transaction is repeated after an error"
     assert (outbox.next(), outbox.is_idle, outbox.pending()) == (None, True, [])
     assert outbox.end_listener_wait(), "a carrier is needed"
     assert outbox.next() is entry
+
+
+def test_a_webhook_that_has_awaited_a_listener_precedes_later_ones(outbox: Outbox) -> None:
+    """The webhooks that awaited a listener are sent first, in their order, before those queued meanwhile."""
+    put(outbox, "first", "second", "third")
+    for _ in range(2):
+        assert outbox.await_listener(take(outbox), lambda: False)
+    outbox.end_listener_wait()
+    assert send_all(outbox) == ["first", "second", "third"]
 
 
 def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: Outbox) -> None:
@@ -95,9 +114,9 @@ def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: 
         assert outbox.await_listener(entry, lambda: False)
         outbox.end_listener_wait()
         assert outbox.next() is entry
-    assert (entry.progress, outbox.is_idle) == (SendingState.SENDING, False)
+    assert (entry.state, outbox.is_idle) == (SendingState.SENDING, False)
     assert outbox.next() is None
-    assert (entry.progress, outbox.is_idle) == (SendingState.DONE, True)
+    assert (entry.state, outbox.is_idle) == (SendingState.DONE, True)
 
 
 def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox) -> None:
@@ -109,8 +128,8 @@ def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox)
     assert outbox.await_listener(parked, lambda: False)
     in_flight = take(outbox)
     outbox.close()
-    assert in_flight.progress is SendingState.SENDING
-    assert (parked.progress, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
+    assert in_flight.state is SendingState.SENDING
+    assert (parked.state, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
     assert not outbox.release(held)
     assert not outbox.end_listener_wait()
     assert (outbox.next(), outbox.pending()) == (None, [])
@@ -123,6 +142,7 @@ def test_a_mover_makes_no_other_moves(by: Mover) -> None:
         if to in MOVES[by].get(before, ()):
             continue
         entry = OutboxEntry(QueuedDelivery("a webhook", "an order"))
-        entry.progress = before
+        entry.state = before
         with pytest.raises(AssertionError, match=to):
             Outbox(Events())._move(entry, to, by)
+        assert entry.state is before

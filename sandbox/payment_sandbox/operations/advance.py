@@ -151,7 +151,7 @@ def run_due(project: Project) -> None:
     while steps < EVENTS_MAX and not epoch.is_advancing and _run_next(project, epoch, None) is not None:
         steps += 1
     if steps:
-        project.events.publish("due", steps=steps)
+        project.publish("due", steps=steps)
 
 
 class _AdvanceRun:
@@ -284,7 +284,7 @@ def _hold_clock(project: Project) -> Iterator[_HeldClock]:
             _release_clock(project, held)
         finally:
             epoch.advance_lock.release()
-    project.events.publish("clock", now=timestamp(project.now()))
+    project.publish("clock", now=timestamp(project.now()))
     project.services.wake(project)
 
 

@@ -155,7 +155,7 @@ def _create_label(project: Project, epoch: Epoch, delivery: Delivery, queued: Qu
 
 def _publish_waiting_event(project: Project, delivery: Delivery) -> None:
     label = "a webhook waits for the command listen"
-    project.events.publish(
+    project.publish(
         "waiting",
         at=timestamp(project.now()),
         order_id=delivery.order_id,

@@ -53,7 +53,7 @@ class StatusMove(NamedTuple):
 
     @property
     def order_id(self) -> str:
-        """The order."""
+        """The id of the order."""
         return self.reached.order_id
 
     def summary(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class Entry(Protocol):
 
     @property
     def order_id(self) -> str | None:
-        """The order of the fact, if any."""
+        """The id of the order, if any."""
 
     def summary(self) -> Mapping[str, Any]:
         """Return the data of the event, which may be expensive to build."""
@@ -38,7 +38,7 @@ class UnstoredEntry(NamedTuple):
 
     @property
     def order_id(self) -> str | None:
-        """The order of the entry, if any."""
+        """The id of the order, if any."""
         return self.data.get("order_id")
 
     def summary(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The journal of an epoch, its one log: requests, actions, statuses, due events, failures and decisions.
+"""The journal of an epoch, its one log: what the shop, the sandbox and the control API have done.
 
 A record is added once, when it has happened, and never changes. Its id names its kind and its number; most
 records have a time, an order, and the record that caused them. ``Edit.log`` adds what an edit has done,
@@ -579,8 +579,14 @@ class Journal:
                 yield self._masking.mask_record(record)
 
     def requeue(self, records: Sequence[Record]) -> None:
-        """Requeue records after a failed save."""
-        self._unstored.extendleft(reversed(records))
+        """Requeue records after a failed save, unless the epoch has ended."""
+        if self._is_stored:
+            self._unstored.extendleft(reversed(records))
+
+    def close(self) -> None:
+        """Store no more records, because the store belongs to the next epoch."""
+        self._is_stored = False
+        self._unstored.clear()
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """Find a request by its id, masked."""

@@ -1,4 +1,4 @@
-"""All locks of the sandbox, and the order in which they may be acquired.
+"""The ranked locks of the sandbox, and their order; other locks guard a few fields each.
 
 A thread that holds a lock may only acquire locks of a higher rank:
 

@@ -14,10 +14,10 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 # The states of a delivery in the outbox
 # ======================================
 #
-# A webhook enters the outbox each time it is to be sent now: by an edit, by a manual resend, or when a server
-# starts with unanswered webhooks. Retries and delays are not here: they are commands on the timeline, and
-# enter when they are due. ``QueuedDelivery`` says what is sent; an ``OutboxEntry`` says how far its sending
-# has got:
+# A webhook enters the outbox each time it is to be sent now: by an edit, by a manual resend, or with
+# unanswered webhooks that a server loads or a snapshot restores. Retries and delays are not here: they are
+# commands on the timeline, and enter when they are due. ``QueuedDelivery`` says what is sent; an
+# ``OutboxEntry`` says how far its sending has got:
 #
 #                    an edit                         a manual resend
 #            ┌──────────┴─────────┐                         │
@@ -33,24 +33,29 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #   from its test, that request holds the entry until its end, as in production.
 # QUEUED: the entry waits for its turn.
 # SENDING: one thread makes an attempt and records the answer.
-# AWAITING_LISTENER: the attempt would have gone to the command ``listen``, and no listener was connected. No
-#   attempt is counted, and nobody waits for the entry: an outbox with such entries only is idle.
-# DONE: the attempt is recorded, or nothing was to be sent, or a reset has dropped the entry. It has left the
-#   outbox; the delivery itself may get another entry for its next attempt.
+# AWAITING_LISTENER: the attempt would have gone to the command ``listen``, and no listener was connected, or
+#   the listener has not answered. No attempt is counted, and nobody waits for the entry: an outbox with such
+#   entries only is idle.
+# DONE: the attempt is recorded, or nothing was to be sent, or the sending failed, or a newer resend has
+#   replaced the entry, or a reset has dropped it. It has left the outbox; the delivery itself may get another
+#   entry for its next attempt.
 #
 # Who may move an entry is the argument ``by`` of ``Outbox._move``, and ``MOVES`` lists what each may do:
 #
-# EDIT: ``Project.edit``, after its commit.
+# EDIT: ``Project.edit``, after its commit; also ``Project.put``, for webhooks that a server loads, a snapshot
+#   restores, or a shared store holds.
 # HOLDER: the end of a call or of a shop's request, whichever holds the entry.
 # CARRIER: the one thread that sends the queued entries, one after the other. Usually it is a thread of the
 #   courier. In a test without sockets it is the thread that is about to wait for the webhooks (the
 #   ``WaitingThread`` of its caller), because handlers in the test's process must see the test's database
-#   transaction. Whoever it is, it hands the rest over to another thread when it has waited long enough.
-# CALL: a call that sends a webhook outside the queue, and returns when it is answered: a manual resend, or a
-#   call whose webhooks must precede its response (SET-60). It cannot wait for the carrier, who may be sending
-#   another webhook to a receiver that waits for this very call. A rehearsal sends them on a thread of its
-#   own, and answers the call once a handler waits for a lock that the shop holds during its request.
-# LISTENER: a listener that connects, or the end of the forwarding.
+#   transaction. A waiting thread hands the rest over to the courier when it has waited long enough.
+# CALL: a call that sends a webhook outside the queue, and returns when it is answered, or when it awaits a
+#   listener: a manual resend, or a call whose webhooks must precede its response (SET-60). It cannot wait for
+#   the carrier, who may be sending another webhook to a receiver that waits for this very call. A rehearsal
+#   sends them on a thread of its own, and answers the call once a handler waits for a lock that the shop
+#   holds during its request.
+# LISTENER: a listener that connects or did not answer, the end of the forwarding, or a newer resend that
+#   replaces the entry.
 # RESET: the end of the epoch.
 #
 # Which lock
@@ -66,17 +71,23 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #   entry that awaited a listener can be SENDING again while the thread that first sent it is still returning;
 #   that thread then ends nothing, because the entry's last mover is another (``_end_sending``).
 # - Two carriers: ``_is_carried`` is set under the lock when a carrier is asked for, and cleared under the
-#   lock when the carrier finds the queue empty, so that an entry is either seen by that carrier or needs a
-#   new one.
+#   lock when the carrier finds the queue empty or could not start, so that an entry is either seen by that
+#   carrier or needs a new one.
 # - The webhooks of an order overtake each other in the queue: an order's entries are all in one of the two
-#   queues, or its older ones in the one that is emptied first. Held and manual ones may overtake on purpose.
+#   queues, or its older ones in the one that is emptied first, and an entry that comes back from a listener
+#   goes to the front. Held and manual ones may overtake on purpose, and while an entry awaits a listener,
+#   later ones may be sent.
 # - A webhook stays parked while a listener is connected: a listener first connects and then queues the
 #   waiting entries, and ``await_listener`` asks for a listener under the lock. One of the two sees the other.
+#   If the carrier doubts the listener, which has not answered, the entry can await the listener's next call,
+#   at most 60 seconds.
 # - A caller waits for ever: HELD entries of a call that has ended are released by whatever ended it, a sender
-#   ends its entry even if the attempt fails, and nobody waits for AWAITING_LISTENER. A call that waits for
+#   ends its entry even if the attempt fails, and nobody waits for AWAITING_LISTENER. A sender that cannot
+#   store its attempt repeats that until it can, or until the epoch or the server ends. A call that waits for
 #   its own held webhooks must release them first.
-# - A webhook of an old epoch is sent: ``close`` moves all but SENDING to DONE, and what is added later is
-#   refused. The thread that is SENDING finds the epoch replaced when it records the answer, and discards it.
+# - A webhook of an old epoch is recorded: ``close`` moves all but SENDING to DONE, and what is added later is
+#   refused. A webhook that is SENDING may still reach the shop; its thread finds the epoch replaced when it
+#   records the answer, and discards it.
 
 
 class SendingState(StrEnum):
@@ -112,9 +123,9 @@ MOVES: Final[Mapping[Mover, Moves]] = {
         (SendingState.HELD, SendingState.QUEUED, SendingState.AWAITING_LISTENER), (SendingState.DONE,)
     ),
 }
-"""The moves that each mover may make, by the progress before; None before the entry is in the outbox."""
+"""The moves that each mover may make, by the state before the move; None for a new entry."""
 PENDING: Final = (SendingState.HELD, SendingState.QUEUED, SendingState.SENDING)
-"""The progress of entries that callers wait for."""
+"""The states of entries that callers wait for."""
 
 EXTRA_DELIVERIES_MAX: Final = 50
 
@@ -149,7 +160,7 @@ class OutboxEntry:
     """One sending of a webhook; only its outbox changes it."""
 
     queued: QueuedDelivery
-    progress: SendingState | None = None
+    state: SendingState | None = None
     mover: Mover = Mover.EDIT  # the last mover
 
 
@@ -160,7 +171,7 @@ class HeldDeliveries:
     outbox: "Outbox"
     entries: deque[OutboxEntry] = field(default_factory=deque)
     precede_response: bool = False  # whether the call sends them itself, before its response
-    wakes_pacer: bool = False  # whether the agenda has a new earliest entry
+    wakes_scheduler: bool = False  # whether the agenda has a new earliest entry
     is_over: bool = False
 
     def is_holding(self, outbox: "Outbox") -> bool:
@@ -215,8 +226,9 @@ class Outbox:
 
     def _move(self, entry: OutboxEntry, to: SendingState, by: Mover) -> None:
         """Move an entry; the caller holds the lock."""
-        before, entry.progress, entry.mover = entry.progress, to, by
+        before = entry.state
         assert to in MOVES[by].get(before, ()), f"{by} moved a webhook from {before!r} to {to!r}"
+        entry.state, entry.mover = to, by
         change, order_id = (to in PENDING) - (before in PENDING), entry.queued.order_id
         if change:
             for awaited in self._awaited:
@@ -226,7 +238,9 @@ class Outbox:
             self._pending[entry] = None
         elif change < 0:
             del self._pending[entry]
-        if to is SendingState.QUEUED:
+        if to is SendingState.QUEUED and by is Mover.LISTENER:  # it precedes the later webhooks of its order
+            self._queue_for(order_id).appendleft(entry)
+        elif to is SendingState.QUEUED:
             self._queue_for(order_id).append(entry)
         elif to is SendingState.AWAITING_LISTENER:
             self._awaiting_listener.append(entry)
@@ -261,7 +275,7 @@ class Outbox:
     def end_listener_wait(self) -> bool:
         """Queue the deliveries that await a listener."""
         with self._changed:
-            entries, self._awaiting_listener = self._awaiting_listener, []
+            entries, self._awaiting_listener = self._awaiting_listener[::-1], []
             return self._enqueue(entries, Mover.LISTENER)
 
     def _enqueue(self, entries: Collection[OutboxEntry], by: Mover) -> bool:
@@ -298,6 +312,11 @@ class Outbox:
         with self._changed:
             self._end_carried()
 
+    def dismiss_carrier(self) -> None:
+        """Let the next webhook ask for a carrier again, because no thread could be started."""
+        with self._changed:
+            self._is_carried = False
+
     def _end_carried(self) -> None:
         if self._carried is not None:
             self._end_sending(self._carried, Mover.CARRIER)
@@ -305,7 +324,7 @@ class Outbox:
 
     def _end_sending(self, entry: OutboxEntry, by: Mover) -> None:
         """End an attempt, unless the entry awaits a listener or is already sent again by another mover."""
-        if entry.progress is SendingState.SENDING and entry.mover is by:
+        if entry.state is SendingState.SENDING and entry.mover is by:
             self._move(entry, SendingState.DONE, by)
 
     @contextmanager
@@ -331,9 +350,11 @@ class Outbox:
     def await_listener(self, entry: OutboxEntry, is_connected: Callable[[], bool]) -> bool:
         """Let an entry await a listener; return False if one is connected.
 
-        A manual resend replaces an earlier one.
+        A manual resend replaces an earlier one. A second call is a no-op: the caller repeats its transaction.
         """
         with self._changed:
+            if entry.state is not SendingState.SENDING:
+                return True
             if is_connected():
                 return False
             if self.is_closed:
@@ -396,7 +417,7 @@ class Outbox:
     def is_delivering(self) -> bool:
         """Whether a delivery is being sent."""
         with self._changed:
-            return any(entry.progress is SendingState.SENDING for entry in self._pending)
+            return any(entry.state is SendingState.SENDING for entry in self._pending)
 
     def pending(self) -> list[str]:
         """Return the ids of deliveries that are held, queued or sent, oldest first."""
@@ -408,7 +429,7 @@ class Outbox:
         with self._changed:
             self.is_closed = True
             for entry in (*self._pending, *self._awaiting_listener):
-                if entry.progress is not SendingState.SENDING:
+                if entry.state is not SendingState.SENDING:
                     self._move(entry, SendingState.DONE, Mover.RESET)
             for queue in (self._priority_queue, self._queue, self._awaiting_listener):
                 queue.clear()

@@ -12,7 +12,7 @@ from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.events import Events, UnstoredEntry, shorten
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
@@ -174,6 +174,8 @@ class Project:
         """Make an epoch from the storage current."""
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
+        if before.number != epoch.number:  # not the same epoch, read again
+            before.journal.close()
         self.relay.clear()
 
     def reset(self) -> None:
@@ -182,7 +184,7 @@ class Project:
             epoch = self.create_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._replace_current(epoch, ChangeSet())
         self.services.on_epoch_end(before)
-        self.events.publish("reset")
+        self.publish("reset")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
         """Switch to a restored epoch; ``change`` holds all records of the epoch.
@@ -197,7 +199,7 @@ class Project:
             self._refuse_secrets(self.epoch.state, epoch.state)
             before = self._replace_current(epoch, change)
         self.services.on_epoch_end(before)
-        self.events.publish("restored")
+        self.publish("restored")
         self.services.wake(self)
 
     def end(self) -> None:
@@ -211,6 +213,10 @@ class Project:
         self.services.on_epoch_end(self.epoch)
         self.end_waiting()
         self.services.forget(self)
+
+    def publish(self, kind: str, /, **data: Any) -> None:
+        """Show an event to the watchers of all servers."""
+        self.epoch.journal.add((), [(kind, UnstoredEntry(shorten(data)))])
 
     def is_over(self) -> bool:
         """Whether the project has been idle longer than its settings allow."""
@@ -231,6 +237,7 @@ class Project:
         self._commit_epoch(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
+        before.journal.close()
         self.relay.clear()
         return before
 
@@ -321,7 +328,7 @@ class Project:
         """Let the scheduler check the agenda, after the response if the call defers webhooks until then."""
         held = edit.caller.held
         if held is not None and held.is_holding(edit.epoch.outbox):
-            held.wakes_pacer = True
+            held.wakes_scheduler = True
         else:
             self.services.wake(self)
 
@@ -426,10 +433,11 @@ class Project:
 
     def release(self, held: HeldDeliveries) -> None:
         """Queue the held webhooks."""
-        if held.outbox.release(held):  # the epoch has not ended
-            self.services.deliver_outbox(self, self.epoch)
-        wakes_pacer, held.wakes_pacer = held.wakes_pacer, False
-        if wakes_pacer:
+        epoch = self.epoch  # read first: a reset during the release must not start a carrier of the new epoch
+        if held.outbox.release(held) and epoch.outbox is held.outbox:
+            self.services.deliver_outbox(self, epoch)
+        wakes_scheduler, held.wakes_scheduler = held.wakes_scheduler, False
+        if wakes_scheduler:
             self.services.wake(self)
 
     def deliver_held(self, held: HeldDeliveries) -> None:

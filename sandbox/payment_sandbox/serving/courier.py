@@ -1,4 +1,4 @@
-"""The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
+"""The courier, which POSTs webhooks: a thread per outbox, so that a slow receiver delays no other project."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -53,7 +53,7 @@ def forward(
 ) -> None:
     """Offer an attempt and its copies to the listener, and record the shop's answers.
 
-    If the listener disconnects, the webhook waits for the next one, and no attempt is counted.
+    If the listener does not answer, the webhook awaits a listener's next call, and no attempt is counted.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
@@ -77,13 +77,14 @@ def forward(
 
 
 def _await_next_listener(project: Project, epoch: Epoch, entry: OutboxEntry) -> None:
-    """Let a webhook await a listener; requeue it if a listener is connected, or forwarding is off."""
+    """Let a webhook await a listener; it is next if a listener is connected, or forwarding is off."""
     with project.blocking_edits(epoch):  # so that the setting cannot change meanwhile
         is_forwarding = project.settings.forward_to is not None
         is_connected = partial(project.relay.is_connected, is_doubtful=True)
         is_waiting = is_forwarding and epoch.outbox.await_listener(entry, is_connected)
     if not is_waiting:
-        project.put(epoch, entry.queued)
+        epoch.outbox.await_listener(entry, lambda: False)
+        project.end_listener_wait()
 
 
 log = logging.getLogger(__name__)
@@ -172,11 +173,11 @@ class Courier:
 
         Delivery runs on another thread, or later on this thread if it is about to wait for the webhooks.
         """
-        waiting, carry = caller().waiting_thread(), partial(self._deliver_outbox, project, epoch)
+        waiting = caller().waiting_thread()
         if waiting is not None and project.slots.of(DESTINATION).on_waiting_thread:
-            waiting.carriers.append(carry)
+            waiting.carriers.append(partial(self._deliver_outbox, project, epoch))
         else:
-            self._threads.run(carry)
+            self._start_carrier(project, epoch)
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
@@ -234,6 +235,13 @@ class Courier:
         self._threads.stop()
         stop_watching()
 
+    def _start_carrier(self, project: Project, epoch: Epoch) -> None:
+        try:
+            self._threads.run(partial(self._deliver_outbox, project, epoch))
+        except RuntimeError:  # the system has no more threads
+            epoch.outbox.dismiss_carrier()
+            raise
+
     def _deliver_outbox(
         self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False
     ) -> None:
@@ -242,14 +250,14 @@ class Courier:
                 self.deliver(project, epoch, entry)
             except KeyboardInterrupt:  # on a test's thread; another thread delivers the rest
                 epoch.outbox.hand_over()
-                self._threads.run(partial(self._deliver_outbox, project, epoch))
+                self._start_carrier(project, epoch)
                 raise
             except BaseException:  # the next webhook must still be delivered
                 webhook = entry.queued.delivery_id
                 log.exception("webhook %s of project %s was not delivered", webhook, project.project_id)
             if is_enough():
                 epoch.outbox.hand_over()
-                self._threads.run(partial(self._deliver_outbox, project, epoch))
+                self._start_carrier(project, epoch)
                 return
 
     def _send_copies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:

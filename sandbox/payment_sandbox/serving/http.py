@@ -140,7 +140,7 @@ class HttpServer:
         while True:
             await self._free.acquire()
             try:
-                accepted, _ = await self._loop.sock_accept(self._socket)
+                accepted = await self._next_connection()
             except OSError:  # too many open files, or the client has disconnected
                 self._free.release()
                 await asyncio.sleep(FULL_SECONDS)
@@ -148,6 +148,25 @@ class HttpServer:
             task = self._loop.create_task(self._connect(accepted, connections))
             self._connecting.add(task)
             task.add_done_callback(self._connecting.discard)
+
+    async def _next_connection(self) -> socket.socket:
+        """Accept a connection; unlike that of ``sock_accept``, a cancelled wait loses no connection."""
+        while True:
+            try:
+                accepted, _ = self._socket.accept()
+            except BlockingIOError:
+                await self._wait_until_readable(self._socket)
+            else:
+                accepted.setblocking(False)
+                return accepted
+
+    async def _wait_until_readable(self, waiting: socket.socket) -> None:
+        readable = asyncio.Event()
+        self._loop.add_reader(waiting, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            self._loop.remove_reader(waiting)
 
     async def _connect(self, accepted: socket.socket, connections: "_JsonServer") -> None:
         """Begin a connection with the scheme of its first byte."""
@@ -174,14 +193,9 @@ class HttpServer:
             TimeoutError: the client has sent nothing for a while.
             OSError: the connection has failed.
         """
-        readable = asyncio.Event()
-        self._loop.add_reader(accepted, readable.set)
-        try:
-            async with asyncio.timeout(HANDSHAKE_SECONDS):
-                await readable.wait()
-            return accepted.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE_BYTE
-        finally:
-            self._loop.remove_reader(accepted)
+        async with asyncio.timeout(HANDSHAKE_SECONDS):
+            await self._wait_until_readable(accepted)
+        return accepted.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE_BYTE
 
 
 class _JsonServer(web.Server):

@@ -371,6 +371,8 @@ def restore(project: Project, document: Any) -> None:
 
 def _recorded_decision(journal: Journal, decision: TransactionDecision) -> RecordedDecision:
     explanation: Any = {key: value for key, value in decision.items() if key != "transaction_id"}
+    if decision["rule"] is not None:  # older versions wrote "nearest": null for a decided attempt
+        explanation.pop("nearest", None)
     return RecordedDecision(journal.next_id("decision"), decision["transaction_id"], explanation)
 
 

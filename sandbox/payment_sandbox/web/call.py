@@ -138,7 +138,7 @@ class Call(Caller):
         self.request = request
         self.connection = connection
         self.is_from_test = request.environ.get("HTTP_SANDBOX_CALLER") == "test"
-        """Whether a test makes the call, not the shop: it is not journaled, and no fault applies to it."""
+        """Whether a test makes the call, not the shop: no fault applies, and only a refusal is journaled."""
         # set by ``SandboxApp.place``
         self.route: ResolvedRoute | None = None  # face, view and facts; None: no route matches
         self.values: Mapping[str, str] = {}  # the values in the path

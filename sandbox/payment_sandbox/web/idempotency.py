@@ -1,8 +1,8 @@
 """Idempotency: a retried request gets the first response, and changes nothing (A57).
 
-The response is committed together with the change, so that neither exists without the other. The id of a
-request is its ``Idempotency-Key``. A request without a key gets an id, reported in errors with an unknown
-outcome.
+PostgreSQL commits the response together with the change, so that neither exists without the other; with
+other stores, the response is in memory. The id of a request is its ``Idempotency-Key``. On PostgreSQL, a
+request without a key gets an id, reported in errors with an unknown outcome.
 """
 
 import json

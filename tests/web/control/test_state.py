@@ -91,7 +91,9 @@ def test_a_restored_project_knows_what_its_scenario_decided(project: Callable[..
     assert [decision["rule"] for (decision,) in expected] == [None, 0, None]
     assert expected[2][0]["nearest"]["differs"] == [{"condition": "amount", "expected": 777, "actual": 778}]
     for _ in range(2):
-        assert receiver.put("/control/state/", original.get("/control/state/").json()).status_code == 200
+        state = original.get("/control/state/").json()
+        state["decisions"][1]["nearest"] = None  # as in snapshots of older versions
+        assert receiver.put("/control/state/", state).status_code == 200
         assert decisions(receiver) == expected
         original = receiver
 

@@ -45,8 +45,8 @@ def _explain_refusal(call: Call, response: Response, project: Project | None) ->
     return response
 
 
-def defer_webhooks(call: Call, call_next: CallNext) -> Response:
-    """Defer the webhooks of a call that may change state."""
+def hold_webhooks(call: Call, call_next: CallNext) -> Response:
+    """Hold the webhooks of a call that may change state, until its response."""
     if call.request.method != "GET":
         call.hold_webhooks()
     return release_held_webhooks(call, call_next)
@@ -54,7 +54,7 @@ def defer_webhooks(call: Call, call_next: CallNext) -> Response:
 
 MIDDLEWARES: Final = (
     admit_call,
-    defer_webhooks,
+    hold_webhooks,
     journal_call,
     explain_call,
     ensure_idempotency,
