@@ -57,8 +57,9 @@ class Report:
     def expect(self, label: str, holds: bool, detail: object = "") -> None:
         """Record a problem unless the expectation holds."""
         if not holds:
-            self._show(f"  {label}: NO {detail}"[:500])
-            self.problems.append(f"{label}: {detail}"[:2000])
+            shown = str(detail).encode(errors="backslashreplace").decode()  # it may contain half a character
+            self._show(f"  {label}: NO {shown}"[:500])
+            self.problems.append(f"{label}: {shown}"[:2000])
 
     def end(self) -> None:
         """Fail if there are problems.

@@ -62,8 +62,11 @@ Raises:
 """
 
 
+DURATION_MS_MAX: Final = 86_400_000  # no attempt takes a day
+
+
 class Reply(NamedTuple):
-    """The result of an attempt: a status and a body, or an error."""
+    """The result of an attempt: a status and a body, or an error; ``duration_ms`` has a maximum."""
 
     duration_ms: float
     status: int | None = None

@@ -25,6 +25,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.webhooks import DURATION_MS_MAX
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
@@ -177,6 +178,10 @@ def _delivery_problems(snapshot: Snapshot, orders: Mapping[str, Order]) -> Itera
         if delivery.order_id not in orders:
             yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
         yield from _url_problems(f"deliveries[{index}].url", delivery.url)
+        for number, attempt in enumerate(delivery.attempts):
+            if not 0 <= attempt.reply.duration_ms <= DURATION_MS_MAX:
+                path = f"deliveries[{index}].attempts[{number}].reply.duration_ms"
+                yield path, f"must be between 0 and {DURATION_MS_MAX}"
     known = {delivery.id for delivery in snapshot.deliveries}
     for index, delivery_id in enumerate(snapshot.swapped):
         if delivery_id not in known:

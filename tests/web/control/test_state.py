@@ -169,6 +169,10 @@ def put(*path: Any) -> Change:
         (put("agenda", 0, "command", "order_id", "nobody"), "state.agenda[0].command.order_id"),
         (put("deliveries", 0, "order_id", "nobody"), "state.deliveries[0].order_id"),
         (put("deliveries", 0, "url", "file:///etc/passwd"), "state.deliveries[0].url"),
+        (
+            put("deliveries", 0, "attempts", 0, "reply", "duration_ms", 1 << 70),
+            "state.deliveries[0].attempts[0].reply.duration_ms",
+        ),
         (put("orders", 0, "amount_cents", -5), "state.orders[0].amount_cents"),
         (put("orders", 0, "currency", "USD"), "state.orders[0].amount_cents"),
         (put("orders", 0, "sent", {"expiration_period": "bad"}), "state.orders[0].sent.expiration_period"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import Response
+from marshmallow import validate
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
@@ -11,7 +12,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, Reply
+from payment_sandbox.orders.webhooks import ATTEMPT_BODY_BYTES, DURATION_MS_MAX, Reply
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
@@ -121,7 +122,10 @@ class AnswerForm(Form):
     body = Text(about="The first 4 KiB of the shop's response.")
     error = Text(allow_none=True, about="The reason for a missing response.")
     warning = Text(allow_none=True, about="A warning about an unusual response.")
-    duration_ms = Number(about="The response time of the shop, in milliseconds.")
+    duration_ms = Number(
+        validate=validate.Range(0, DURATION_MS_MAX, error=f"must be between 0 and {DURATION_MS_MAX}"),
+        about="The response time of the shop, in milliseconds.",
+    )
 
 
 NEXT_FORM: Final = NextForm()
