@@ -95,7 +95,7 @@ def checkout(tmp_path: Path) -> ChangedCheckout:
 def import_module(checkout: ChangedCheckout) -> None:
     """Import the new module in the package of the control API."""
     checkout.package.replace(
-        "web/control/__init__.py", "import history, orders", "import history, orders, tallies"
+        "web/control/__init__.py", "import orders, traffic", "import orders, tallies, traffic"
     )
 
 
