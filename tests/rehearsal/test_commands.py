@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.rehearsal.mistakes import MISTAKES
 from tests.rehearsal.planting import plant_mistake, run_suite
 from tests.rehearsal.test_cells import SUITE as CELLS
 from tests.rehearsal.test_languages import NODE, only_options
@@ -19,6 +18,10 @@ from tests.rehearsal.test_suites import SUITE, rehearse
 from tests.support.documentation import environment
 
 BUDGETS = ("10s", "60s", "200s")  # a busy machine needs more time for a finding
+REPRODUCED = (  # one mistake for each kind of change that finds it; all of them take a quarter of an hour
+    *("handles the same status twice", "trusts the customer's return"),
+    *("decides before it reads the order", "creates again after a lost response"),
+)
 WITHOUT_WEBHOOK = """
 def test_without_a_webhook(payment_sandbox):
     payment_sandbox.act(place(payment_sandbox)["id"])
@@ -48,7 +51,7 @@ def assert_reproduced(findings: list[dict[str, Any]], folder: Path, **more: str)
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize("mistake", REPRODUCED)
 def test_findings_of_a_mistake_reproduce(mistake: str, tmp_path: Path) -> None:
     """All findings of a shop with a planted mistake reproduce."""
     folder = plant_mistake(tmp_path, mistake)
