@@ -6,7 +6,7 @@ from typing import Any
 from marshmallow import Schema, fields
 
 from payment_sandbox.web.answers import merchant_records
-from payment_sandbox.web.answers.order import ORDER
+from payment_sandbox.web.answers.order_tables import ORDER
 
 FILE = Path(merchant_records.__file__)
 HEAD = '''"""The types of the merchant API's records, for typed clients; generated from their tables.

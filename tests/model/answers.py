@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.web.answers.order import RECORD_RULES
+from payment_sandbox.web.answers.order_tables import RECORD_RULES
 
 Json = dict[str, Any]
 """A JSON object."""

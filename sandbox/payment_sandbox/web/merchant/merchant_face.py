@@ -8,14 +8,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_project
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import CallNext, Face, release_held_webhooks
 from payment_sandbox.web.idempotency import ensure_idempotency
 from payment_sandbox.web.merchant.explanation import explain, explain_call
-from payment_sandbox.web.merchant.faults import apply_fault
-from payment_sandbox.web.merchant.journal import add_entry, journal_call
+from payment_sandbox.web.merchant.fault_effects import apply_fault
+from payment_sandbox.web.merchant.journal_entry import add_entry, journal_call
 from payment_sandbox.web.merchant.reading import note_unknown_query
-from payment_sandbox.web.merchant.rehearsal import rehearse_call
+from payment_sandbox.web.merchant.rehearsed_call import rehearse_call
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import FactsBlueprint
 

@@ -26,9 +26,9 @@ from payment_sandbox.scenarios.effects import (
 )
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import refusal_answer
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import CallNext
-from payment_sandbox.web.merchant.rehearsal import choose_fault
+from payment_sandbox.web.merchant.rehearsed_call import choose_fault
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 

@@ -2,7 +2,7 @@
 
 from flask import Response
 
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.scenarios.effects import Fault, Stale, WebhooksFirst
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import CallNext
