@@ -85,15 +85,17 @@ class Choice(Text):
 
     def __init__(self, choices: Sequence[str], **options: Any) -> None:
         self.choices = list(choices)
+        self._choices_by_word = {choice: choice for choice in choices}
         super().__init__(**_describe(options, enum=self.choices))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
-        if word not in self.choices:
+        choice = self._choices_by_word.get(word)
+        if choice is None:
             nearest = self.suggest(word)
             message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
             raise ValidationError(Problem(message, self.choices, nearest))
-        return word
+        return choice  # not the equal word of the request, so that all records share one string
 
     def suggest(self, word: str) -> str | None:
         """Return the closest choice; None if no choice is close."""
@@ -225,7 +227,8 @@ class Items(DescribedField, fields.List):  # type: ignore[type-arg] # List is no
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
             # "_schema" comes first, to be reported first
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
-        for index, item in enumerate(self._items_to_parse(value)):
+        parsed_max = None if self.most is None else self.most + self.wrong_max
+        for index, item in enumerate(value[:parsed_max]):  # only the first items of a list that is too long
             try:
                 items.append(self.inner.deserialize(item, **options))
             except ValidationError as error:
@@ -236,10 +239,6 @@ class Items(DescribedField, fields.List):  # type: ignore[type-arg] # List is no
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
-
-    def _items_to_parse(self, value: list[Any]) -> list[Any]:
-        """Return the items to parse: all, or only the first items of a list that is too long."""
-        return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:
         least = f"at least {self.least}" if self.least else ""

@@ -18,7 +18,7 @@ def base_path(project: Project) -> str:
 def _with_configured_scheme(project: Project, path: str) -> str:
     """Build a URL with or without a scheme, as set in the project (SET-23)."""
     address = f"{project.services.public_url}{path}"
-    return address if project.settings.absolute_urls else address.partition("://")[2]
+    return address if project.epoch.state.settings.absolute_urls else address.partition("://")[2]
 
 
 def order_url(project: Project, order: Order) -> str:
@@ -42,6 +42,8 @@ def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
 
 def resolve_details(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
     """Return the details of a payment method, with the full URL of any page in them."""
+    if PAYMENT_PAGE not in transaction.details.values():
+        return dict(transaction.details)
     page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 

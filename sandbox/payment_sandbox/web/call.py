@@ -182,8 +182,8 @@ class Call(Caller):
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
-        project = self.project
-        self.held = held = HeldDeliveries(project.epoch.outbox)
-        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        epoch = self.project.epoch
+        self.held = held = HeldDeliveries(epoch.outbox)
+        held.precede_response = epoch.state.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
         if held.precede_response:
             self.begin_waiting()

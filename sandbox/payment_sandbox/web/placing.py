@@ -66,7 +66,7 @@ def _may_wait(project: Project | None) -> bool:
     return (
         epoch.store.is_durable
         or epoch.rehearsal is not NO_REHEARSAL
-        or project.settings.webhook_timing == BEFORE_RESPONSE
+        or epoch.state.settings.webhook_timing == BEFORE_RESPONSE
         or bool(epoch.state.faults.faults or epoch.state.scenario_faults.faults)
         or must_catch_up(project)
     )

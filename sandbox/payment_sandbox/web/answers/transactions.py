@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form, FormPart, PeriodText, Text
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods import details_fields
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
@@ -38,18 +37,19 @@ DetailsForm: Final = type(
 
 
 class ShownTransaction(NamedTuple):
-    """A transaction with its order and project."""
+    """A transaction with its order, its project, and the service's charge."""
 
     project: Project
     order: Order
     attempt: Transaction
+    charge_cents: int | None
 
-    @property
-    def charge_cents(self) -> int | None:
-        """The service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
-        if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
-            return None
-        return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
+
+def _charge_cents(attempt: Transaction) -> int | None:
+    """Return the service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
+    if "card_expiry" not in attempt.details or attempt.status != TransactionStatus.COMPLETED:
+        return None
+    return MSC_FIXED_CENTS + attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
 
 
 EVENT: Final[Table[TransactionEvent]] = Table(
@@ -58,8 +58,8 @@ EVENT: Final[Table[TransactionEvent]] = Table(
     (
         RecordField("id", attrgetter("id"), text(), always=True, rule="EVT-02"),
         RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True, rule="EVT-01"),
-        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
-        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("occurred", attrgetter("at"), moment(), always=True, rule="EVT-03"),
+        RecordField("noticed", attrgetter("at"), moment(), always=True, rule="EVT-03"),
         RecordField("source", lambda event: "set_status", text(), always=True, rule="EVT-04"),
     ),
 )
@@ -84,7 +84,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True, rule="TX-10"),
         RecordField(
             "payment_method_details",
-            lambda shown: addresses.resolve_details(*shown),
+            lambda shown: addresses.resolve_details(shown.project, shown.order, shown.attempt),
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             ON_CREATE,
@@ -93,7 +93,11 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         ),
         RecordField(
             "payment_url",
-            lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
+            lambda shown: (
+                addresses.payment_url(shown.project, shown.order, shown.attempt)
+                if shown.attempt.has_page
+                else None
+            ),
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
             rule="TX-12",
         ),
@@ -157,23 +161,14 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         ),
         RecordField(
             "events",
-            lambda shown: [EVENT.record(event) for event in shown.attempt.events],
+            lambda shown: list(map(EVENT.record, shown.attempt.events)),
             fields.List(fields.Nested(EVENT.shape)),
             always=True,
             rule="TX-16",
         ),
-        RecordField(
-            "created", lambda shown: timestamp(shown.attempt.created), moment(), always=True, rule="TX-06"
-        ),
-        RecordField(
-            "modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True, rule="TX-06"
-        ),
-        RecordField(
-            "completed",
-            lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
-            moment(),
-            rule="TX-07",
-        ),
+        RecordField("created", attrgetter("attempt.created"), moment(), always=True, rule="TX-06"),
+        RecordField("modified", attrgetter("attempt.modified"), moment(), always=True, rule="TX-06"),
+        RecordField("completed", attrgetter("attempt.completed"), moment(), rule="TX-07"),
         RecordField(
             "msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents."), rule="TX-17"
         ),
@@ -197,7 +192,7 @@ TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one
 
 def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
     """Serialize a transaction for a response."""
-    return TRANSACTION.record(ShownTransaction(project, order, attempt))
+    return TRANSACTION.record(ShownTransaction(project, order, attempt, _charge_cents(attempt)))
 
 
 def request_rules() -> Mapping[str, str]:

@@ -1,12 +1,14 @@
 """Orders, captures, voids, refunds, issuers and QR requests, with the forms of their bodies."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from flask import Response
 
 from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey
+from payment_sandbox.kernel.masking import mask
 from payment_sandbox.methods import METHODS_BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations import authorizations
@@ -140,11 +142,12 @@ def post_order(call: Call) -> Response:
     _ignore_unknown_locale(call)
     data, violations = read_valid_fields(call, ORDER_FORM)
     violations += handle_unknown(call, [*_details_of_other_methods(project, data)])
-    user_agent = project.masking.mask_text(call.request.headers.get("User-Agent", ""))  # not echoed
+    user_agent = _masked(call.request.headers.get("User-Agent", ""), project.masking.api_key)  # not echoed
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(project, data, violations)
-    _warn_about_vat(call, order)
-    _warn_about_total(call, order)
+    if order.order_lines:
+        _warn_about_vat(call, order)
+        _warn_about_total(call, order)
     return order_answer(call, order, 201)
 
 
@@ -277,6 +280,12 @@ def _with_blocks(project: Project, order: Order, blocks: list[str]) -> str:
     return json_line({**order_record(project, order), **extra})
 
 
+@lru_cache(maxsize=256)
+def _masked(user_agent: str, api_key: str | None) -> str:
+    """Mask a User-Agent; cached, because clients repeat it."""
+    return mask(user_agent, api_key)
+
+
 def _ignore_unknown_locale(call: Call) -> None:
     """Drop a locale that is not allowed, if the project's settings ignore it (A63)."""
     if call.project.settings.unknown_locale != "ignore":
@@ -293,10 +302,11 @@ def _ignore_unknown_locale(call: Call) -> None:
 def _details_of_other_methods(project: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
     """Yield the details in a request that are unknown to its payment method."""
     for index, transaction in enumerate(data.get("transactions", ())):
-        method = METHODS_BY_NAME.get(project.settings.method(str(transaction.get("payment_method"))) or "")
+        sent = transaction.get("payment_method_details")
+        method = project.settings.method(str(transaction.get("payment_method"))) if sent else None
         if method is not None:
-            known = [field.name for field in method.capabilities.details]
-            for name in transaction.get("payment_method_details", ()):
+            known = [field.name for field in METHODS_BY_NAME[method].capabilities.details]
+            for name in sent:
                 if name not in known:
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
 
@@ -312,7 +322,7 @@ def _warn_about_vat(call: Call, order: Order) -> None:
 
 def _warn_about_total(call: Call, order: Order) -> None:
     lines_cents = total_cents(order.order_lines)
-    if order.order_lines and lines_cents != order.amount_cents:
+    if lines_cents != order.amount_cents:
         warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
