@@ -15,7 +15,7 @@ from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
-from payment_sandbox_company.sharing import flush_all
+from payment_sandbox_company.shared_storage import flush_all
 from tests.cluster.conftest import Company
 from tests.support.authorizations import amounts
 from tests.support.driver import Sandbox, by, card

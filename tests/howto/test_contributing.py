@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.web.docs.library import read_source
-from payment_sandbox.web.merchant.face import MIDDLEWARES
+from payment_sandbox.web.merchant.merchant_face import MIDDLEWARES
 from tests.support.changed_package import CHECKOUT, PACKAGE
 from tests.test_budgets import MODULE_LINES_MAX
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.asgi import USER, Seen, starlette
 from tests.support.in_process import place
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import trio
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.asgi import USER, Seen, starlette
 from tests.support.in_process import ORDER, place, shop_that
 

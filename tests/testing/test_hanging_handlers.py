@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, shop_that
 from tests.support.suites import suite
 

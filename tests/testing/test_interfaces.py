@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 from starlette.applications import Starlette
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
 from payment_sandbox.testing.shops.receiving import WsgiShop, wrap_application
 

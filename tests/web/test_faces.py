@@ -11,7 +11,7 @@ import payment_sandbox
 from payment_sandbox.web.app import SandboxApp, make_app
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, described_routes, route
 from tests.support.projects import made_registry
@@ -114,5 +114,5 @@ def test_no_module_looks_up_the_current_call() -> None:
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         names = {(node.module, alias.name) for node in imports for alias in node.names}
         assert not {name for module, name in names if module == "flask"} & AMBIENT, path
-        reads_caller = ("payment_sandbox.projects.calling", "caller") in names
+        reads_caller = ("payment_sandbox.projects.caller", "caller") in names
         assert not reads_caller or room in READS_CALLER, path

@@ -22,7 +22,6 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
-from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.reproductions import creation_of, reproduction
 from payment_sandbox.web.answers.responses import streamed_answer
@@ -42,6 +41,7 @@ from payment_sandbox.web.dashboard.frame import (
     url,
 )
 from payment_sandbox.web.dashboard.snippets import curl, format_body
+from payment_sandbox.web.page_urls import order_page_path
 from payment_sandbox.web.pictures import (
     LANES,
     ROWS_MAX,
