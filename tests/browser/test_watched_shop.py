@@ -11,7 +11,7 @@ from werkzeug.serving import make_server
 
 from tests.howto.sock_shop.payments import Payments
 from tests.howto.sock_shop.shop import make_shop
-from tests.support.browser import NewContext, by_id
+from tests.support.browser import by_id
 from tests.support.driver import Sandbox
 
 
@@ -27,13 +27,6 @@ def sock_shop(sandbox: Sandbox) -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-@pytest.fixture
-def windows(new_context: NewContext) -> tuple[Page, Page]:
-    """A window for the customer, and a window for the dashboard."""
-    context = new_context(viewport={"width": 1500, "height": 1000})
-    return context.new_page(), context.new_page()
 
 
 def check_out(sock_shop: str) -> str:

