@@ -11,7 +11,6 @@ from tests.attack import (
     mutations,
     receivers,
     requests,
-    servers,
     shares,
     soak,
 )
@@ -24,6 +23,5 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "requests": requests.attack,
     "canaries": canaries.attack,
     "chaos": chaos.attack,
-    "servers": servers.attack,
     "soak": soak.attack,
 }

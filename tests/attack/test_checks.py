@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 import requests
 
-from tests.attack import SHORT, Failed, Report, Size
+from tests.attack import Failed, Report, Size
 from tests.attack.canaries import PLACES, files, leaks, records
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
 from tests.attack.server_process import ServerProcess
-from tests.attack.servers import finds_missing_lock
 from tests.support.canaries import NUMBER
 
 AT_REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
@@ -138,8 +137,3 @@ def answer_two_clients(listener: socket.socket, answer: bytes) -> None:
         with connection:
             connection.recv(1 << 16)
             connection.sendall(answer)
-
-
-def test_servers_without_a_lock_are_noticed() -> None:
-    """Without a lock, a resumed server overwrites a project that another server has taken over."""
-    assert finds_missing_lock(Report("servers", SHORT))

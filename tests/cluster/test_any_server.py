@@ -17,6 +17,7 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
 from payment_sandbox_company.sharing import flush_all
 from tests.cluster.conftest import Company
+from tests.support.authorizations import amounts
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
 
@@ -220,6 +221,23 @@ def test_calls_at_the_same_time_with_the_same_key(first: Sandbox, second: Sandbo
     assert {answer.status_code for answer in answers} <= {201, 503}
     assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
     assert len(second.get("/control/orders/").json()["items"]) == 1
+
+
+def test_two_servers_never_capture_more_than_was_authorized(first: Sandbox, second: Sandbox) -> None:
+    """Of eighty concurrent captures of 50 cents at both servers, forty succeed, and none is lost."""
+    order = first.authorized()
+    path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
+
+    def capture_ten(sandbox: Sandbox) -> list[int]:
+        return [
+            requests.post(f"{sandbox.url}{path}", json={"amount": 50}, auth=(sandbox.key, "")).status_code
+            for _ in range(10)
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = [status for each in pool.map(capture_ten, (first, second) * 4) for status in each]
+    assert statuses.count(200) == 40
+    assert amounts(second, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}
 
 
 def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbox, second: Sandbox) -> None:
