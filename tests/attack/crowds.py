@@ -15,7 +15,7 @@ from tests.attack.shares import connected
 from tests.support.driver import by
 
 SPARE_THREADS = 40
-RELEASE_SECONDS = 30
+RELEASE_SECONDS = 120
 OK, TIMEOUT, BUSY = b"HTTP/1.1 200", b"HTTP/1.1 408", b"HTTP/1.1 503"
 
 

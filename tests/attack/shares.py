@@ -71,7 +71,7 @@ def _connect(project: Project, path: str) -> socket.socket:
     parts = urlsplit(project.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(20)
+    connection.settimeout(60)
     connection.connect((parts.hostname, parts.port))
     key = b64encode(f"{project.key}:".encode()).decode()
     connection.sendall(

@@ -119,7 +119,7 @@ def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
 
     def block(received: object) -> int:
         arrived.set()
-        stopped.wait(10)
+        stopped.wait(60)
         return 500
 
     def place_first(server: Server) -> None:
