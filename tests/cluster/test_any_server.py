@@ -13,21 +13,12 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
 from payment_sandbox_company.sharing import flush_all
 from tests.cluster.conftest import Company
 from tests.support.authorizations import amounts
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
-
-
-def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:
-    """An order created at one server can be changed at the other, and read at both."""
-    order = second.place(card())
-    first.acted(order, "customer pay")
-    assert first.read(order) == second.read(order)
-    assert second.status(order) == ("completed", "completed")
 
 
 @pytest.mark.parametrize(
@@ -75,15 +66,6 @@ def test_records_of_an_earlier_epoch_do_not_enter_the_journal(company: Company, 
     before.requeue([reached])
     flush_all(company.registry(0).database)
     assert project.epoch.journal.of(ReachedStatus) == []
-
-
-def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
-    """A body over the limit is refused with 413."""
-    answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
-    assert answer.status_code == 413
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox) -> None:

@@ -8,9 +8,8 @@ from threading import Event, Thread
 
 import pytest
 
-from payment_sandbox.projects.project import NoServices, Project, ProjectReset
+from payment_sandbox.projects.project import NoServices
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import Settings
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox_company.connections import Unavailable
@@ -94,27 +93,6 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
                 assert database.identity("anybody") is None
                 break
         database.close()
-
-
-def test_two_servers_change_a_project(postgresql: Postgres) -> None:
-    """Two servers change a project alternately, and each change includes the previous ones."""
-    address = postgresql.new_database()
-    one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
-    project, _ = registry_on(one).create({"name": "before"})
-    storage = other.storage(project.identity, REAL_TIME)
-    replica = Project(project.identity, Settings(), NoServices(REAL_TIME), storage)
-    storage.follow(replica)
-    for number in range(5):
-        project.change_settings({"name": f"{number}"})
-        replica.change_settings({"owner": f"{number}"})
-    assert (replica.settings.name, replica.settings.owner) == ("4", "4")
-    project.change_settings({"mode": "live"})
-    assert (project.settings.name, project.settings.owner) == ("4", "4")
-    one.remove(project.project_id, None)
-    with pytest.raises(ProjectReset, match="deleted"):
-        replica.change_settings({"name": "after its end"})
-    one.close()
-    other.close()
 
 
 def test_a_restart_of_the_database(own_server: Postgres) -> None:

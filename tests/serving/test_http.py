@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.message import Message
 from http.client import HTTPConnection, parse_headers
 from typing import IO, NamedTuple
@@ -17,6 +17,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.placing import EVENT_LOOP_BYTES_MAX
+from tests.support.canaries import canaries, shown
 from tests.support.servers import make_server
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
@@ -27,6 +28,8 @@ CREATION = (
     + b"Content-Length: %d\r\n\r\n" % len(ORDER)
     + ORDER
 )
+CHUNKED = b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\n" + AUTH + b"Transfer-Encoding: chunked\r\n\r\n"
+LAST_REQUEST = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -247,3 +250,35 @@ def test_waiting_calls_leave_room_for_others() -> None:
     for connection in waiting:
         connection.close()
     assert threading.active_count() - threads < 100, "the blocking calls have ended"
+
+
+MALFORMED = {
+    "a broken header": b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nX ySECRET\r\n\r\n",
+    "the name of a header": b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\nSECRET: y\r\n\r\n",
+    "a host": b"GET /health/ HTTP/1.1\r\nHost: SECRET\r\n\r\n",
+    "a raw target": b"GET /v1/SECRET HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "a method": b"SECRET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "a version": b"GET /health/ SECRET\r\nHost: 127.0.0.1\r\n\r\n",
+    "an expectation": CREATION.replace(b"\r\n\r\n", b"\r\nExpect: SECRET\r\n\r\n"),
+    "an upgrade": CREATION.replace(b"\r\n\r\n", b"\r\nUpgrade: SECRET\r\n\r\n"),
+    "a length": b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: SECRET\r\n\r\n",
+    "the size of a chunk": CHUNKED + b"SECRET\r\n",
+    "the extension of a chunk": CHUNKED + b"1;a=SECRET\r\n1\r\n0\r\n\r\n",
+    "a trailer": CHUNKED + b"0\r\nX: SECRET\r\n\r\n",
+    "what follows a request": CREATION + b"SECRET",
+}
+
+
+@pytest.mark.parametrize("place", MALFORMED)
+def test_a_secret_in_a_malformed_request_is_neither_repeated_nor_logged(
+    server: Server, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No answer and no line of the log has a card number, a code or a key; test_canaries tries valid requests."""
+    _, key = server.registry.create({})
+    for secret in canaries(key).values():
+        with connect(server) as connection, suppress(ConnectionError):  # closed without reading the rest
+            connection.sendall(MALFORMED[place].replace(b"SECRET", secret.encode()) + LAST_REQUEST)
+            answers = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert answers.startswith(b"HTTP/1.")
+            assert shown(answers.decode(errors="replace"), key) == []
+    assert shown(caplog.text, key) == []
