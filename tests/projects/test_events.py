@@ -5,7 +5,7 @@ from time import process_time
 
 import pytest
 
-from payment_sandbox.projects.events import Events, UnstoredEntry
+from payment_sandbox.projects.events import Events
 
 THREADS = 300
 
@@ -71,19 +71,3 @@ def test_waiting_threads_do_not_slow_down_other_orders() -> None:
     for thread in threads:
         thread.join(60)
     assert elapsed < 1
-
-
-def test_lazily_read_events_are_masked() -> None:
-    """Lazily read values of events are masked and shortened like those of whole events."""
-    events = Events()
-    events.masking.api_key = "key-of-the-shop"
-    events.publish("request", path="/v1/key-of-the-shop/", text="4111 1111 1111 1111", cvc="123", status=404)
-    long = UnstoredEntry({"nested": [{"card_code": 123}], "long": "x" * 5000, "rule": None})
-    events.add([("request", long)])
-    events.publish("other", path="/v1/")
-    stored = events.stored_events_after(0, ("request",))
-    read = [each.read_lazily(events.masking) for each in stored]
-    assert [(each.number, each.kind, dict(each.data)) for each in read] == [
-        (each.number, each.kind, each.data) for each in events.events_after(0)[:2]
-    ]
-    assert dict(read[0].data) == {"path": "/v1/***/", "text": "0", "cvc": "***", "status": 404}

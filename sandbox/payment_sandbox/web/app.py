@@ -137,7 +137,12 @@ class SandboxApp:
     def respond(self, call: Call) -> Response:
         """Answer a call."""
         with as_caller(call):
-            response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
+            try:
+                response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
+            except BaseException:  # without a response, nothing else would release the webhooks
+                if call.held is not None:
+                    call.project.release(call.held)
+                raise
         call.request.close()  # this also closes a form's uploaded files
         return response
 

@@ -228,7 +228,7 @@ FOREIGN = [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evi
 def test_other_sites_are_refused(sandbox: Sandbox, headers: dict[str, str]) -> None:
     """Foreign origins and hosts and wrong tokens are refused even without sign-in."""
     dashboard = Dashboard(sandbox)
-    token = dashboard.open("settings/").forms[-1].fields["token"]
+    token = dashboard.token
     order = sandbox.place(card())
     answer = requests.post(f"{dashboard.base}reset/", data={"token": token}, headers=headers)
     assert answer.status_code == 403

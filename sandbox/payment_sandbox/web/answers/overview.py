@@ -99,7 +99,7 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
-        "order": cast(records.Order, order_record(project, order)),
+        "order": order_record(project, order),
         "actions": actions_record(project, order),
         "decisions": list(epoch.journal.decisions(order.transactions)),
         "agenda": [cast(records.AgendaItem, event(due)) for due in entries_of(epoch, order)],

@@ -3,15 +3,13 @@
 from functools import cache
 from typing import Final
 
-from flask import Response
-
 from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.web.auth import require_api_key, require_same_site
+from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run
 from payment_sandbox.web.routes import FactsBlueprint
 
 METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -23,7 +21,7 @@ def _cached_form(form: type[Form]) -> Form:
     return form()
 
 
-def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
+def refuse_unknown_keys(call: Call) -> None:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
@@ -37,17 +35,16 @@ def refuse_unknown_keys(call: Call, call_next: CallNext) -> Response:
         raise Invalid([Violation(key, "is given more than once") for key in duplicates])
     if facts.reads is None and call.request.method in METHODS_WITH_BODY:
         read(NOTHING, json_body(call, empty_is={}))
-    return call_next(call)
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = FactsBlueprint("control", __name__, url_prefix="/control")
 MIDDLEWARES: Final = (
-    let_others_run,
-    require_same_site,
-    require_api_key,
-    refuse_unknown_keys,
-    release_held_webhooks,
+    Middleware(let_others_run),
+    Middleware(refuse_cross_site),
+    Middleware(require_project),
+    Middleware(refuse_unknown_keys),
+    RELEASE_WEBHOOKS,
 )
 CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

@@ -26,14 +26,14 @@ from payment_sandbox.web.answers.control import (
     server_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
-from payment_sandbox.web.auth import require_same_site
+from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown_keys
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face
+from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.site import OK
@@ -63,7 +63,7 @@ def get_metrics(call: Call) -> Response:
     return Response(text, mimetype="text/plain")
 
 
-def require_control_token(call: Call, call_next: CallNext) -> Response:
+def require_control_token(call: Call) -> None:
     """Require the control token if one is set."""
     token = call.site.control_token
     scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
@@ -71,12 +71,13 @@ def require_control_token(call: Call, call_next: CallNext) -> Response:
     if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
-    return call_next(call)
 
 
 HEALTH_FACE: Final = Face(health, (), answer_for)
 PROJECTS_FACE: Final = Face(
-    projects, (require_same_site, require_control_token, refuse_unknown_keys), answer_for
+    projects,
+    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),
+    answer_for,
 )
 
 

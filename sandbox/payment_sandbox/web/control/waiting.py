@@ -17,14 +17,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.auth import require_api_key, require_same_site
+from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown_keys
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, last_event_number
-from payment_sandbox.web.faces import Face, let_others_run
+from payment_sandbox.web.faces import Face, Middleware, let_others_run
 from payment_sandbox.web.routes import FactsBlueprint, route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
@@ -32,7 +32,14 @@ TIMEOUT_SECONDS_MAX: Final = 60.0
 
 watching = FactsBlueprint("watching", __name__, url_prefix="/control")
 WATCHING: Final = Face(
-    watching, (let_others_run, require_same_site, require_api_key, refuse_unknown_keys), answer_for
+    watching,
+    (
+        Middleware(let_others_run),
+        Middleware(refuse_cross_site),
+        Middleware(require_project),
+        Middleware(refuse_unknown_keys),
+    ),
+    answer_for,
 )
 
 

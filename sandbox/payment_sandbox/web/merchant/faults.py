@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flask import Response
 
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.scenarios.effects import (
     RATE_LIMITED,
     ErrorStatus,
@@ -27,8 +28,6 @@ from payment_sandbox.scenarios.effects import (
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import refusal_answer
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext
-from payment_sandbox.web.merchant.rehearsal import choose_fault
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 
@@ -149,11 +148,11 @@ class AppliedElsewhere(Behaviour[AnyEffect]):
 
 
 class ShowEarlierOrder(AppliedElsewhere[Stale], effect=Stale):
-    """The middleware ``rehearse_call`` shows an earlier version of an order."""
+    """``end_fault`` shows an earlier version of an order."""
 
 
 class SendWebhooksFirst(AppliedElsewhere[WebhooksFirst], effect=WebhooksFirst):
-    """The middleware ``release_held_webhooks`` delivers the webhooks before the response."""
+    """``release_webhooks`` in ``web.faces`` delivers the webhooks before the response."""
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
@@ -180,29 +179,58 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
     return None if fault.effect is None else Behaviour.by_effect[type(fault.effect)](fault.effect)
 
 
-def apply_fault(call: Call, call_next: CallNext) -> Response:
-    """Apply the configured fault of a call, or the fault chosen by a rehearsal."""
+def begin_fault(call: Call) -> Response | None:
+    """Begin the configured fault of a call, or the fault chosen by a rehearsal."""
     if call.is_from_test:
-        return call_next(call)
-    rehearsed = choose_fault(call)
-    fault = _match_fault(call) or rehearsed
+        return None
+    rehearsed = _rehearsed_fault(call)
+    fault = _configured_fault(call) or rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
-        return call_next(call)
+        return None
     call.begin_waiting()
     call.notes.fault = fault
     if fault.latency is not None:
         _pass_real_time(fault.latency)
     behaviour = behaviour_of(fault)
-    if behaviour is None:
-        return call_next(call)
-    early = None if fault.is_after else behaviour.before(call)
-    lost = call_next(call) if early is None else early
-    response = behaviour.after(call, lost)
-    call.notes.is_lost = response is not lost or early is not None
+    early = behaviour.before(call) if behaviour is not None and not fault.is_after else None
+    call.notes.is_lost = early is not None
+    return early
+
+
+def end_fault(call: Call, response: Response) -> Response:
+    """Let the fault of a call lose or replace the response; a rehearsal replaces the order in it."""
+    fault, rehearsal = call.notes.fault, call.project.epoch.rehearsal
+    behaviour = behaviour_of(fault) if fault is not None else None
+    if behaviour is not None:
+        sent = behaviour.after(call, response)
+        call.notes.is_lost = sent is not response
+        response = sent
+    if rehearsal is not NO_REHEARSAL and not call.is_from_test:
+        _rehearse_response(call, response, rehearsal)
     return response
 
 
-def _match_fault(call: Call) -> Fault | None:
+def _rehearse_response(call: Call, response: Response, rehearsal: Rehearsal) -> None:
+    notes = call.notes
+    if notes.order_id is not None and not notes.is_lost and not response.is_streamed:
+        is_stale = notes.fault is not None and isinstance(notes.fault.effect, Stale)
+        body = rehearsal.answer(call.request.method, notes.order_id, response.get_data(), is_stale=is_stale)
+        response.set_data(body)
+
+
+def _rehearsed_fault(call: Call) -> Fault | None:
+    """Count a step of the rehearsal, which may choose a fault, or webhooks before the response."""
+    rehearsal = call.project.epoch.rehearsal
+    if rehearsal is NO_REHEARSAL or not call.may_wait:
+        return None
+    call.begin_waiting()  # before the step is counted
+    fault = rehearsal.call(call.request.method, call.request.path)
+    if fault is not None and call.held is not None and isinstance(fault.effect, WebhooksFirst):
+        call.held.precede_response = True
+    return fault
+
+
+def _configured_fault(call: Call) -> Fault | None:
     """Find the configured fault of this call, and count the call."""
     project, request = call.project, call.request
     state = project.epoch.state

@@ -14,7 +14,7 @@ from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_bro
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, release_held_webhooks, with_headers
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
 from payment_sandbox.web.pages.language import LANGUAGE_NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import FactsBlueprint, route
@@ -40,18 +40,16 @@ FORM_FACTS: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "me
 pages = FactsBlueprint("pages", __name__)
 
 
-def refuse_foreign_posts(call: Call, call_next: CallNext) -> Response:
+def refuse_foreign_posts(call: Call) -> None:
     """Refuse posts from other sites' pages, and forms that are too large."""
     if call.request.method == "POST":
         if (call.request.content_length or 0) > BODY_BYTES_MAX:
             raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
         refuse_cross_site(call)
-    return call_next(call)
 
 
-def store_chosen_language(call: Call, call_next: CallNext) -> Response:
+def store_chosen_language(call: Call, response: Response) -> Response:
     """Remember the chosen language in a cookie."""
-    response = call_next(call)
     chosen = call.request.args.get("language")
     if chosen in LANGUAGE_NAMES:
         path, is_secure = _cookie_path(call), call.request.is_secure
@@ -88,10 +86,10 @@ def answer_error(call: Call, error: Exception) -> Response:
 
 MIDDLEWARES: Final = (
     with_headers(HEADERS),
-    store_chosen_language,
-    refuse_foreign_posts,
-    redirect_without_secrets,
-    release_held_webhooks,
+    Middleware(after=store_chosen_language),
+    Middleware(refuse_foreign_posts),
+    Middleware(redirect_without_secrets),
+    RELEASE_WEBHOOKS,
 )
 FACE: Final = Face(pages, MIDDLEWARES, answer_error)
 

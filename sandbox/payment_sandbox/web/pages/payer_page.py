@@ -173,7 +173,7 @@ def find_project(call: Call, project_id: str) -> Project:
     if project is None:
         raise Unknown("this page does not exist")
     catch_up_call(call, project)
-    call.owner = project
+    call.project = project
     return project
 
 
