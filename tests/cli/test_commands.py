@@ -1,16 +1,14 @@
 """Help, checks and completion, and one-line messages for mistakes."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from payment_sandbox.version import __version__
-from tests.support.commands import command, run
+from tests.support.commands import command, run, run_program
 
 
 def test_help_and_version() -> None:
@@ -104,30 +102,19 @@ def test_without_a_command_there_is_help() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_one_clear_line() -> None:
     """A full disk prints one line and exits with code 2."""
-    with open("/dev/full", "w") as full:
-        result = subprocess.run(
-            [sys.executable, "-m", "payment_sandbox", "schema"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (result.returncode, result.stderr) == (
-        2,
-        "payment-sandbox: cannot write: No space left on device\n",
-    )
+    result = run_program(["sh", "-c", 'exec "$@" > /dev/full', "sh", *command("schema")])
+    assert result.returncode == 2
+    assert result.stderr == "payment-sandbox: cannot write: No space left on device\n"
 
 
-def completions(*words: str) -> list[str]:
+def completions(*words: str, **more: str) -> list[str]:
     """Return the shell's completions of the last word."""
     environment = {
-        **os.environ,
         "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(["payment-sandbox", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    result = subprocess.run(command(), env=environment, capture_output=True, text=True, check=False)
-    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+    return [line.partition(",")[2] for line in run(**environment, **more).stdout.splitlines()]
 
 
 def test_a_shell_completes_commands_options_and_scenarios() -> None:

@@ -1,10 +1,10 @@
 """The log of a served sandbox after an error."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.support.commands import run_python
 
 RAISE = "raise ValueError('no, 4111 1111 1111 1111')"
 IN_A_THREAD = f"""
@@ -25,10 +25,7 @@ except ValueError:
 def run_and_log(log_format: str, code: str) -> str:
     """Run code in a process; return its standard error."""
     setting = f"from payment_sandbox.cli.serve import set_up_logs; set_up_logs({log_format!r})\n"
-    result = subprocess.run(
-        [sys.executable, "-c", setting + code], capture_output=True, text=True, check=False
-    )
-    return result.stderr
+    return run_python(setting + code).stderr
 
 
 @pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])

@@ -1,14 +1,14 @@
 """Commands for a running server."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support import commands
 from tests.support.commands import started
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -19,18 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def run(watched: Sandbox) -> Run:
     """Run a command against a project."""
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
-        return subprocess.run(
-            [sys.executable, "-m", "payment_sandbox", *arguments],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-        )
-
-    return command
+    return partial(commands.run, SANDBOX_URL=watched.url, SANDBOX_API_KEY=watched.key)
 
 
 def test_an_order_can_be_run_from_the_command_line(run: Run, watched: Sandbox, shop: Shop) -> None:

@@ -8,17 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.driver import (
-    CUSTOMER,
-    LINES,
-    LINES_TOTAL,
-    Sandbox,
-    by,
-    card,
-    details,
-    refused,
-    violations,
-)
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card, details, refused, violations
 from tests.support.shop import Received, Shop
 
 

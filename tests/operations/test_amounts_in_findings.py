@@ -3,16 +3,13 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payment_sandbox.client.triggers import trigger
-from payment_sandbox.operations.coverage import covered_cells
 from payment_sandbox.operations.review import Finding, cents_at_risk, group_findings
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.scenarios.variation_catalogue import DEBT
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import shop_that
 
 AMOUNT = 2450
@@ -118,15 +115,6 @@ def cents_in(risk: str) -> int:
     return int(match[1].replace(",", "")) * 100 + int(match[2]) if match else 0
 
 
-@pytest.mark.parametrize("method", ["bank-transfer"])
-def test_no_customer_has_paid_before_the_money_arrives(payment_sandbox: PaymentSandbox, method: str) -> None:
-    """A failed webhook about a transfer in progress names no money."""
-    payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
-    History(payment_sandbox, method).play("begin", 0)
-    (finding,) = [each for each in payment_sandbox.review() if each.rule == "HOOK-09"]
-    assert (finding.amount, finding.risk) == (0, "a later payment goes unnoticed")
-
-
 def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSandbox) -> None:
     """Each refund with an unanswered webhook is at risk by itself: the customer may never get the money."""
     payment_sandbox.deliver_to(shop_that(lambda _: ("", 503)), "http://testserver/webhook")
@@ -140,16 +128,6 @@ def test_an_order_and_its_project_name_the_same_sum(payment_sandbox: PaymentSand
     assert shown == cents_at_risk(of_project) == AMOUNT
     refunds = {each.amount: each.risk for each in of_project if each.order_id != order_id}
     assert refunds == {cents: f"{euros(cents)}: {DEBT}" for cents in (500, 700)}
-
-
-def test_an_order_that_no_shop_has_seen_is_played_by_hand(payment_sandbox: PaymentSandbox) -> None:
-    """An order that the control API creates and pays proves nothing about a shop."""
-    order_id = trigger(payment_sandbox.client, "paid")["order"]["id"]
-    assert payment_sandbox.server.in_process is not None
-    project = payment_sandbox.server.in_process.registry.find(payment_sandbox.api_key)
-    assert project is not None
-    outcomes = [each for key, each in covered_cells(project, ()).items() if key.case == "paid"]
-    assert [(list(each.right), list(each.by_hand)) for each in outcomes] == [([], [order_id])]
 
 
 def test_a_group_shows_the_sum_of_its_orders() -> None:

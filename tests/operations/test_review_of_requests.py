@@ -3,7 +3,7 @@
 import pytest
 
 from payment_sandbox.client.project_review import Finding
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER, place, shop_that
 
 
@@ -55,22 +55,6 @@ def test_an_order_that_is_written_back_as_read_is_no_mistake(shop_sandbox: Payme
         == 200
     )
     assert shop_sandbox.review() == []
-
-
-@pytest.mark.parametrize(
-    ("return_url", "webhook_url", "is_mixed"),
-    [
-        ("http://shop.example/thanks", "https://shop.example/hook", True),
-        ("https://shop.example/thanks", "https://shop.example/hook", False),
-        ("https://www.shop.example/thanks", "http://internal.example/hook", False),
-    ],
-)
-def test_schemes_that_differ(
-    shop_sandbox: PaymentSandbox, return_url: str, webhook_url: str, is_mixed: bool
-) -> None:
-    """Two schemes for one host are a finding."""
-    place(shop_sandbox, return_url=return_url, webhook_url=webhook_url)
-    assert [finding.rule for finding in shop_sandbox.review()] == (["HOOK-04"] if is_mixed else [])
 
 
 def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:

@@ -4,7 +4,7 @@ from threading import Thread
 
 import pytest
 
-from payment_sandbox.projects.events import Events, UnstoredEntry
+from payment_sandbox.projects.events import Events
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,3 @@ def test_events_wake_the_threads_that_wait_for_them(
     assert results == [result]
     assert not log._groups_by_order
     assert log.wait_after(0, 0, "mine") is bool(events), "an earlier event counts, too"
-
-
-def test_lazily_read_events_are_masked() -> None:
-    """Lazily read values of events are masked and shortened like those of whole events."""
-    events = Events()
-    events.masking.api_key = "key-of-the-shop"
-    events.publish("request", path="/v1/key-of-the-shop/", text="4111 1111 1111 1111", cvc="123", status=404)
-    long = UnstoredEntry({"nested": [{"card_code": 123}], "long": "x" * 5000, "rule": None})
-    events.add([("request", long)])
-    events.publish("other", path="/v1/")
-    stored = events.stored_events_after(0, ("request",))
-    read = [each.read_lazily(events.masking) for each in stored]
-    assert [(each.number, each.kind, dict(each.data)) for each in read] == [
-        (each.number, each.kind, each.data) for each in events.events_after(0)[:2]
-    ]
-    assert dict(read[0].data) == {"path": "/v1/***/", "text": "0", "cvc": "***", "status": 404}

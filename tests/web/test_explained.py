@@ -9,7 +9,7 @@ from marshmallow import fields
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import Form
-from payment_sandbox.forms.orders import SENT_FIELDS
+from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.merchant import explanation as explained

@@ -6,9 +6,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.operations import test_advice as advised
 from tests.operations import test_judge as shops
-from tests.operations.test_judge import Story, handling, told
+from tests.operations.test_judge import Story, begin, handling, told
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
@@ -87,7 +86,6 @@ CAPTURES_ONCE: Final = ShopParts('if read(order_id) == "completed": once(capture
 
 def redelivers_by_hand(sandbox: Sandbox, shop: Shop) -> None:
     """Let a developer redeliver a webhook after an hour to a shop that refunds each time."""
-    handling(sandbox, shop, shops.reads)
     order = sandbox.place(card(), amount=2450)
     sandbox.acted(order, "customer visit")
     sandbox.settle()
@@ -101,7 +99,6 @@ def redelivers_by_hand(sandbox: Sandbox, shop: Shop) -> None:
 
 def captures_repeatedly(sandbox: Sandbox, shop: Shop) -> None:
     """Capture three times after all webhooks are answered, so no webhook explains the calls."""
-    handling(sandbox, shop, shops.reads)
     order = shops.pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
     for _ in range(3):
         shops.captures(sandbox, order["id"])
@@ -142,7 +139,7 @@ REPRODUCED: Final[list[tuple[Story, str, ShopParts, ShopParts]]] = [
 ]
 BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
     # story, mistake, the shop's wrong call, the developer's replacement
-    (advised.misspells, "SET-12: The service does not know", "'custommer'", "'customer'"),
+    (shops.misspells, "SET-12: The service does not know", "'custommer'", "'customer'"),
     (
         shops.captures_a_part_at_the_wrong_call,
         "SET-12: Your shop asked to capture €4.00",
@@ -175,7 +172,7 @@ BY_OWN_CALLS: Final[list[tuple[Story, str, str, str]]] = [
         "return\n    # Call",
     ),
     (
-        advised.polls,
+        shops.polls,
         "HOOK-02: Your shop read the order at least",
         "# Call your own code",
         "return\n    # Call",
@@ -196,10 +193,7 @@ def read_test_code(sandbox: Sandbox) -> str:
 
 def play_story(sandbox: Sandbox, shop: Shop, story: Story) -> str:
     """Play a story in an empty project and return the resulting test."""
-    sandbox.post("/control/reset/")
-    sandbox.settings(webhook_url=shop.url, mode="live")
-    shop.answer = lambda received: 200
-    shop.received.clear()
+    begin(sandbox, shop)
     story(sandbox, shop)
     return read_test_code(sandbox)
 
@@ -261,7 +255,7 @@ def test_an_order_made_by_hand_is_reproduced(told: Sandbox, shop: Shop, tmp_path
 
 
 @pytest.mark.parametrize(
-    "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, advised.has_no_address]
+    "story", [shops.refunds_at_a_double_click, shops.charges_after_a_decline, shops.has_no_address]
 )
 def test_irreproducible_mistakes_offer_no_test(told: Sandbox, shop: Shop, story: Story) -> None:
     """Mistakes that depend on concurrency, another order or a missing address offer no test of the order."""

@@ -11,11 +11,11 @@ from payment_sandbox.projects.settings import SettingsForm
 
 if TYPE_CHECKING:
     from payment_sandbox.operations import coverage, history
-    from payment_sandbox.web.answers import order
+    from payment_sandbox.web.answers import order_tables
 else:
     coverage = lazy("payment_sandbox.operations.coverage")
     history = lazy("payment_sandbox.operations.history")
-    order = lazy("payment_sandbox.web.answers.order")
+    order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
 
 def order_statuses() -> Iterable[str]:
@@ -45,7 +45,7 @@ def coverage_groups() -> Iterable[str]:
 
 def order_shape() -> Any:
     """Return the order schema."""
-    return order.ORDER.shape
+    return order_tables.ORDER.shape
 
 
 def settings_form() -> Any:

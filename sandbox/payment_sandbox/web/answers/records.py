@@ -27,7 +27,9 @@ from payment_sandbox.web.answers.kinds import (
     settings_form,
     timeline_kinds,
 )
-from payment_sandbox.web.answers.merchant_records import Order as Order
+
+Order = Json
+"""An order or a refund; the tables in ``web.answers.order`` define its fields."""
 
 
 class Health(TypedDict):
