@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES as FRAME_VIEWS
-from tests.support.browser import NewContext, Traffic, address, by_id, scrolls_sideways, unfold, violations
+from tests.support.browser import NewContext, Traffic, by_id, scrolls_sideways, unfold, violations
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Received, Shop
 
@@ -76,26 +76,6 @@ def test_every_view_is_small_and_loads_from_the_sandbox_only(
     expect(page.locator("#live")).to_have_text("live")
     assert (traffic.hosts, traffic.console) == ({urlsplit(sandbox.url).netloc}, [])
     assert sum(traffic.sizes) <= WIRE_BYTES_MAX
-
-
-def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tuple[Page, Page]) -> None:
-    """While the customer pays in one window, the dashboard in another window shows each step."""
-    paying, watching = windows
-    shop.answer = lambda received: 204
-    watching.goto(view_url(watched, "orders/"))
-    expect(by_id(watching, "empty")).to_be_visible()
-    order = watched.place(merchant_order_id="shop-1", payment_methods=["wallet-web"])
-    expect(by_id(watching, f"order-{order['id']}")).to_contain_text("new")
-    watching.locator("#rows").get_by_role("link", name="shop-1").click()
-    paying.goto(address(order))
-    by_id(paying, "method-wallet-web").click()
-    expect(by_id(watching, "facts")).to_contain_text("wallet-web")
-    picture = watching.locator("#picture")
-    expect(picture).to_contain_text("opens the payment page")
-    by_id(paying, "pay").click()
-    expect(picture).to_contain_text("approved")
-    expect(picture).to_contain_text("204")
-    expect(by_id(watching, "status")).to_contain_text("completed")
 
 
 def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tuple[Page, Page]) -> None:

@@ -45,23 +45,6 @@ def bank_choice(live: Sandbox, page: Page) -> None:
     follow(page, "method-bank-redirect-nl")
 
 
-def finished_order(status: str) -> Opener:
-    """Return an opener of the page of a finished order."""
-
-    def open_page(live: Sandbox, page: Page) -> None:
-        order = placed(live, None)
-        if status == "expired":
-            live.advance("P1D")
-        elif status == "cancelled":
-            live.delete(f"/v1/orders/{order['id']}/")
-        else:
-            live.acted(order, "customer choose", payment_method="wallet-web")
-            live.acted(order, "customer pay")
-        page.goto(address(order))
-
-    return open_page
-
-
 def after_failure(live: Sandbox, page: Page) -> None:
     """Open the order's page after a failed attempt, with a notice."""
     order_page(live, page)
@@ -127,9 +110,7 @@ PAGES: dict[str, Opener] = {
     "paid": method_page("wallet-web", "pay"),
     "failed": method_page("wallet-web", "sandbox-fail"),
     "cancelled": method_page("wallet-web", "sandbox-cancel"),
-    "order-paid": finished_order("paid"),
-    "order-cancelled": finished_order("cancelled"),
-    "order-expired": finished_order("expired"),
+    "expired": method_page("wallet-web", "sandbox-expire"),
     "bank-qr": bank_qr,
     "bank-qr-expired": bank_qr_expired,
     "nothing": unknown_order,

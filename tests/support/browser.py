@@ -43,14 +43,6 @@ def unfold(page: Page, *test_ids: str) -> None:
             menu.locator("summary").click()
 
 
-def press(page: Page, *test_ids: str) -> str:
-    """Press the first of several buttons that appears; return its test id."""
-    page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
-    first = next(test_id for test_id in test_ids if by_id(page, test_id).count())
-    by_id(page, first).first.click()
-    return first
-
-
 class Traffic:
     """The hosts and sizes of everything that a page loads, and its messages on the console."""
 

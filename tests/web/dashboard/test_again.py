@@ -179,3 +179,33 @@ def test_calls_are_described_in_words(watched: Sandbox) -> None:
     history = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
     for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
         assert words in history
+
+
+def test_the_fault_remains_while_webhooks_wait(watched: Sandbox, shop: Shop) -> None:
+    """The fault remains while the copy's webhooks have no listener, and does not affect other orders."""
+    order = create_paid(watched)
+    watched.patch("/control/project/", {"forward_to": shop.url})
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), "again=webhook-twice")
+    copy = read_newest(watched)
+    (rule,) = watched.get("/control/faults/").json()["webhooks"]
+    assert rule["when"] == {"order_id": copy["id"], "attempt": 1}
+    other = watched.pay(watched.place(card()))
+    shop.received.clear()
+    watched.patch("/control/project/", {"forward_to": None})
+    watched.settle()
+    assert (shop.orders().count(copy["id"]), shop.orders().count(other["id"])) == (4, 2)
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+
+
+@pytest.mark.parametrize("name", ["webhook-lost", "webhook-late", "slow-shop"])
+def test_the_fault_of_an_authorization_ends_with_its_webhooks(
+    watched: Sandbox, shop: Shop, name: str
+) -> None:
+    """The fault ends before the later capture, whose webhooks are sent normally."""
+    order = watched.authorized(capture_mode="manual")
+    watched.settle()
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+    assert read_newest(watched)["status"] == "completed"

@@ -78,8 +78,6 @@ WRONG_CARDS = [
     ({"expiry": "13/31"}, "expiry", "error_expiry"),
     ({"expiry": ""}, "expiry", "error_expiry"),
     ({"expiry": "02/26"}, "expiry", "error_expired"),
-    ({"expiry": "12/30" + " " * 300 + "x"}, "expiry", "error_expiry"),
-    ({"cvc": "123" + " " * 300 + "x"}, "cvc", "error_cvc"),
     ({"number": "4111111111111111" + "-" * 300 + "1"}, "number", "error_number"),
     ({"cvc": "12"}, "cvc", "error_cvc"),
     ({"cvc": "1234"}, "cvc", "error_cvc"),
