@@ -86,7 +86,7 @@ def test_a_void_in_full_cancels_the_order(sandbox: Sandbox, kind: str) -> None:
     refused(sandbox.take(order, "captures"), 409, "CaptureExceedsRemainder")
 
 
-@pytest.mark.rule("TRQ-05", "CAP-03", "CAP-04", "SET-41", "ERR-03")
+@pytest.mark.rule("TRQ-05", "CAP-03", "CAP-04", "SET-41", "ERR-03", "A14")
 def test_an_unused_authorization_expires(sandbox: Sandbox) -> None:
     """The period restarts with the authorization; after its expiry nothing can be captured or voided."""
     order = sandbox.place_with_lines("credit-card", capture_mode="manual", expiration_period="P7D")
