@@ -5,7 +5,6 @@ from typing import Final
 
 from tests.attack import (
     Report,
-    chaos,
     mutations,
     receivers,
     requests,
@@ -18,6 +17,5 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "receivers": receivers.attack,
     "mutations": mutations.attack,
     "requests": requests.attack,
-    "chaos": chaos.attack,
     "soak": soak.attack,
 }

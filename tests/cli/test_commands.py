@@ -72,6 +72,18 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
         (["serve", "--allow-host", ""], "--allow-host"),
         (["serve", "--public-url", "http://pay.example:99999"], "--public-url"),
         (["completion"], "bash, zsh, fish"),
+        (["serve", "--webhook-url", "localhost:3000"], "--webhook-url: "),
+        (["serve", "--webhook-url", "ftp://shop.test/"], "http://localhost:3000/webhook"),
+        (["serve", "--webhook-url", "http://"], "http://localhost:3000/webhook"),
+        (["serve", "--webhook-url", "http://shop.test:99999/"], "http://localhost:3000/webhook"),
+        (["serve", "--tls", "--tls-cert", "x.pem"], "use one of the two"),
+        (["serve", "--tls-key", "x.pem"], "--tls-key needs --tls-cert"),
+        (["serve", "--tls-cert", "no-such.pem"], "--tls-cert: there is no file no-such.pem"),
+        (["serve", "--webhook-ca", "no-such.pem"], "--webhook-ca: there is no file no-such.pem"),
+        (["serve", "--stand-in-for", "https://x.example"], "not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", "localhost"], "not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", "a b"], "'a b' is not a host name such as api.provider.example"),
+        (["serve", "--stand-in-for", ""], "'' is not a host name such as api.provider.example"),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(

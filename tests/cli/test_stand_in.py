@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.support.commands import run, run_program, started
+from tests.support.commands import run_program, started
 from tests.support.ports import free_port
 
 HOST = "api.provider.example"
@@ -50,11 +50,3 @@ def test_a_shop_with_the_address_built_in(tmp_path: Path, monkeypatch: pytest.Mo
     shell = undo.removeprefix("sudo ").replace("/etc/hosts", str(hosts))
     assert run_program(["sh", "-c", shell]).returncode == 0
     assert hosts.read_text() == f"127.0.0.1 localhost\n127.0.0.1 {HOST}.other\n"
-
-
-@pytest.mark.parametrize("name", ["https://api.provider.example", "localhost", "a b", ""])
-def test_an_invalid_host_name_is_refused(name: str) -> None:
-    """An invalid host name is refused in one line."""
-    result = run("serve", "--stand-in-for", name)
-    assert result.returncode == 2
-    assert f"{name!r} is not a host name such as api.provider.example" in result.stderr
