@@ -5,9 +5,6 @@ from typing import Final
 
 from tests.attack import (
     Report,
-    canaries,
-    chaos,
-    crowds,
     mutations,
     receivers,
     requests,
@@ -16,12 +13,9 @@ from tests.attack import (
 )
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
-    "crowds": crowds.attack,
     "shares": shares.attack,
     "receivers": receivers.attack,
     "mutations": mutations.attack,
     "requests": requests.attack,
-    "canaries": canaries.attack,
-    "chaos": chaos.attack,
     "soak": soak.attack,
 }

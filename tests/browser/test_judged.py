@@ -49,7 +49,6 @@ def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool
 @pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
 def test_a_right_shop_is_not_accused(told: Sandbox, shop: Shop, page: Page, story: Story) -> None:
     """A correct shop has no verdict on any order's page, no red row in the list, and no finding."""
-    told.settings(webhook_url=shop.url)
     story(told, shop)
     for order_id in orders(told):
         open_order(page, told, order_id)

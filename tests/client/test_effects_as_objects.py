@@ -26,7 +26,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import read
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect, WebhookEffect
-from payment_sandbox.scenarios.forms import FaultsForm
+from payment_sandbox.scenarios.scenario_forms import FaultsForm
 
 ATTEMPT, POST = {"attempt": 1}, {"method": "POST", "nth": 1}
 EFFECTS: tuple[tuple[str, dict[str, Any], Any, dict[str, Any]], ...] = (

@@ -13,21 +13,12 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
-from payment_sandbox_company.sharing import flush_all
+from payment_sandbox_company.shared_storage import flush_all
 from tests.cluster.conftest import Company
 from tests.support.authorizations import amounts
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
-
-
-def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:
-    """An order created at one server can be changed at the other, and read at both."""
-    order = second.place(card())
-    first.acted(order, "customer pay")
-    assert first.read(order) == second.read(order)
-    assert second.status(order) == ("completed", "completed")
 
 
 @pytest.mark.parametrize(
@@ -58,9 +49,7 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
     """Both servers show the same journal once a record is written."""
     order = first.place(card())
     path = f"/control/journal/?order_id={order['id']}"
-    for _ in range(200):
-        if second.get(path).json()["items"]:
-            break
+    while not second.get(path).json()["items"]:
         Event().wait(0.05)
     one, other = first.get(path).json(), second.get(path).json()
     assert one["items"] == other["items"] != []
@@ -77,15 +66,6 @@ def test_records_of_an_earlier_epoch_do_not_enter_the_journal(company: Company, 
     before.requeue([reached])
     flush_all(company.registry(0).database)
     assert project.epoch.journal.of(ReachedStatus) == []
-
-
-def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
-    """A body over the limit is refused with 413."""
-    answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
-    assert answer.status_code == 413
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox) -> None:
@@ -130,7 +110,7 @@ def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, se
     """A wait at one server ends with a change at the other, and does not block it."""
     order = first.place(card())
     answers: list[int] = []
-    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
+    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
     waiting = Thread(target=lambda: answers.append(second.get(path).status_code))
     waiting.start()
     first.acted(order, "customer pay")
@@ -154,7 +134,7 @@ def _response_bytes(sandbox: Sandbox, path: str) -> bytes:
     """Return the bytes of a response until the end of its connection, without the date."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     key = b64encode(f"{sandbox.key}:".encode()).decode()
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Basic {key}\r\n\r\n".encode()
         )
@@ -248,7 +228,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
 
         def answer(received: object) -> int:
             is_received.set()
-            may_answer.wait(10)
+            may_answer.wait(60)
             return 200
 
         first.place(card())
@@ -261,7 +241,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
         assert project is not None
         assert stop_advance(project)
         may_answer.set()
-        assert advance.result(20).json()["stopped"]
+        assert advance.result(60).json()["stopped"]
         later = company.registry(1).find_by_id(project.project_id)
         assert later is project
         assert not stop_advance(later)

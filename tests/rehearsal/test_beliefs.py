@@ -6,10 +6,10 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import ShopCall, Step
-from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, variation_name
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.planning import Run
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from tests.rehearsal.test_planning import drive
 from tests.rehearsal.test_rehearsing import LOCKED, rehearse_suite
 from tests.support.state_files import NOON

@@ -9,7 +9,7 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, RequestEffect, WebhookEffect
-from payment_sandbox.scenarios.forms import WebhookThenForm
+from payment_sandbox.scenarios.scenario_forms import WebhookThenForm
 from payment_sandbox.serving.server import Server
 from tests.support.servers import make_server
 

@@ -16,7 +16,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 from werkzeug.wrappers import Response
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.asgi import starlette
 from tests.support.in_process import AT_MOST_SECONDS, place, shop_that
 from tests.support.suites import suite

@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 

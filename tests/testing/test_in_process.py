@@ -10,7 +10,7 @@ import urllib3
 
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.testing.clients.with_requests import InProcessAdapter
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
 from tests.support.servers import make_server

@@ -12,7 +12,7 @@ import pytest
 from flask import Flask, request
 from starlette.applications import Starlette
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
 from payment_sandbox.testing.shops.receiving import WsgiShop, wrap_application
 from tests.support.in_process import place

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from requests import ConnectionError  # noqa: A004
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite

@@ -5,7 +5,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from payment_sandbox.testing.project import FREEZEGUN_MISSING, PaymentSandbox
+from payment_sandbox.testing.project_fixture import FREEZEGUN_MISSING, PaymentSandbox
 from tests.support.commands import run_python
 from tests.support.in_process import place, shop_that
 

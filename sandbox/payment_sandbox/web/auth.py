@@ -13,7 +13,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
 

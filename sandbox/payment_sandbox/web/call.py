@@ -11,14 +11,14 @@ from werkzeug.exceptions import HTTPException
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.projects.calling import Caller
+from payment_sandbox.projects.caller import Caller
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site

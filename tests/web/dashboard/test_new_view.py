@@ -76,8 +76,8 @@ def test_a_new_view_is_everywhere(tmp_path: Path) -> None:
     )
     assert checkout.failing(*TESTS) == {MISSING_VIEW, UNEXPLAINED}
     checkout.package.add("web/dashboard/prices.py", VIEW)
-    checkout.package.replace("web/dashboard/__init__.py", "    orders,\n", "    orders,\n    prices,\n")
-    checkout.package.replace("web/dashboard/__init__.py", '    "orders",\n', '    "orders",\n    "prices",\n')
+    checkout.package.insert("web/dashboard/__init__.py", "    requests,\n", "    prices,\n")
+    checkout.package.insert("web/dashboard/__init__.py", '    "requests",\n', '    "prices",\n')
     checkout.package.add("web/dashboard/templates/dashboard/prices.html", TEMPLATE)
     assert checkout.failing(*TESTS) == {UNEXPLAINED}
     checkout.package.append("web/docs/pages/dashboard.md", SENTENCE)

@@ -10,7 +10,7 @@ import pytest
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import move_notice
-from payment_sandbox.web.dashboard.settings import EDITABLE_SETTINGS
+from payment_sandbox.web.dashboard.settings_page import EDITABLE_SETTINGS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server

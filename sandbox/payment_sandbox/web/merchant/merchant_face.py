@@ -18,11 +18,11 @@ from payment_sandbox.web.auth import find_project, refuse_foreign_host, require_
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refusal_answer, report_refused
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware, release_webhooks
 from payment_sandbox.web.idempotency import replay_or_track
 from payment_sandbox.web.merchant.explanation import explain, explain_call
-from payment_sandbox.web.merchant.faults import begin_fault, end_fault
+from payment_sandbox.web.merchant.fault_effects import begin_fault, end_fault
 from payment_sandbox.web.merchant.reading import note_unknown_query
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import FactsBlueprint

@@ -13,7 +13,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web import addresses
+from payment_sandbox.web import page_urls
 from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
 
 ON_CREATE: Final = (CREATE,)
@@ -84,7 +84,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True, rule="TX-10"),
         RecordField(
             "payment_method_details",
-            lambda shown: addresses.resolve_details(*shown),
+            lambda shown: page_urls.resolve_details(*shown),
             fields.Dict(metadata={"description": "Details from the payment method."}),
             FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             ON_CREATE,
@@ -93,7 +93,7 @@ TRANSACTION: Final[Table[ShownTransaction]] = Table(
         ),
         RecordField(
             "payment_url",
-            lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
+            lambda shown: page_urls.payment_url(*shown) if shown.attempt.has_page else None,
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
             rule="TX-12",
         ),

@@ -29,10 +29,10 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer, stre
 from payment_sandbox.web.auth import refuse_cross_site
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown_keys
-from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
+from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
 from payment_sandbox.web.shared_forms import AdvanceForm

@@ -28,11 +28,10 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import PerformedAction, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
-from payment_sandbox.web.addresses import qr_page_url
+from payment_sandbox.scenarios.scenario_forms import FaultsForm, ScenarioForm
 from payment_sandbox.web.answers import records
-from payment_sandbox.web.answers.order import ORDER
+from payment_sandbox.web.answers.order_tables import ORDER
 from payment_sandbox.web.answers.overview import (
     OrderReview,
     coverage_row,
@@ -45,9 +44,16 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer, orde
 from payment_sandbox.web.answers.timeline_report import newest_page, report
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ReportQuery, ScanForm, TimelineQuery
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control
+from payment_sandbox.web.control.control_forms import (
+    ActionsQuery,
+    OrdersQuery,
+    ReportQuery,
+    ScanForm,
+    TimelineQuery,
+)
 from payment_sandbox.web.idempotency import replay_or_track
+from payment_sandbox.web.page_urls import qr_page_url
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ActForm
@@ -166,10 +172,7 @@ def get_actions(call: Call) -> Response:
     actions = list(
         call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
     )
-    page = newest_page(
-        reversed(actions), call.request.args, lambda known: any(known == action.id for action in actions)
-    )
-    return list_answer(map(to_plain_data, page))
+    return list_answer(map(to_plain_data, newest_page(actions, call.request.args)))
 
 
 @route(control, "GET", "/review/", answers=records.ReviewResult, slow=True)

@@ -20,8 +20,8 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import refuse_cross_site, require_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown_keys
-from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
+from payment_sandbox.web.control.control_face import BODY_ERRORS, refuse_unknown_keys
+from payment_sandbox.web.control.control_forms import EventsQuery, WaitQuery
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.event_stream import EventStream, last_event_number
 from payment_sandbox.web.faces import Face, Middleware, let_others_run

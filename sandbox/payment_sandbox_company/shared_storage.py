@@ -17,7 +17,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
-from payment_sandbox.projects.calling import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.events import Events, shorten
 from payment_sandbox.projects.identity import Identity
@@ -26,7 +26,7 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ServerSync, Storage
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.journal_rows import history_row, read_records
+from payment_sandbox.storage.journal_rows import journal_row, read_records
 from payment_sandbox.storage.rows import Row, RowChanges, RowStore
 from payment_sandbox_company.following import catch_up
 from payment_sandbox_company.replicas import (
@@ -266,9 +266,9 @@ def flush_all(database: SharedDatabase) -> None:
             break
         histories.append((project_id, (journal, replica), list(journal.take_unstored())))
         events += [(project_id, *event) for event in _take_new_events(journal.events, replica)]
-    rows = [(project_id, history_row(record)) for project_id, _, records in histories for record in records]
+    rows = [(project_id, journal_row(record)) for project_id, _, records in histories for record in records]
     try:
-        database.write_histories(rows)
+        database.write_journal_rows(rows)
     except NotStored:
         for project_id, (journal, replica), records in histories:
             journal.requeue(records)

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields
 
 from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything
-from payment_sandbox.forms.orders import CUSTOMER_RULES, SENT_FIELDS, SentField
+from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import EntryKind
@@ -16,9 +16,9 @@ from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TY
 from payment_sandbox.orders.order import Order, reduce_customer
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web import addresses
+from payment_sandbox.web import page_urls
 from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
-from payment_sandbox.web.answers.transactions import (
+from payment_sandbox.web.answers.transaction_tables import (
     EVENT,
     TRANSACTION,
     TransactionForm,
@@ -317,7 +317,7 @@ ORDER: Final[Table[ShownOrder]] = Table(
         ),
         RecordField(
             "order_url",
-            lambda shown: addresses.order_url(*shown) if shown.order.has_page else None,
+            lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
             rule="ORD-24",
         ),

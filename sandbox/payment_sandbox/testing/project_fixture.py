@@ -20,7 +20,7 @@ from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.webhooks import LISTEN
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.testing.access import SandboxAccess
 from payment_sandbox.testing.aio import AsyncClock, run_blocking, to_coroutine
 from payment_sandbox.testing.calling_loop import CALLING_LOOP

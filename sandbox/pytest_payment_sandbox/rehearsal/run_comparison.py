@@ -10,8 +10,8 @@ from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 from payment_sandbox.scenarios.variation import ShopCall, Step
 from payment_sandbox.scenarios.variation_catalogue import LOST_RESPONSE, UNPAID_STATUSES
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.books import BookProblem, order_records, purchase_of
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep, order_id_of
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, order_records, purchase_of
 
 MOVE_KINDS: Final = ("charged-again", "refunded-again", "shipped-again")
 MOVE_PHRASES: Final = ("was charged", "was refunded", "worth of goods was shipped")

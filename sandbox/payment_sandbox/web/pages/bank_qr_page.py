@@ -20,11 +20,11 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.pages.blueprint import FORM_FACTS, PAGE_METADATA, pages
+from payment_sandbox.web.page_urls import qr_page_url
 from payment_sandbox.web.pages.language import DEFAULT_TAG, LANGUAGE_NAMES, Language
+from payment_sandbox.web.pages.pages_face import FORM_FACTS, PAGE_METADATA, pages
 from payment_sandbox.web.pages.payer_page import (
     TOKEN_FIELD,
     AttemptNotice,

@@ -7,8 +7,8 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
-from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import ADDRESS_SETTINGS, Project
@@ -29,7 +29,7 @@ from payment_sandbox.web.dashboard.frame import (
     url,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import route
 
 BAD_REQUEST: Final = 400

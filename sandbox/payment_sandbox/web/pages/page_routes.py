@@ -19,25 +19,13 @@ from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNot
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import VIA_PAGE
-from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.pages import payment
-from payment_sandbox.web.pages.bank_qr import qr_svg
-from payment_sandbox.web.pages.blueprint import FORM_FACTS, PAGE_METADATA, pages
-from payment_sandbox.web.pages.language import require_babel
-from payment_sandbox.web.pages.payer_page import (
-    INVOICE,
-    PayerPage,
-    find_page,
-    record_visit,
-    redirect_to_next,
-    return_to_shop,
-    show,
-)
-from payment_sandbox.web.pages.payment import (
+from payment_sandbox.web.page_urls import scan_url
+from payment_sandbox.web.pages import attempt_page
+from payment_sandbox.web.pages.attempt_page import (
     BUTTONS,
     EXPIRE_BUTTON,
     FAILURE_REASONS,
@@ -46,6 +34,18 @@ from payment_sandbox.web.pages.payment import (
     panel,
     secure_action,
     secure_subject,
+)
+from payment_sandbox.web.pages.bank_qr_page import qr_svg
+from payment_sandbox.web.pages.language import require_babel
+from payment_sandbox.web.pages.pages_face import FORM_FACTS, PAGE_METADATA, pages
+from payment_sandbox.web.pages.payer_page import (
+    INVOICE,
+    PayerPage,
+    find_page,
+    record_visit,
+    redirect_to_next,
+    return_to_shop,
+    show,
 )
 from payment_sandbox.web.routes import route
 
@@ -282,8 +282,8 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
     page = find_page(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
-        page = payment.enter(page)
-    return redirect_to_next(page) if page.has_attempt_ended else payment.show_attempt(page)
+        page = attempt_page.enter(page)
+    return redirect_to_next(page) if page.has_attempt_ended else attempt_page.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT_PATH}/", slow=True, **FORM_FACTS)
@@ -295,7 +295,7 @@ def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str
         return _end_order(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _show_current(page)
-    pressed = payment.press_pay(page) if name == PAY_BUTTON else _add_reason(call, BUTTONS[name])
+    pressed = attempt_page.press_pay(page) if name == PAY_BUTTON else _add_reason(call, BUTTONS[name])
     return pressed if isinstance(pressed, Response) else _act(page, pressed)
 
 
@@ -306,7 +306,7 @@ def _add_reason(call: Call, action: Action) -> Action:
 
 def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
-    return redirect_to_next(payment.perform(page, action))
+    return redirect_to_next(attempt_page.perform(page, action))
 
 
 def _show_current(page: PayerPage) -> Response:
@@ -343,9 +343,9 @@ def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str)
 def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the confirmation page of a wallet app after the scan (WQR-01)."""
     page = find_page(call, project_id, order_id, transaction_id)
-    if payment.kind_of(page) != "scan":
+    if attempt_page.kind_of(page) != "scan":
         raise Unknown("this page does not exist")
-    page = payment.enter(page) if call.request.method == "GET" else page
+    page = attempt_page.enter(page) if call.request.method == "GET" else page
     if page.has_attempt_ended:
         return redirect_to_next(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
@@ -355,9 +355,9 @@ def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) ->
 def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
     page = find_page(call, project_id, order_id, transaction_id)
-    if payment.kind_of(page) != "scan":
+    if attempt_page.kind_of(page) != "scan":
         raise Unknown("this page does not exist")
-    address = scan_url(page.project, page.order, payment.attempt_of(page))
+    address = scan_url(page.project, page.order, attempt_page.attempt_of(page))
     return Response(qr_svg(address), mimetype="image/svg+xml")
 
 

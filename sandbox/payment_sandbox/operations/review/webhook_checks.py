@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.review.creations import is_creation
+from payment_sandbox.operations.review.creation_checks import is_creation
 from payment_sandbox.operations.review.evidence import (
     Finding,
     ReviewedHistory,

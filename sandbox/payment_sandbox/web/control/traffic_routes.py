@@ -13,8 +13,8 @@ from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control
+from payment_sandbox.web.control.control_forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import declare_list, route
 from payment_sandbox.web.shared_forms import ResendForm, UnsentForm
 

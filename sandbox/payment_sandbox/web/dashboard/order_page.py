@@ -12,8 +12,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import entries_of
 from payment_sandbox.operations.attempts import offered_methods
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.folding import fold
-from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, history
+from payment_sandbox.operations.history import EVIDENCE_FORMAT, TimelineEntry, as_mapping, fold, history
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, parse_euros
@@ -22,7 +21,6 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, to_plain_data
 from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
-from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.reproductions import creation_of, reproduction
 from payment_sandbox.web.answers.responses import streamed_answer
@@ -42,6 +40,7 @@ from payment_sandbox.web.dashboard.frame import (
     url,
 )
 from payment_sandbox.web.dashboard.snippets import curl, format_body
+from payment_sandbox.web.page_urls import order_page_path
 from payment_sandbox.web.pictures import (
     LANES,
     ROWS_MAX,

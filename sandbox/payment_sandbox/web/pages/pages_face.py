@@ -13,7 +13,7 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, with_headers
 from payment_sandbox.web.pages.language import LANGUAGE_NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language

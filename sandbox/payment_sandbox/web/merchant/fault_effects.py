@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from flask import Response
 
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.scenarios.effects import (
     RATE_LIMITED,
     ErrorStatus,
@@ -27,7 +27,7 @@ from payment_sandbox.scenarios.effects import (
 )
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import refusal_answer
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 
 from payment_sandbox.methods import behaviour_of
 from payment_sandbox.operations.act import perform_on_attempt
+from payment_sandbox.operations.apply_steps import has_page_expired, move_both
 from payment_sandbox.operations.authorizations import follow_ledger
-from payment_sandbox.operations.steps import has_page_expired, move_both
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.commands import (
     AttemptDelivery,

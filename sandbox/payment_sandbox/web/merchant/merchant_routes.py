@@ -20,7 +20,7 @@ from payment_sandbox.orders.lines import LINES_MAX, LineQuantity, total_cents
 from payment_sandbox.orders.order import LOCALES, Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.order import (
+from payment_sandbox.web.answers.order_tables import (
     AMOUNT_DETAILS_NAME,
     COMPARED_FIELDS,
     EXTRA_BLOCKS,
@@ -33,12 +33,12 @@ from payment_sandbox.web.answers.order import (
     order_record,
 )
 from payment_sandbox.web.answers.plain_records import Currencies
-from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
+from payment_sandbox.web.answers.qr_tables import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import client_has_version, if_match, json_answer, order_answer
-from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
+from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_line, json_object
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.merchant.face import BODY_ERRORS, CHANGE_ERRORS, api
+from payment_sandbox.web.merchant.merchant_face import BODY_ERRORS, CHANGE_ERRORS, api
 from payment_sandbox.web.merchant.reading import (
     handle_unknown,
     note_ignored,

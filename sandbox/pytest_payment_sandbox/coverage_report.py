@@ -23,7 +23,7 @@ from pytest_payment_sandbox.rehearsal.report import save
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 
 def format_matrix(coverage: Matrix) -> list[str]:
