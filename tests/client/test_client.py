@@ -7,16 +7,12 @@ from traceback import format_exception_only
 
 import pytest
 
-from payment_sandbox.client import client as module
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
-from tests.support.driver import LINES, START, Sandbox, by, card
+from tests.support.driver import START, card
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-
-ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 
 
 @pytest.fixture
@@ -106,7 +102,7 @@ def test_scenarios_faults_and_actions(client: SandboxClient) -> None:
 
 
 def test_events_of_an_order_are_listed(client: SandboxClient, shop: Shop) -> None:
-    """The client lists the agenda, webhooks, journal and rules, and waits for changes."""
+    """The client lists the agenda, webhooks, journal, rules and projects, and waits for changes."""
     order_id = place_order(client)
     assert [due["order_id"] for due in client.agenda()] == [order_id]
     client.act(order_id, "customer", "visit")
@@ -115,11 +111,14 @@ def test_events_of_an_order_are_listed(client: SandboxClient, shop: Shop) -> Non
     (webhook,) = client.webhooks(order_id=order_id, state="delivered")
     assert len(client.redeliver(webhook["id"])["attempts"]) == 2
     assert client.order(order_id)["status"] == "processing"
-    assert [entry["status"] for entry in client.journal(method="POST")] == [201]
+    (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
+    assert [entry["id"] for entry in client.journal(order_id=order_id)] == [created["id"]]
+    assert client.project()["project_id"] in {project["project_id"] for project in client.projects()}
     with pytest.raises(SandboxError, match="408"):
         client.wait(order_id=order_id, status="completed", timeout_seconds=0.01)
     assert any(rule["id"] == "CAP-04" for rule in client.rules())
-    assert client.health()["status"] == "ok"
+    client.close()
+    assert client.health()["status"] == "ok", "a closed client opens a new connection"
 
 
 def test_a_snapshot_is_restored(client: SandboxClient) -> None:
@@ -141,16 +140,6 @@ def test_another_server_raises_an_error(shop: Shop) -> None:
     assert refused.value.status == 500
 
 
-def test_every_method_is_documented(project: Callable[..., Sandbox]) -> None:
-    """Every public method of the client has a docstring."""
-    assert project().place(by("wallet-web"), order_lines=LINES)
-    for kind in (SandboxClient, *SandboxClient.__bases__, module.SandboxClock):
-        methods = {name: member for name, member in vars(kind).items() if not name.startswith("_")}
-        assert methods
-        for name, member in methods.items():
-            assert member.__doc__, f"{kind.__name__}.{name}"
-
-
 def test_events_are_streamed(client: SandboxClient) -> None:
     """Events are streamed in order, each with its kind, until the iterator is closed."""
     events = client.events()
@@ -168,30 +157,6 @@ def test_events_are_streamed(client: SandboxClient) -> None:
     events.close()
 
 
-def test_the_projects_of_a_server(client: SandboxClient) -> None:
-    """The list of projects contains the client's project."""
-    ids = {project["project_id"] for project in client.projects()}
-    assert client.project()["project_id"] in ids
-
-
-def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
-    """The journal is filtered by method, path, status and order."""
-    order_id = place_order(client)
-    client.call("GET", f"/v1/orders/{order_id}/")
-    (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
-    assert created["order_id"] == order_id
-    assert len(client.journal(order_id=order_id)) == 2
-
-
-def test_a_closed_client_can_be_used_again(server: Server) -> None:
-    """A closed client opens a new connection for its next call."""
-    client = SandboxClient(server.url, FIRST_API_KEY)
-    assert client.health()["status"] == "ok"
-    client.close()
-    assert client.health()["status"] == "ok"
-    client.close()
-
-
 def test_arguments_of_a_wrong_type_are_refused(client: SandboxClient, tmp_path: Path) -> None:
     """Arguments of a wrong type are refused before a call is made."""
     with pytest.raises(TypeError, match="a scenario is a name, a file or a document, not 5"):
@@ -205,12 +170,12 @@ def test_arguments_of_a_wrong_type_are_refused(client: SandboxClient, tmp_path: 
 
 def test_reads_by_a_test_are_not_those_of_the_shop(client: SandboxClient) -> None:
     """A read by the test is not in the journal, and no fault applies to it or counts it."""
-    order = client.call("POST", "/v1/orders/", ORDER)
+    order_id = place_order(client)
     client.faults([{"when": {"method": "GET", "nth": 1}, "then": {"status": 503}}])
-    assert client.order(order["id"])["status"] == "new"
+    assert client.order(order_id)["status"] == "new"
     assert [entry["method"] for entry in client.journal()] == ["POST"]
     with pytest.raises(SandboxError, match="503"):
-        client.call("GET", f"/v1/orders/{order['id']}/")
+        client.call("GET", f"/v1/orders/{order_id}/")
 
 
 def test_the_types_of_responses_are_exported() -> None:

@@ -26,50 +26,39 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import read
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect, WebhookEffect
-from payment_sandbox.scenarios.forms import FaultsForm
+from payment_sandbox.scenarios.scenario_forms import FaultsForm
 
-WEBHOOKS: tuple[tuple[Any, Any], ...] = (
-    (Answer(503), {"answer": 503}),
-    (Timeout(), {"timeout": True}),
-    (Drop(), {"drop": True}),
-    (Duplicate(2), {"duplicate": 2}),
-    (Together(2), {"together": 2}),
-    (Delay("PT10M"), {"delay": "PT10M"}),
-    (Delay(timedelta(minutes=10)), {"delay": "PT600S"}),
-    (Swap(), {"swap": True}),
+ATTEMPT, POST = {"attempt": 1}, {"method": "POST", "nth": 1}
+EFFECTS: tuple[tuple[str, dict[str, Any], Any, dict[str, Any]], ...] = (
+    ("webhooks", ATTEMPT, Answer(503), {"answer": 503}),
+    ("webhooks", ATTEMPT, Timeout(), {"timeout": True}),
+    ("webhooks", ATTEMPT, Drop(), {"drop": True}),
+    ("webhooks", ATTEMPT, Duplicate(2), {"duplicate": 2}),
+    ("webhooks", ATTEMPT, Together(2), {"together": 2}),
+    ("webhooks", ATTEMPT, Delay("PT10M"), {"delay": "PT10M"}),
+    ("webhooks", ATTEMPT, Delay(timedelta(minutes=10)), {"delay": "PT600S"}),
+    ("webhooks", ATTEMPT, Swap(), {"swap": True}),
+    ("faults", POST, ErrorStatus(503), {"status": 503}),
+    ("faults", POST, Hang(5), {"hang": 5}),
+    ("faults", POST, Reset(), {"reset": True}),
+    ("faults", POST, Truncate(), {"truncate": True}),
+    ("faults", POST, RateLimit(10, "PT1S"), {"rate_limit": "10/PT1S"}),
+    ("faults", POST, Fault(ErrorStatus(503), is_after=True), {"status": 503, "phase": "after"}),
+    ("faults", POST, Fault(Reset(), latency=0.5), {"reset": True, "latency": 0.5}),
+    ("faults", POST, Fault(latency=0.5), {"latency": 0.5}),
 )
-REQUESTS: tuple[tuple[Any, Any], ...] = (
-    (ErrorStatus(503), {"status": 503}),
-    (Hang(5), {"hang": 5}),
-    (Reset(), {"reset": True}),
-    (Truncate(), {"truncate": True}),
-    (RateLimit(10, "PT1S"), {"rate_limit": "10/PT1S"}),
-    (Fault(ErrorStatus(503), is_after=True), {"status": 503, "phase": "after"}),
-    (Fault(Reset(), latency=0.5), {"reset": True, "latency": 0.5}),
-    (Fault(latency=0.5), {"latency": 0.5}),
-)
 
 
-@pytest.mark.parametrize(("effect", "document"), WEBHOOKS, ids=str)
-def test_effects_on_webhooks(payment_sandbox: PaymentSandbox, effect: Any, document: dict[str, Any]) -> None:
-    """Webhook effects are accepted alone, in a rule and in a scenario."""
+@pytest.mark.parametrize(("kind", "when", "effect", "document"), EFFECTS, ids=str)
+def test_effects_are_accepted_as_objects(
+    payment_sandbox: PaymentSandbox, kind: str, when: dict[str, Any], effect: Any, document: dict[str, Any]
+) -> None:
+    """Effects are accepted alone, in a rule and in a scenario, those on requests with latency and phase."""
     client = payment_sandbox.client
-    rule = {"when": {"attempt": 1}, "then": effect}
-    response = client.faults(webhooks=[effect, rule])
-    assert response["webhooks"] == [{"then": document}, {"when": {"attempt": 1}, "then": document}]
-    scenario = payment_sandbox.scenario({"name": "mine", "webhooks": [effect]})
-    assert scenario == client.scenario({"name": "mine", "webhooks": [{"then": document}]})
-
-
-@pytest.mark.parametrize(("effect", "document"), REQUESTS, ids=str)
-def test_effects_on_requests(payment_sandbox: PaymentSandbox, effect: Any, document: dict[str, Any]) -> None:
-    """Request effects are accepted alone, in a rule and in a scenario, with latency and phase."""
-    client = payment_sandbox.client
-    rule = {"when": {"method": "POST", "nth": 1}, "then": effect}
-    response = client.faults([effect, rule])
-    assert response["faults"] == [{"then": document}, {"when": rule["when"], "then": document}]
-    scenario = payment_sandbox.scenario({"name": "mine", "faults": [effect]})
-    assert scenario == client.scenario({"name": "mine", "faults": [{"then": document}]})
+    response: Any = client.faults(**{kind: [effect, {"when": when, "then": effect}]})
+    assert response[kind] == [{"then": document}, {"when": when, "then": document}]
+    scenario = payment_sandbox.scenario({"name": "mine", kind: [effect]})
+    assert scenario == client.scenario({"name": "mine", kind: [{"then": document}]})
 
 
 def test_an_effect_applies_to_a_shop(payment_sandbox: PaymentSandbox) -> None:
@@ -107,8 +96,8 @@ def test_every_effect_of_documents_is_exported() -> None:
     effects: list[type[Effect]] = [*REQUEST_EFFECTS, *WEBHOOK_EFFECTS]
     assert {effect.__name__ for effect in effects} <= set(payment_sandbox.__all__)
     assert all(getattr(payment_sandbox, effect.__name__) is effect for effect in effects)
-    listed = {type(effect) for effect, _ in (*WEBHOOKS, *REQUESTS)} - {Fault}
-    assert listed == set(effects), "the lists above must have every effect"
+    listed = {type(effect) for _, _, effect, _ in EFFECTS} - {Fault}
+    assert listed == set(effects), "the table above must have every effect"
 
 
 @pytest.mark.parametrize("wrong", [Answer(42), Duplicate(1), Together(11), ErrorStatus(200)], ids=str)

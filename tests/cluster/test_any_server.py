@@ -13,20 +13,12 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.journal import ReachedStatus
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox_company.cluster import storage_of
-from payment_sandbox_company.sharing import flush_all
+from payment_sandbox_company.shared_storage import flush_all
 from tests.cluster.conftest import Company
+from tests.support.authorizations import amounts
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
-
-
-def test_an_order_is_the_same_at_all_servers(first: Sandbox, second: Sandbox) -> None:
-    """An order created at one server can be changed at the other, and read at both."""
-    order = second.place(card())
-    first.acted(order, "customer pay")
-    assert first.read(order) == second.read(order)
-    assert second.status(order) == ("completed", "completed")
 
 
 @pytest.mark.parametrize(
@@ -57,9 +49,7 @@ def test_the_journal_reaches_each_server(first: Sandbox, second: Sandbox) -> Non
     """Both servers show the same journal once a record is written."""
     order = first.place(card())
     path = f"/control/journal/?order_id={order['id']}"
-    for _ in range(200):
-        if second.get(path).json()["items"]:
-            break
+    while not second.get(path).json()["items"]:
         Event().wait(0.05)
     one, other = first.get(path).json(), second.get(path).json()
     assert one["items"] == other["items"] != []
@@ -76,15 +66,6 @@ def test_records_of_an_earlier_epoch_do_not_enter_the_journal(company: Company, 
     before.requeue([reached])
     flush_all(company.registry(0).database)
     assert project.epoch.journal.of(ReachedStatus) == []
-
-
-def test_a_body_over_the_limit_is_refused(second: Sandbox) -> None:
-    """A body over the limit is refused with 413."""
-    answer = second.call("POST", "/v1/orders/", data=b" " * (BODY_BYTES_MAX + 9), headers=JSON)
-    assert answer.status_code == 413
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def test_pages_and_their_forms(company: Company, first: Sandbox, second: Sandbox) -> None:
@@ -129,7 +110,7 @@ def test_a_wait_at_one_server_ends_with_a_change_at_the_other(first: Sandbox, se
     """A wait at one server ends with a change at the other, and does not block it."""
     order = first.place(card())
     answers: list[int] = []
-    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=20"
+    path = f"/control/wait/?order_id={order['id']}&status=completed&timeout=60"
     waiting = Thread(target=lambda: answers.append(second.get(path).status_code))
     waiting.start()
     first.acted(order, "customer pay")
@@ -153,7 +134,7 @@ def _response_bytes(sandbox: Sandbox, path: str) -> bytes:
     """Return the bytes of a response until the end of its connection, without the date."""
     host, _, port = sandbox.url.partition("://")[2].partition(":")
     key = b64encode(f"{sandbox.key}:".encode()).decode()
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Basic {key}\r\n\r\n".encode()
         )
@@ -222,6 +203,23 @@ def test_calls_at_the_same_time_with_the_same_key(first: Sandbox, second: Sandbo
     assert len(second.get("/control/orders/").json()["items"]) == 1
 
 
+def test_two_servers_never_capture_more_than_was_authorized(first: Sandbox, second: Sandbox) -> None:
+    """Of eighty concurrent captures of 50 cents at both servers, forty succeed, and none is lost."""
+    order = first.authorized()
+    path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
+
+    def capture_ten(sandbox: Sandbox) -> list[int]:
+        return [
+            requests.post(f"{sandbox.url}{path}", json={"amount": 50}, auth=(sandbox.key, "")).status_code
+            for _ in range(10)
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = [status for each in pool.map(capture_ten, (first, second) * 4) for status in each]
+    assert statuses.count(200) == 40
+    assert amounts(second, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}
+
+
 def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbox, second: Sandbox) -> None:
     """An advance can be stopped at another server, and its response says so."""
     with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
@@ -230,7 +228,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
 
         def answer(received: object) -> int:
             is_received.set()
-            may_answer.wait(10)
+            may_answer.wait(60)
             return 200
 
         first.place(card())
@@ -243,7 +241,7 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
         assert project is not None
         assert stop_advance(project)
         may_answer.set()
-        assert advance.result(20).json()["stopped"]
+        assert advance.result(60).json()["stopped"]
         later = company.registry(1).find_by_id(project.project_id)
         assert later is project
         assert not stop_advance(later)

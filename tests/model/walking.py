@@ -16,11 +16,16 @@ from hypothesis.stateful import (
 )
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
-from tests.model.calling import MerchantCaller
-from tests.model.driver import SessionCaller
+from tests.model.driver import MerchantCaller, SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge
-from tests.model.letters import code_creations, creations, stored_card_payments
+from tests.model.letters import (
+    advances_to_deadlines,
+    calls_on_order,
+    code_creations,
+    creations,
+    scans,
+    stored_card_payments,
+)
 from tests.model.specification.calls import SetReachability
 from tests.model.specification.records import METHODS, Shop
 

@@ -3,7 +3,7 @@
 import pytest
 
 from payment_sandbox.client.project_review import Finding
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER, place, shop_that
 
 

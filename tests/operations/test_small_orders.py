@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from payment_sandbox.kernel.sharing import EMPTY_MAPPING
+from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.orders.order import Order
 from tests.support.driver import Sandbox, card
 

@@ -1,21 +1,15 @@
 """A reset discards the whole epoch; edits and advances of the old epoch have no effect."""
 
 import gc
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
-from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.move_clock import advance_clock, catch_up
-from payment_sandbox.orders.actions import Action
-from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.orders.statuses import Trigger
-from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 from payment_sandbox.projects.locks import EVENTS, STATE, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario
@@ -42,37 +36,6 @@ def test_an_edit_of_an_old_epoch_changes_nothing(project: Project) -> None:
         edit.move_order(edit.order(order.id), Trigger.VISIT)
     assert old.find_order(order.id).status == "new"
     assert project.epoch.store.order_ids() == []
-
-
-def test_an_advance_ends_with_its_epoch() -> None:
-    """A reset stops an advance that waits for a webhook, and the log of the new epoch stays empty."""
-    called, may_answer = Event(), Event()
-
-    def answer_late(request: WebhookRequest, copies: int) -> list[Reply]:
-        called.set()
-        may_answer.wait(10)
-        return [Reply(0.0, status=200)] * copies
-
-    project = made_project(NOON, ServerServices(Courier(answer_late)), webhook_url="http://shop.example/")
-    act(project, create_order(project, ORDER).id, Action("customer", "visit"))
-    with ThreadPoolExecutor(1) as threads:
-        running_advance = threads.submit(advance_clock, project, {"by": "PT1H"})
-        assert called.wait(60)
-        project.reset()
-        result = running_advance.result(60)
-        may_answer.set()
-    assert result.stopped
-    assert (project.epoch.is_advancing, project.epoch.advance_log) == (False, None)
-    assert advance_clock(project, {"by": "PT1H"}).events == []
-
-
-def test_a_busy_clock_refuses_an_advance(project: Project) -> None:
-    """An advance is refused while another one runs."""
-    project.epoch.advance_lock.acquire()
-    with pytest.raises(ClockBusy):
-        advance(project, None)
-    project.epoch.advance_lock.release()
-    advance(project, None)
 
 
 @pytest.mark.parametrize("_", range(20))

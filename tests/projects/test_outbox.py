@@ -7,7 +7,6 @@ import pytest
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.outbox import (
     MOVES,
-    HeldDeliveries,
     Mover,
     Outbox,
     OutboxEntry,
@@ -40,32 +39,6 @@ def send_all(outbox: Outbox) -> list[str]:
     return [entry.queued.delivery_id for entry in iter(outbox.next, None)]
 
 
-def test_held_webhooks_wait_for_their_release(outbox: Outbox) -> None:
-    """Held webhooks wait for their release; other webhooks are sent before."""
-    held = HeldDeliveries(outbox)
-    outbox.put(QueuedDelivery("held", "an order"), held)
-    put(outbox, "free")
-    assert send_all(outbox) == ["free"]
-    assert not outbox.is_idle
-    outbox.release(held)
-    outbox.release(held)
-    entry = take(outbox)
-    assert entry.queued.delivery_id == "held"
-    assert not outbox.is_idle, "the webhook is being sent"
-    assert outbox.next() is None
-    assert (outbox.is_idle, entry.state) == (True, SendingState.DONE)
-
-
-def test_a_call_that_sends_its_held_webhooks_leaves_none_to_the_carrier(outbox: Outbox) -> None:
-    """A webhook that its call sends before the response is not sent again by the carrier."""
-    held = HeldDeliveries(outbox)
-    outbox.put(QueuedDelivery("held", "an order"), held)
-    with outbox.sending(held) as first, outbox.sending(held) as second:
-        assert (first is not None, second, outbox.next(), outbox.is_idle) == (True, None, None, False)
-    assert not outbox.release(held)
-    assert outbox.is_idle
-
-
 def test_a_webhook_asks_for_a_carrier_again_if_no_thread_has_started(outbox: Outbox) -> None:
     """Only the first webhook asks for a carrier; after a failed start, the next one asks again."""
     needs_carrier = [outbox.put(QueuedDelivery(name, "an order")) for name in ("first", "second")]
@@ -87,17 +60,6 @@ def test_awaited_orders_go_first_and_keep_their_sequence(outbox: Outbox) -> None
     assert send_all(outbox) == ["awaited 1", "awaited 2", "other 1", "other 2", "awaited 3"]
 
 
-def test_nobody_waits_for_a_webhook_that_awaits_a_listener(outbox: Outbox) -> None:
-    """An outbox whose only webhook awaits a listener is idle; the webhook is queued again for the listener."""
-    put(outbox, "parked")
-    entry = take(outbox)
-    assert outbox.await_listener(entry, lambda: False)
-    assert outbox.await_listener(entry, lambda: False), "its transaction is repeated after an error"
-    assert (outbox.next(), outbox.is_idle, outbox.pending()) == (None, True, [])
-    assert outbox.end_listener_wait(), "a carrier is needed"
-    assert outbox.next() is entry
-
-
 def test_a_webhook_that_has_awaited_a_listener_precedes_later_ones(outbox: Outbox) -> None:
     """The webhooks that awaited a listener are sent first, in their order, before those queued meanwhile."""
     put(outbox, "first", "second", "third")
@@ -117,22 +79,6 @@ def test_a_thread_does_not_end_a_webhook_that_another_thread_is_sending(outbox: 
     assert (entry.state, outbox.is_idle) == (SendingState.SENDING, False)
     assert outbox.next() is None
     assert (entry.state, outbox.is_idle) == (SendingState.DONE, True)
-
-
-def test_the_end_of_an_epoch_drops_all_but_the_webhook_in_flight(outbox: Outbox) -> None:
-    """A reset drops held, queued and parked webhooks; the webhook that is being sent ends by itself."""
-    held = HeldDeliveries(outbox)
-    put(outbox, "parked", "in flight", "queued")
-    outbox.put(QueuedDelivery("held", "an order"), held)
-    parked = take(outbox)
-    assert outbox.await_listener(parked, lambda: False)
-    in_flight = take(outbox)
-    outbox.close()
-    assert in_flight.state is SendingState.SENDING
-    assert (parked.state, outbox.pending(), outbox.is_idle) == (SendingState.DONE, ["in flight"], True)
-    assert not outbox.release(held)
-    assert not outbox.end_listener_wait()
-    assert (outbox.next(), outbox.pending()) == (None, [])
 
 
 @pytest.mark.parametrize("by", Mover)

@@ -8,7 +8,6 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import CLEANUP_BATCH_SIZE, agenda, clean_up_agenda
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
-from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
@@ -51,15 +50,6 @@ def test_an_edit_creates_a_new_version(project: Project) -> None:
     current = project.find_order(order.id)
     assert (current.status, current.version) == ("processing", 2)
     assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
-
-
-def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
-    """A wrong clock and wrong settings are refused together, and no project is created."""
-    registry = made_registry(seed=1)
-    with pytest.raises(Invalid) as refused:
-        registry.create({"clock": "stopped", "mode": "demo"})
-    assert {violation.path for violation in refused.value.violations} == {"clock", "mode"}
-    assert registry.all() == []
 
 
 def test_servers_with_the_same_seed_create_the_same_keys() -> None:

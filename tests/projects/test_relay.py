@@ -1,6 +1,6 @@
 """Webhooks for a listener arrive, even if the listener fails."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
@@ -53,26 +53,6 @@ def attempts(sandbox: Sandbox) -> list[Any]:
     return [attempt["response"]["status"] for item in webhooks for attempt in item["attempts"]]
 
 
-@pytest.fixture
-def start_polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
-    """Start waiting calls, like those of listeners that have disconnected."""
-    started: list[Thread] = []
-
-    def poll(listener: str = "one") -> Thread:
-        thread = Thread(target=poll_offers, args=(forwarding, listener, 30))
-        thread.start()
-        started.append(thread)
-        relay = relay_of(forwarding)
-        with relay._changed:
-            assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 60)
-        return thread
-
-    yield poll
-    forwarding.delete("/control/project/")
-    for thread in started:
-        thread.join(60)
-
-
 def test_an_unanswered_webhook_is_offered_again(forwarding: Sandbox) -> None:
     """An unanswered webhook is offered to the next listener, because the first may have been killed."""
     forwarding.place(card(payment_method="bank-transfer"))
@@ -83,11 +63,13 @@ def test_an_unanswered_webhook_is_offered_again(forwarding: Sandbox) -> None:
     assert attempts(forwarding) == [200]
 
 
-def test_a_newer_call_replaces_a_waiting_call(
-    forwarding: Sandbox, start_polling: Callable[..., Thread]
-) -> None:
+def test_a_newer_call_replaces_a_waiting_call(forwarding: Sandbox) -> None:
     """A newer call of the listener ends the older waiting call, and gets the webhook."""
-    older = start_polling()
+    older = Thread(target=poll_offers, args=(forwarding, "one", 30))
+    older.start()
+    relay = relay_of(forwarding)
+    with relay._changed:
+        assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 60)
     newer = Thread(target=lambda: send_answer(forwarding, poll_offers(forwarding)[0]))
     newer.start()
     older.join(60)
@@ -98,42 +80,31 @@ def test_a_newer_call_replaces_a_waiting_call(
     assert attempts(forwarding) == [200]
 
 
-def test_a_listener_that_was_replaced_is_told(forwarding: Sandbox) -> None:
-    """A replaced listener gets no webhooks, and is told that it was replaced."""
-    poll_offers(forwarding, "one", 0)
-    poll_offers(forwarding, "two", 0)
-    response = forwarding.post("/control/listener/next/", {"timeout": 30, "listener": "one"}).json()
-    assert response == {"items": [], "replaced": True}
+ONE, TWO = ({"timeout": 0, "listener": name, "forward_to": FORWARD + name} for name in ("one", "two"))
+LEAVES = {"leaves": True}
+CALLS: dict[str, list[tuple[dict[str, Any], bool, str | None]]] = {  # body, is replaced, address afterwards
+    "late calls after leaving": [
+        (ONE, False, "one"), (ONE | LEAVES, True, None), (ONE, True, None), (ONE | {"timeout": 30}, True, None),
+        (TWO, False, "two"),
+    ],
+    "leaving before the first call": [(ONE | LEAVES, True, None), (ONE, True, None)],
+    "leaving after another listener": [
+        (ONE, False, "one"), (TWO, False, "two"), (ONE | {"timeout": 30}, True, "two"), (ONE | LEAVES, True, "two"),
+        (TWO, False, "two"),
+    ],
+}  # fmt: skip
 
 
-def test_late_calls_of_a_listener_that_has_left_change_nothing(sandbox: Sandbox) -> None:
-    """Calls of a listener that arrive after it has left do not set ``forward_to`` again."""
-    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
-    sandbox.post("/control/listener/next/", body)
-    for late_body in [body | {"leaves": True}, body, body | {"timeout": 30}]:
-        response = sandbox.post("/control/listener/next/", late_body).json()
-        assert response == {"items": [], "replaced": True}
-        assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
-    sandbox.post("/control/listener/next/", body | {"listener": "two"})
-    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD
-
-
-def test_a_listener_may_leave_before_its_first_call_arrives(sandbox: Sandbox) -> None:
-    """A listener that leaves before its first call arrives never sets ``forward_to``."""
-    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
-    sandbox.post("/control/listener/next/", body | {"leaves": True})
-    assert sandbox.post("/control/listener/next/", body).json()["replaced"]
-    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
-
-
-def test_a_replaced_listener_that_leaves_changes_nothing(sandbox: Sandbox) -> None:
-    """A replaced listener that leaves does not affect the newer listener or its URL."""
-    mine, other = ({"timeout": 0, "listener": name, "forward_to": FORWARD + name} for name in ("one", "two"))
-    sandbox.post("/control/listener/next/", mine)
-    sandbox.post("/control/listener/next/", other)
-    sandbox.post("/control/listener/next/", mine | {"leaves": True})
-    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD + "two"
-    assert not sandbox.post("/control/listener/next/", other).json()["replaced"]
+@pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
+def test_only_the_newest_listener_that_has_not_left_sets_the_address(
+    sandbox: Sandbox, calls: list[tuple[dict[str, Any], bool, str | None]]
+) -> None:
+    """Calls of other listeners return at once, say that the listener was replaced, and change nothing."""
+    for body, is_replaced, name in calls:
+        answer = sandbox.post("/control/listener/next/", body).json()
+        assert (answer["items"], answer["replaced"]) == ([], is_replaced)
+        address = sandbox.get("/control/project/").json()["settings"]["forward_to"]
+        assert address == (name and FORWARD + name)
 
 
 def test_leaving_ends_a_waiting_call(forwarding: Sandbox, shop: Shop) -> None:

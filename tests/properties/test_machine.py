@@ -25,7 +25,7 @@ from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.due import handler_of
+from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
@@ -38,7 +38,7 @@ from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANS
 from payment_sandbox.orders.webhooks import ATTEMPTS_MAX, Reply, WebhookRequest
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
-from payment_sandbox.web.answers.order import amount_details
+from payment_sandbox.web.answers.order_tables import amount_details
 from tests.properties.strategies import (
     ACTS,
     AMOUNTS,

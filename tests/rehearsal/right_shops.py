@@ -21,7 +21,53 @@ from tests.support.suites import SHOP
 
 PROJECTS: Final = ROOT / "tests" / "howto" / "projects"
 FRAMEWORKS: Final = {"flask": "sqlalchemy", "fastapi": "fastapi", "django": "pytest_django"}
-"""The package of each example that reads its orders in a job, too, and so survives lost webhooks."""
+"""The package of each example."""
+FLASK_JOB: Final = """
+    def look():
+        for sale in app.database.query(Sale).filter_by(status="open").all():
+            app.test_client().post("/webhook", json={"order_id": sale.order_id})
+
+    payment_sandbox.every("PT1H", look)
+    return app
+"""
+FASTAPI_JOB: Final = """
+    shop.ordered.clear()
+
+    def look():
+        for order_id in shop.ordered - shop.paid:
+            TestClient(shop.app).post("/webhook", json={"order_id": order_id})
+
+    payment_sandbox.every("PT1H", look)
+    return payment_sandbox
+"""
+DJANGO_JOB: Final = """
+import pytest
+from django.test import Client
+from shop.models import Sale
+
+
+@pytest.fixture(autouse=True)
+def look(request):
+    def look():
+        for sale in Sale.objects.filter(status="open"):
+            data = {"order_id": sale.order_id}
+            Client().post("/payments/webhook/", data, content_type="application/json")
+
+    if "payment_sandbox" in request.fixturenames:
+        request.getfixturevalue("payment_sandbox").every("PT1H", look)
+"""
+JOBS: Final = {
+    "flask": {"test_shop.py": [("    return app\n", FLASK_JOB)]},
+    "fastapi": {
+        "test_shop.py": [("    return payment_sandbox\n", FASTAPI_JOB)],
+        "shop.py": [
+            ("paid: set[str]", "ordered: set[str] = set()\npaid: set[str]"),
+            ("    order = answer.json()\n", "    order = answer.json()\n    ordered.add(order['id'])\n"),
+        ],
+    },
+    "django": {"conftest.py": [("", DJANGO_JOB)]},
+}
+"""The edits of each example's files that add a job: it reads open orders, so that no payment is lost."""
 PERIODS: Final = ("PT1M", "PT5M", "PT15M", "PT1H", "PT6H", "P1D")
 PlaceShop = Callable[[Path], object]
 """Places a shop and its tests in a folder."""
@@ -33,8 +79,18 @@ def write_tests(text: str) -> PlaceShop:
 
 
 def copy_project(name: str) -> PlaceShop:
-    """Return a function that copies the example of a framework."""
-    return lambda folder: shutil.copytree(PROJECTS / name, folder, dirs_exist_ok=True)
+    """Return a function that copies the example of a framework, and adds a job."""
+
+    def place(folder: Path) -> None:
+        shutil.copytree(PROJECTS / name, folder, dirs_exist_ok=True)
+        for file, edits in JOBS[name].items():
+            text = (folder / file).read_text() if (folder / file).exists() else ""
+            for old, new in edits:
+                assert text.count(old) == 1, (name, file, old)
+                text = text.replace(old, new)
+            (folder / file).write_text(text)
+
+    return place
 
 
 def right_shops() -> Iterator[tuple[str, PlaceShop]]:

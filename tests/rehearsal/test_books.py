@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
-from pytest_payment_sandbox.rehearsal.books import (
+from pytest_payment_sandbox.rehearsal.judging import read_books
+from pytest_payment_sandbox.rehearsal.reconciliation import (
     OrderRecord,
     compare_books,
     find_missed_authorizations,
@@ -13,7 +14,6 @@ from pytest_payment_sandbox.rehearsal.books import (
     find_unpaid_purchases,
     order_records,
 )
-from pytest_payment_sandbox.rehearsal.judging import read_books
 from tests.support.in_process import project_of
 
 

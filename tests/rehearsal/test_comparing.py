@@ -3,9 +3,9 @@
 import pytest
 
 from payment_sandbox.scenarios.variation import ShopCall, Step
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
-from pytest_payment_sandbox.rehearsal.comparing import (
+from pytest_payment_sandbox.rehearsal.run_comparison import (
     Moved,
     RecurringCharges,
     count_recurring_charges,

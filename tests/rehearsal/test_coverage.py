@@ -11,7 +11,7 @@ from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations import coverage
 from payment_sandbox.operations.coverage import covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.suites import suite
 
 LINES = [{"merchant_order_line_id": "l", "type": "physical", "name": "Hat", "amount": 1000, "quantity": 1}]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox import BookEntry
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.changes import parse_changed_step
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict, Trial, Verdicts, judge
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.leaks import collect_logs, leaks_in_output, leaks_in_storage
 from tests.support.in_process import project_of
 

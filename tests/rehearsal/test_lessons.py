@@ -7,10 +7,10 @@ import pytest
 import requests
 
 from payment_sandbox.operations.review.lessons import LESSONS, MISTAKES_PAGE
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal import judging as judging_module
-from pytest_payment_sandbox.rehearsal.books import CHECKS
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND
+from pytest_payment_sandbox.rehearsal.reconciliation import CHECKS
 from tests.support.driver import Sandbox
 
 

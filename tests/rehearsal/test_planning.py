@@ -6,12 +6,12 @@ from itertools import pairwise
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.variation import OrderAction, ShopCall, Step
-from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, variation_name
 from pytest_payment_sandbox.rehearsal.driver import Batch, Progress, RehearsalDriver, RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.judging import RunVerdict
 from pytest_payment_sandbox.rehearsal.planning import NO_HINTS, PAIRS_MAX, Hints, Plan, Run
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from tests.support.state_files import NOON
 
 CREATE = Step("create", 1, "the shop's POST /v1/orders/", ShopCall("POST", "/v1/orders/"))

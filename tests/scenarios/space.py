@@ -11,7 +11,7 @@ from payment_sandbox.forms.fields import Choice
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.refusals import Refusal, refusal_classes
 from payment_sandbox.scenarios.effects import ErrorStatus, Fault, RequestEffect, Reset, Silence, WebhookEffect
-from payment_sandbox.scenarios.forms import ThenForm
+from payment_sandbox.scenarios.scenario_forms import ThenForm
 from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,

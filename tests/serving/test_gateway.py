@@ -60,7 +60,7 @@ class App:
             if not call.connection.begin_waiting():
                 return Response(status=503)
             self.waiting.release()
-            self.released.wait(10)
+            self.released.wait(60)
         if path == "/crash":
             raise ValueError("an unexpected error")
         if path == "/header":
@@ -107,7 +107,7 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     assert requests.get(f"{url}/thread", timeout=60).text == "request"
     app.released.set()
     for call in (*calls, other):
-        call.join(5)
+        call.join()
     assert requests.get(f"{url}/thread", timeout=60).status_code == 200
 
 

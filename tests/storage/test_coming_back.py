@@ -1,7 +1,6 @@
 """A server that is restarted with a state file restores everything."""
 
 import os
-import sqlite3
 import subprocess
 import sys
 from datetime import timedelta
@@ -17,7 +16,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
-from payment_sandbox.storage.sqlite import StateFile, read_copy
+from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
@@ -119,7 +118,7 @@ def test_a_webhook_in_flight_is_sent_again(tmp_path: Path, shop: Shop) -> None:
 
     def block(received: object) -> int:
         arrived.set()
-        stopped.wait(10)
+        stopped.wait(60)
         return 500
 
     def place_first(server: Server) -> None:
@@ -158,38 +157,6 @@ def test_a_running_clock_includes_the_time_without_a_server(tmp_path: Path) -> N
     assert restored is not None
     assert restored.now() == before  # a wall clock that was set back does not set this one back
     file.close()
-
-
-def test_deleted_and_reset_projects_leave_nothing(tmp_path: Path) -> None:
-    """The records of deleted and of reset projects are removed from the file."""
-    state = tmp_path / "state.db"
-
-    def use_server(server: Server) -> tuple[Sandbox, Sandbox]:
-        deleted_sandbox, reset_sandbox = Sandbox(server), Sandbox(server)
-        for sandbox in (deleted_sandbox, reset_sandbox):
-            sandbox.place(card())
-        deleted_sandbox.delete("/control/project/")
-        reset_sandbox.post("/control/reset/")
-        return deleted_sandbox, reset_sandbox
-
-    deleted_sandbox, reset_sandbox = with_server(state, use_server)
-    with sqlite3.connect(state) as database:
-        assert database.execute("SELECT count(*) FROM record").fetchone() == (0,)
-    database.close()
-
-    def read_both(server: Server) -> tuple[int, int]:
-        deleted = requests.get(f"{server.url}/control/project/", auth=(deleted_sandbox.key, ""))
-        return deleted.status_code, len(reconnect(reset_sandbox, server).agenda())
-
-    assert with_server(state, read_both) == (401, 0)
-
-
-def test_new_projects_after_a_restart_are_new(tmp_path: Path) -> None:
-    """A restarted server with a seed creates projects with new ids."""
-    state = tmp_path / "state.db"
-    first = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
-    second = with_server(state, lambda server: Sandbox(server).project["project_id"], seed=3)
-    assert first != second
 
 
 def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
@@ -234,13 +201,3 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
             assert status(server, key, "DELETE") == 200
     with make_server(state=state, project_files=[declared]) as server:
         assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]
-
-
-def test_generated_keys_of_deleted_projects_are_not_stored(tmp_path: Path) -> None:
-    """The digests of generated keys are not stored after deletion: they cannot be chosen again."""
-    state = tmp_path / "state.db"
-    with make_server(state=state) as server:
-        for _ in range(3):
-            Sandbox(server).delete("/control/project/")
-        assert server.state is not None
-        assert not read_copy(state)[0].deleted

@@ -1,10 +1,8 @@
 """Calls by the shop's HTTP clients reach the sandbox without sockets."""
 
-import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
 
@@ -17,67 +15,14 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.clients.with_urllib3 import LocalTarget
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.wire import NOTICES_SHORT_BODIES
+from tests.testing.clients import CLIENTS, LONG_SECONDS, Client, Sent
 
 JSON = {"Content-Type": "application/json"}
-Client = Callable[[PaymentSandbox, str, str, Any, float], tuple[int, bytes]]
-
-
-def call_httpx(
-    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
-) -> tuple[int, bytes]:
-    """Call with httpx, without a socket."""
-    with httpx.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
-        answer = client.request(method, url, json=body, timeout=timeout)
-        return answer.status_code, answer.content
-
-
-def call_async_httpx(
-    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
-) -> tuple[int, bytes]:
-    """Call with httpx on an event loop, without a socket."""
-
-    async def call() -> tuple[int, bytes]:
-        async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
-            answer = await client.request(method, url, json=body, timeout=timeout)
-            return answer.status_code, answer.content
-
-    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
-        return thread.submit(asyncio.run, call()).result()
-
-
-def call_urllib3(
-    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
-) -> tuple[int, bytes]:
-    """Call with urllib3, without a socket."""
-    headers = {**JSON, **urllib3.make_headers(basic_auth=f"{sandbox.api_key}:")}
-    answer = sandbox.pool_manager.request(
-        method, url, body=json.dumps(body), headers=headers, timeout=timeout, retries=False
-    )
-    return answer.status, answer.data
-
-
-def call_httpx2(
-    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
-) -> tuple[int, bytes]:
-    """Call with httpx2, without a socket."""
-    with httpx2.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
-        answer = client.request(method, url, json=body, timeout=timeout)
-        return answer.status_code, answer.content
-
-
-def call_requests(
-    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
-) -> tuple[int, bytes]:
-    """Call with requests, without a socket."""
-    answer = sandbox.session.request(method, url, json=body, timeout=timeout)
-    return answer.status_code, answer.content
-
-
-CLIENTS: list[Client] = [call_httpx, call_httpx2, call_async_httpx, call_urllib3, call_requests]
+every_client = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 
 
 @pytest.fixture
@@ -91,113 +36,83 @@ def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_connections")
-@pytest.mark.parametrize("client", CLIENTS)
+@every_client
 def test_an_order_is_paid(payment_sandbox: PaymentSandbox, orders: str, client: Client) -> None:
     """Each client creates, reads and refunds an order, and webhooks have arrived when the call returns."""
     notified: list[str] = []
     payment_sandbox.deliver_to(shop_that(notified.append))
-    status, body = client(payment_sandbox, "POST", orders, ORDER, 5)
-    order_id = json.loads(body)["id"]
+
+    def call(method: str, url: str, body: Any = None) -> tuple[int, Any]:
+        sent = Sent(method, url, payment_sandbox.api_key, body, through=payment_sandbox)
+        status, content = client(sent)
+        return status, json.loads(content)
+
+    status, order = call("POST", orders, ORDER)
     assert status == 201
-    payment_sandbox.act(order_id)
+    payment_sandbox.act(order["id"])
     notified.clear()
-    status, body = client(payment_sandbox, "POST", f"{orders}{order_id}/refunds/", {"amount": 5}, 5)
+    status, _ = call("POST", f"{orders}{order['id']}/refunds/", {"amount": 5})
     assert (status, len(notified)) == (201, 1)
-    status, body = client(payment_sandbox, "GET", f"{orders}{order_id}/", None, 5)
-    assert (status, json.loads(body)["status"]) == (200, "completed")
-    status, body = client(payment_sandbox, "POST", orders, {"amount": 1.5}, 5)
-    assert (status, json.loads(body)["error"]["type"]) == (400, "ValidationError")
+    status, order = call("GET", f"{orders}{order['id']}/")
+    assert (status, order["status"]) == (200, "completed")
+    status, refused = call("POST", orders, {"amount": 1.5})
+    assert (status, refused["error"]["type"]) == (400, "ValidationError")
 
 
-SHORT_SECONDS, LONG_SECONDS = 0.001, 20
-"""The time limit of a caller who must not get an answer in time, and of one who must."""
-FAULTS: list[tuple[dict[str, Any], dict[str, Any], float, list[type[Exception]]]] = [
+SHORT_SECONDS = 0.001
+"""The time limit of a caller who must not get an answer in time."""
+LATE = [httpx.ReadTimeout, ReadTimeoutError, requests.ReadTimeout]
+CUT = [httpx.ReadError, ProtocolError, requests.ConnectionError]
+SHORT = [httpx.RemoteProtocolError, ProtocolError, requests.exceptions.ChunkedEncodingError]
+FAULTS: dict[str, tuple[dict[str, Any], dict[str, Any], float, list[type[Exception]]]] = {
     # the fault without and over sockets, the caller's time limit, and the errors of httpx, urllib3 and requests
-    ({"hang": 0.01}, {"hang": 2}, SHORT_SECONDS, [httpx.ReadTimeout, ReadTimeoutError, requests.ReadTimeout]),
-    (
-        {"latency": 0.01},
-        {"latency": 2},
-        SHORT_SECONDS,
-        [httpx.ReadTimeout, ReadTimeoutError, requests.ReadTimeout],
-    ),
-    (
-        {"hang": 0.01},
-        {"hang": 0.01},
-        LONG_SECONDS,
-        [httpx.ReadError, ProtocolError, requests.ConnectionError],
-    ),
-    (
-        {"reset": True},
-        {"reset": True},
-        LONG_SECONDS,
-        [httpx.ReadError, ProtocolError, requests.ConnectionError],
-    ),
-    (
-        {"truncate": True},
-        {"truncate": True},
-        LONG_SECONDS,
-        [httpx.RemoteProtocolError, ProtocolError, requests.exceptions.ChunkedEncodingError],
-    ),
-]
+    "no answer in time": ({"hang": 0.01}, {"hang": 2}, SHORT_SECONDS, LATE),
+    "a late answer": ({"latency": 0.01}, {"latency": 2}, SHORT_SECONDS, LATE),
+    "no answer at all": ({"hang": 0.01}, {"hang": 0.01}, LONG_SECONDS, CUT),
+    "a reset": ({"reset": True}, {"reset": True}, LONG_SECONDS, CUT),
+    "half an answer": ({"truncate": True}, {"truncate": True}, LONG_SECONDS, SHORT),
+}
 
 
-def call_over_sockets(client: Client, url: str, key: str, timeout: float) -> None:
-    """Read an address with a client's library over sockets; the limit is for the answer, not for the connection."""
-    if client is call_urllib3:
-        limits = urllib3.Timeout(connect=LONG_SECONDS, read=timeout)
-        urllib3.request(
-            "GET", url, headers=urllib3.make_headers(basic_auth=f"{key}:"), timeout=limits, retries=False
-        )
-    elif client is call_requests:
-        requests.get(url, auth=(key, ""), timeout=(LONG_SECONDS, timeout))
-    else:
-        library = httpx2 if client is call_httpx2 else httpx
-        library.get(url, auth=(key, ""), timeout=library.Timeout(LONG_SECONDS, read=timeout))
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=[f"{fault[0]} within {fault[2]} s" for fault in FAULTS])
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("library", CLIENTS)
 def test_faults_raise_what_they_raise_over_sockets(
-    payment_sandbox: PaymentSandbox, orders: str, client: Client, fault: Any
+    payment_sandbox: PaymentSandbox, orders: str, library: str, fault: str
 ) -> None:
     """A fault raises the same exception without sockets as over sockets."""
-    then, then_over_sockets, timeout_seconds, (httpx_error, urllib3_error, requests_error) = fault
-    errors: dict[Client, type[Exception]] = {
-        call_httpx2: getattr(httpx2, httpx_error.__name__),
-        call_urllib3: urllib3_error,
-        call_requests: requests_error,
-    }
-    expected = errors.get(client, httpx_error)
-    checks_length = NOTICES_SHORT_BODIES or then != {"truncate": True}
-    if checks_length or client is not call_urllib3:
-        payment_sandbox.client.faults([{"then": then}])
-        with pytest.raises(expected) as raised:
-            client(payment_sandbox, "GET", f"{orders}nothing/", None, timeout_seconds)
-        assert type(raised.value) is expected
-    if checks_length or client not in (call_urllib3, call_requests):
-        payment_sandbox.client.faults([{"then": then_over_sockets}])
-        with pytest.raises(expected) as raised:
-            call_over_sockets(client, f"{orders}nothing/", payment_sandbox.api_key, timeout_seconds)
-        assert type(raised.value) is expected
+    without_sockets, over_sockets, seconds, (of_httpx, of_urllib3, of_requests) = FAULTS[fault]
+    errors = {"httpx2": getattr(httpx2, of_httpx.__name__), "urllib3": of_urllib3, "requests": of_requests}
+    expected = errors.get(library, of_httpx)
+    checks_length = NOTICES_SHORT_BODIES or fault != "half an answer"
+    for then, through, unchecking in (
+        (without_sockets, payment_sandbox, ("urllib3",)),
+        (over_sockets, None, ("urllib3", "requests")),
+    ):
+        if checks_length or library not in unchecking:
+            payment_sandbox.client.faults([{"then": then}])
+            sent = Sent("GET", f"{orders}nothing/", payment_sandbox.api_key, None, seconds, through)
+            with pytest.raises(expected) as raised:
+                CLIENTS[library](sent)
+            assert type(raised.value) is expected
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@every_client
 def test_other_servers_are_reached_over_sockets(
     payment_sandbox: PaymentSandbox, webhook_receiver: Any, client: Client
 ) -> None:
     """Each client reaches other servers over sockets."""
-    status, _ = client(payment_sandbox, "POST", webhook_receiver.url, {"order_id": "1"}, 5)
+    status, _ = client(Sent("POST", webhook_receiver.url, "", {"order_id": "1"}, through=payment_sandbox))
     assert (status, webhook_receiver.received[0].order_id) == (200, "1")
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_the_same_code_with_a_running_server(client: Client) -> None:
+def test_the_same_code_with_a_running_server() -> None:
     """With a running server, the same clients work over sockets."""
     own = PaymentSandboxServer()
     running = PaymentSandboxServer(own.base_url)
     with running.project() as project:
-        status, _ = client(project, "POST", f"{project.base_url}/v1/orders/", ORDER, 5)
-        assert status == 201
+        for client in CLIENTS.values():
+            sent = Sent("POST", f"{project.base_url}/v1/orders/", project.api_key, ORDER, through=project)
+            assert client(sent)[0] == 201
         settings = project.client.call("GET", "/control/project/")["settings"]
         assert settings["expires_after"] == "P1D", "if the tests are killed"
         with pytest.raises(RuntimeError, match="unset SANDBOX_URL"):

@@ -1,110 +1,40 @@
 """Interception of a shop's calls to a built-in address of the provider."""
 
-import asyncio
 import http.client
-import json
+import os
 import re
-import urllib.error
-import urllib.request
-from base64 import b64encode
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-import httpx2
 import pytest
 import requests
 import urllib3
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER
 from tests.support.suites import passed, suite
+from tests.testing.clients import ALL_CLIENTS, CLIENTS, Client, Sent, by_httpx, by_requests, by_urllib_request
 
 PROVIDER = "https://api.provider.example"
 CREATE = f"{PROVIDER}/v1/orders/"
+every_client = pytest.mark.parametrize("client", ALL_CLIENTS.values(), ids=ALL_CLIENTS)
+some_clients = pytest.mark.parametrize("client", [by_httpx, by_requests, by_urllib_request])
 
 
-def authorized(key: str) -> dict[str, str]:
-    """Return the headers for a new order."""
-    encoded = b64encode(f"{key}:".encode()).decode()
-    return {"Authorization": f"Basic {encoded}", "Content-Type": "application/json"}
+def create(key: str, client: Client = by_requests) -> int:
+    """Create an order; return the status of the response."""
+    return client(Sent("POST", CREATE, key, ORDER))[0]
 
 
-def create_by_requests(key: str) -> int:
-    """Create an order with requests."""
-    return requests.post(CREATE, json=ORDER, auth=(key, "")).status_code
-
-
-def create_by_httpx(key: str) -> int:
-    """Create an order with httpx."""
-    return httpx.post(CREATE, json=ORDER, auth=(key, "")).status_code
-
-
-def create_by_httpx2(key: str) -> int:
-    """Create an order with httpx2."""
-    return httpx2.post(CREATE, json=ORDER, auth=(key, "")).status_code
-
-
-def create_by_async_httpx(key: str) -> int:
-    """Create an order with httpx on an event loop."""
-
-    async def post() -> int:
-        async with httpx.AsyncClient() as client:
-            return (await client.post(CREATE, json=ORDER, auth=(key, ""))).status_code
-
-    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on the test thread
-        return thread.submit(asyncio.run, post()).result()
-
-
-def create_by_urllib3(key: str) -> int:
-    """Create an order with urllib3."""
-    manager = urllib3.PoolManager()
-    return manager.request("POST", CREATE, body=json.dumps(ORDER), headers=authorized(key)).status
-
-
-def create_by_http_client(key: str) -> int:
-    """Create an order with http.client."""
-    connection = http.client.HTTPSConnection("api.provider.example")
-    connection.request("POST", "/v1/orders/", json.dumps(ORDER), authorized(key))
-    status = connection.getresponse().status
-    connection.close()
-    return status
-
-
-def create_by_urllib_request(key: str) -> int:
-    """Create an order with urllib.request."""
-    request = urllib.request.Request(CREATE, json.dumps(ORDER).encode(), authorized(key))
-    try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-
-
-CLIENTS: list[Callable[[str], int]] = [
-    create_by_requests,
-    create_by_httpx,
-    create_by_httpx2,
-    create_by_async_httpx,
-    create_by_urllib3,
-    create_by_http_client,
-    create_by_urllib_request,
-]
-
-
-@pytest.mark.parametrize("create", CLIENTS)
-def test_calls_to_the_provider_reach_the_sandbox(
-    payment_sandbox: PaymentSandbox, create: Callable[[str], int]
-) -> None:
+@every_client
+def test_calls_to_the_provider_reach_the_sandbox(payment_sandbox: PaymentSandbox, client: Client) -> None:
     """Calls by each library are intercepted, and the timeline reports a wrong key."""
     payment_sandbox.intercept(PROVIDER)
-    assert create(payment_sandbox.api_key) == 201
+    assert create(payment_sandbox.api_key, client) == 201
     (entry,) = payment_sandbox.client.journal()
     assert (entry["method"], entry["path"], entry["status"]) == ("POST", "/v1/orders/", 201)
-    assert create("pk_live_of-somebody-else") == 401
+    assert create("pk_live_of-somebody-else", client) == 401
     timeline = payment_sandbox.timeline()
     assert (
         "POST /v1/orders/ for api.provider.example -> 401: the API key pk_l*** belongs to no project"
@@ -115,30 +45,17 @@ def test_calls_to_the_provider_reach_the_sandbox(
     assert "no call with" not in payment_sandbox.timeline(), "the shop uses the right address"
 
 
-def open_payment_page(client: str, sandbox: PaymentSandbox) -> tuple[int, str]:
-    """Open the payment page of a new order over https, as a shop with an https address does."""
-    order = requests.post(CREATE, json=ORDER, auth=(sandbox.api_key, "")).json()
-    url = f"https://{order['transactions'][0]['payment_url']}"
-    clients: dict[str, Callable[[], requests.Response | httpx.Response]] = {
-        "requests": lambda: requests.get(url),
-        "session": lambda: sandbox.session.get(url),
-        "httpx": lambda: httpx.get(url, follow_redirects=True),
-        "transport": lambda: httpx.Client(transport=sandbox.httpx_transport, follow_redirects=True).get(url),
-    }
-    if client == "pool":
-        answer = sandbox.pool_manager.request("GET", url)
-        return answer.status, answer.data.decode()
-    page = clients[client]()
-    return page.status_code, page.text
-
-
-@pytest.mark.parametrize("client", ["requests", "session", "httpx", "transport", "pool"])
-def test_a_payment_page_opens_over_https(payment_sandbox: PaymentSandbox, client: str) -> None:
+@pytest.mark.parametrize("is_intercepted", [True, False])
+@pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+def test_a_payment_page_opens_over_https(
+    payment_sandbox: PaymentSandbox, client: Client, is_intercepted: bool
+) -> None:
     """A payment address has no scheme, so the shop uses that of the provider's address."""
     payment_sandbox.intercept(PROVIDER)
-    status, page = open_payment_page(client, payment_sandbox)
-    assert status == 200
-    assert "12.95" in page
+    order = requests.post(CREATE, json=ORDER, auth=(payment_sandbox.api_key, "")).json()
+    url = f"https://{order['transactions'][0]['payment_url']}"
+    status, page = client(Sent("GET", url, "", through=None if is_intercepted else payment_sandbox))
+    assert (status, b"12.95" in page) == (200, True)
     assert "opens the payment page" in payment_sandbox.timeline() or "visit" in payment_sandbox.timeline()
 
 
@@ -149,9 +66,9 @@ def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServe
         first.intercept(PROVIDER)
         with payment_sandbox_server.project() as second:
             second.intercept(PROVIDER)
-            assert create_by_requests(second.api_key) == create_by_httpx(first.api_key) == 201
+            assert create(second.api_key) == create(first.api_key, by_httpx) == 201
             assert len(first.client.journal()) == len(second.client.journal()) == 1
-        assert create_by_requests(first.api_key) == 201, "it is still intercepted"
+        assert create(first.api_key) == 201, "it is still intercepted"
         assert http.client.HTTPConnection.connect is not before[0]
     assert (http.client.HTTPConnection.connect, httpx.HTTPTransport.handle_request) == before
 
@@ -164,14 +81,18 @@ def test_an_interception_for_a_block(payment_sandbox: PaymentSandbox) -> None:
         assert other.json()["error"]["type"] == "Unauthorized"
     with pytest.raises(requests.ConnectionError):
         requests.get("http://127.0.0.1:9/v1/orders/x/")
-    assert create_by_requests(payment_sandbox.api_key) == 201
+    assert create(payment_sandbox.api_key) == 201
 
 
-@pytest.mark.parametrize("create", [create_by_requests, create_by_httpx])
-def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, create: Callable[[str], int]) -> None:
+@some_clients
+def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, client: Client) -> None:
     """Calls with the built-in key and with the project's own key reach the project."""
     payment_sandbox.intercept(PROVIDER, key="live-key")
-    assert [create(key) for key in ("live-key", payment_sandbox.api_key, "another")] == [201, 201, 401]
+    assert [create(key, client) for key in ("live-key", payment_sandbox.api_key, "another")] == [
+        201,
+        201,
+        401,
+    ]
     assert len(payment_sandbox.client.journal()) == 2
     assert "live-key" not in payment_sandbox.timeline()
 
@@ -182,7 +103,7 @@ def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxS
         with payment_sandbox_server.project(api_key="live-key") as project:
             assert project.api_key == "live-key"
             project.intercept(PROVIDER)
-            assert create_by_requests("live-key") == 201
+            assert create("live-key") == 201
             with pytest.raises(ValueError, match="another project uses this key"):
                 payment_sandbox_server.project(api_key="live-key")
 
@@ -211,6 +132,71 @@ def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -
         assert session.post(CREATE, json=ORDER).status_code == 201
         assert session.get(f"{CREATE}nothing/").status_code == 404
     assert [entry["status"] for entry in payment_sandbox.client.journal()] == [503, 201, 404]
+
+
+def test_two_addresses_of_one_provider(payment_sandbox_server: PaymentSandboxServer) -> None:
+    """The more specific address takes precedence, and each interception ends separately."""
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
+        with payment_sandbox_server.project() as second:
+            second.intercept(f"{PROVIDER}/eu")
+            auth = (second.api_key, "")
+            assert requests.post(f"{PROVIDER}/eu/v1/orders/", json=ORDER, auth=auth).status_code == 201
+            assert requests.post(f"{PROVIDER}/europe/v1/orders/", json=ORDER, auth=auth).status_code == 404
+            assert "paths begin with /v1/" in second.timeline()
+        assert create(first.api_key) == 201
+
+
+def test_two_servers_in_one_process(payment_sandbox: PaymentSandbox) -> None:
+    """The server with the project of the key answers."""
+    payment_sandbox.intercept(PROVIDER)
+    second = PaymentSandboxServer()
+    with second.project() as project:
+        project.intercept(PROVIDER)
+        assert create(payment_sandbox.api_key) == create(project.api_key) == 201
+    second.stop()
+    assert create(payment_sandbox.api_key) == 201
+
+
+@some_clients
+def test_proxies_of_the_environment_are_ignored(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    """Intercepted calls ignore proxies of the environment, whose variables are restored afterwards."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.delenv("no_proxy", raising=False)
+    payment_sandbox.intercept(PROVIDER)
+    assert create(payment_sandbox.api_key, client) == 201
+    payment_sandbox.close()
+    assert (os.environ["NO_PROXY"], os.environ.get("no_proxy")) == ("localhost", None)
+
+
+def test_a_stream_needs_a_socket(payment_sandbox: PaymentSandbox) -> None:
+    """An intercepted stream is refused, and does not hang."""
+    payment_sandbox.intercept(PROVIDER)
+    url = f"{PROVIDER}/control/events/"
+    with pytest.raises(httpx.UnsupportedProtocol, match="needs a socket"):
+        httpx.get(url, auth=(payment_sandbox.api_key, ""))
+    with pytest.raises(requests.ConnectionError, match="needs a socket"):
+        requests.get(url, auth=(payment_sandbox.api_key, ""))
+
+
+def test_rejected_requests_are_masked_and_reported_to_their_test_only(
+    payment_sandbox_server: PaymentSandboxServer,
+) -> None:
+    """A rejected request is masked, and later projects do not report it."""
+    with payment_sandbox_server.project() as first:
+        first.intercept(PROVIDER)
+        requests.get(f"{CREATE}x/?card=4111111111111111&cvc=123", auth=("foreign-key-12345", ""))
+        timeline = first.timeline()
+        assert "the API key fore*** belongs to no project" in timeline
+        assert "4111111111111111" not in timeline
+        assert "foreign-key" not in timeline
+        with payment_sandbox_server.project() as second:
+            second.intercept(PROVIDER)
+            assert "fore***" not in second.timeline()
 
 
 @pytest.mark.parametrize(
@@ -339,3 +325,31 @@ def test_that_is_allowed_to(payment_sandbox):
 def test_a_suite_that_may_open_no_sockets(tmp_path: Path) -> None:
     """A suite works with pytest-socket, and a test with permission finds the server listening."""
     passed(suite(tmp_path, WITHOUT_SOCKETS, "--disable-socket"), 4)
+
+
+LATE = """
+import sys
+
+def test_nothing_is_imported_for_it(payment_sandbox):
+    payment_sandbox.intercept("https://api.provider.example")
+    assert not {"httpx", "httpx2"} & set(sys.modules)
+    import httpx
+    import httpx2
+    for library in (httpx, httpx2):
+        answer = library.post("https://api.provider.example/v1/orders/", json=ORDER, auth=(payment_sandbox.api_key, ""))
+        assert answer.status_code == 201
+    payment_sandbox.close()
+    assert not any("ImportWatcher" in type(finder).__name__ for finder in sys.meta_path)
+    assert httpx.HTTPTransport.handle_request.__module__.startswith("httpx")
+
+def test_once_more(payment_sandbox):
+    payment_sandbox.intercept("https://api.provider.example")
+    import httpx
+    answer = httpx.post("https://api.provider.example/v1/orders/", json=ORDER, auth=(payment_sandbox.api_key, ""))
+    assert answer.status_code == 201
+"""
+
+
+def test_libraries_that_are_imported_later(tmp_path: Path) -> None:
+    """An interception does not import libraries, and hooks those that are imported later."""
+    passed(suite(tmp_path, LATE, "-p", "no:anyio", "-p", "no:socket"), 2)

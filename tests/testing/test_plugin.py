@@ -1,7 +1,5 @@
 """The fixtures in separate suites, run as merchants run them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +7,7 @@ import requests
 
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.serving.server import Server
+from tests.support.commands import run_python
 from tests.support.suites import passed, suite
 
 USING_ALL = """
@@ -51,40 +50,6 @@ def test_the_fixtures_of_the_contract(
     """The fixtures work, with a new project for each test."""
     variables = {name: value.replace("URL", server.url) for name, value in environment.items()}
     passed(suite(tmp_path, USING_ALL, *options, **variables), 2)
-
-
-DELIVERED = """
-def test_a_handler_sees_the_time_of_its_webhook(payment_sandbox, shop):
-    times = []
-
-    @shop.before_request
-    def note():
-        times.append(payment_sandbox.clock.now)
-
-    order = place(payment_sandbox)
-    before = payment_sandbox.clock.now
-    payment_sandbox.clock.advance("PT2H")
-    assert [(time - before).total_seconds() for time in times] == [1800.0]
-    assert shop.known == ["expired"]
-
-
-def test_a_shop_that_crashes_is_tried_again(payment_sandbox, shop):
-    @shop.before_request
-    def crash():
-        raise ValueError("out of stock")
-
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"], action="cancel")
-    payment_sandbox.clock.advance("PT30M")
-    webhook = payment_sandbox.webhooks[-1]
-    assert (webhook["state"], len(webhook["attempts"])) == ("failed", 10)
-    assert webhook["attempts"][0]["response"]["status"] == 500
-"""
-
-
-def test_a_shop_in_this_process_gets_its_webhooks(tmp_path: Path) -> None:
-    """A handler sees the time of its webhook, and one that crashes gets all attempts."""
-    passed(suite(tmp_path, DELIVERED), 2)
 
 
 FROZEN = """
@@ -131,14 +96,13 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "import sys, pytest; before = set(sys.modules); import pytest_payment_sandbox.plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.split() == [
+    assert run_python(code).stdout.split() == [
         "payment_sandbox",
         "payment_sandbox.interrupts",
         "payment_sandbox.loading",
         "payment_sandbox.version",
         "pytest_payment_sandbox",
-        "pytest_payment_sandbox.options",
+        "pytest_payment_sandbox.plugin_options",
         "pytest_payment_sandbox.plugin",
     ]
 

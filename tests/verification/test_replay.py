@@ -11,7 +11,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox_verify.evidence import ReplayOutcome, replay
+from payment_sandbox_verify.evidence_replay import ReplayOutcome, replay
 from payment_sandbox_verify.recording import RecordingRefused
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard

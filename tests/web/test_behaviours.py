@@ -11,7 +11,7 @@ class Mangle(RequestEffect):
     key = "mangle"
 """
 INCOMPLETE = """
-from payment_sandbox.web.merchant.faults import Behaviour, require_behaviours
+from payment_sandbox.web.merchant.fault_effects import Behaviour, require_behaviours
 class Mangling(Behaviour[Mangle], effect=Mangle):
     def before(self):
         return None

@@ -1,6 +1,5 @@
 """A project's clock is frozen, runs at a rate, or is set forward."""
 
-from collections.abc import Callable
 from threading import Event
 from typing import Any
 
@@ -44,15 +43,6 @@ def test_a_clock_can_run_at_a_rate(watched: Sandbox, shop: Shop) -> None:
     frozen = watched.patch("/control/clock/", {"mode": "frozen"}).json()
     assert frozen["now"] > "2026-03-01T12:30"
     assert watched.now() == frozen["now"]
-
-
-def test_a_running_clock_can_be_advanced(project: Callable[..., Sandbox]) -> None:
-    """The clock continues to run from the end of the advance."""
-    sandbox = project(clock="running")
-    order = sandbox.place(card())
-    assert [event["kind"] for event in sandbox.advance("PT30M")] == ["expiry"]
-    assert sandbox.read(order)["status"] == "expired"
-    assert sandbox.now() > sandbox.read(order)["modified"]
 
 
 @pytest.mark.parametrize(

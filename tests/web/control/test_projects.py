@@ -31,14 +31,10 @@ def test_a_project_is_made_from_its_settings(server: Server) -> None:
     listing = requests.get(f"{server.url}/control/projects/")
     assert created["project_id"] in listing.text
     assert created["api_key"] not in listing.text
-
-
-def test_a_project_needs_no_settings(server: Server) -> None:
-    """An empty body and an empty object create a project with the defaults."""
     bodies: list[dict[str, str] | None] = [None, {}]
     for body in bodies:
-        answer = requests.post(f"{server.url}/control/projects/", json=body)
-        assert answer.json()["settings"]["mode"] == "test"
+        made = requests.post(f"{server.url}/control/projects/", json=body)
+        assert made.json()["settings"]["mode"] == "test", "a body is optional"
 
 
 @pytest.mark.rule("CTL-01")

@@ -84,12 +84,8 @@ def test_a_wait_that_times_out_has_the_current_values(watched: Sandbox, shop: Sh
     ],
 )
 def test_a_wrong_wait_is_refused(sandbox: Sandbox, query: str, paths: set[str]) -> None:
-    """A missing or incomplete condition, a long timeout and unknown words are refused."""
+    """A missing or incomplete condition, a long timeout, unknown words and orders are refused at once."""
     assert set(violations(sandbox.get(f"/control/wait/?{query}"))) == paths
-
-
-def test_a_wait_for_an_unknown_order_is_not_found(sandbox: Sandbox) -> None:
-    """A wait for an unknown order is refused immediately."""
     refused(sandbox.get("/control/wait/?order_id=x&status=new"), 404, "NotFound")
 
 

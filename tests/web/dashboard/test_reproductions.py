@@ -1,7 +1,6 @@
 """A copied test of a mistake fails with the faulty shop and passes with a correct one."""
 
 import re
-from html import unescape
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -186,10 +185,9 @@ def read_test_code(sandbox: Sandbox) -> str:
     browser = Dashboard(sandbox)
     for row in sandbox.get("/control/orders/").json()["items"]:
         page = browser.open(f"orders/{row['id']}/")
-        if "make-a-test" in page.ids:
-            code = re.search(r'<pre[^>]* id="test-code">(.*?)</pre>', page.answer.text, re.DOTALL)
-            assert code is not None
-            return unescape(code[1])
+        code = page.block("test-code")
+        if "make-a-test" in page.ids and code is not None:
+            return code
     raise AssertionError("no order offers a test of its mistake")
 
 

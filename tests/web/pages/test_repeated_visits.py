@@ -56,24 +56,19 @@ def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> Non
     assert live.status(order) == ("expired", "expired")
 
 
-def test_a_head_request_is_no_visit(live: Sandbox) -> None:
-    """A HEAD request, as sent for link previews, changes no status."""
-    order = placed(live, "wallet-web")
-    assert requests.head(f"http://{payment_page(order)}").status_code == 200
-    assert live.status(order) == ("new", "new")
-
-
-def test_a_head_request_to_a_code_is_no_visit(live: Sandbox) -> None:
-    """A HEAD request to a code's URL changes no status."""
+@pytest.mark.parametrize("path", ["", "scan/"])
+def test_a_head_request_is_no_visit(live: Sandbox, path: str) -> None:
+    """A HEAD request, as sent for link previews, changes no status, also at the address of a code."""
     order = placed(live, "wallet-qr")
-    requests.head(f"http://{payment_page(order)}scan/")
+    assert requests.head(f"http://{payment_page(order)}{path}").status_code == 200
     assert live.status(order) == ("new", "new")
 
 
 def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
-    """Two concurrent posts of one form lead to the same page."""
+    """Two concurrent posts of one form lead to the same page; a reloaded form creates a new order."""
     request = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
     address = request["qr_url"].removesuffix(".png") + "/"
+    addresses = set()
     for _ in range(10):
         page = requests.get(address).text
         (token,) = re.findall(r'name="token" value="([^"]+)"', page)
@@ -85,3 +80,5 @@ def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
         with ThreadPoolExecutor(2) as threads:
             first, second = threads.map(send, range(2))
         assert first == second
+        addresses.add(first)
+    assert len(addresses) == 10

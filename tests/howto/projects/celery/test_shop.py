@@ -10,6 +10,7 @@ def sandbox(payment_sandbox, monkeypatch):
     shop.celery.conf.update(task_always_eager=True, task_eager_propagates=True)
     payment_sandbox.intercept(shop.PROVIDER)
     payment_sandbox.deliver_to(shop.app)
+    shop.paid.clear()
     return payment_sandbox
 
 

@@ -9,6 +9,7 @@ def sandbox(payment_sandbox, monkeypatch):
     payment_sandbox.intercept("https://api.provider.example")
     monkeypatch.setenv("PAYMENTS_KEY", payment_sandbox.api_key)
     payment_sandbox.deliver_to(shop.app)
+    shop.paid.clear()
     return payment_sandbox
 
 
