@@ -512,7 +512,10 @@ STEPS: dict[str, Step] = {
     "daily job": lambda shop, browser, sandbox: sandbox.every("PT6H", shop.abandon_unpaid_sales),
     "monthly job": lambda shop, browser, sandbox: sandbox.every("PT30H", shop.forget_unshipped_sales),
     "thirteen days": lambda shop, browser, sandbox: sandbox.clock.advance("P13D"),
-    "thirty days": lambda shop, browser, sandbox: sandbox.clock.advance("P30D"),
+    "thirty days": lambda shop, browser, sandbox: (
+        sandbox.clock.advance("P30D"),
+        sandbox.client.wait(idle=True),  # until the shop has handled the webhook of the charge
+    ),
     "day": lambda shop, browser, sandbox: sandbox.clock.advance("P1D"),
     "approve": lambda shop, browser, sandbox: sandbox.act(shop.test_sale.orders[-1], "screening", "approve"),
     "renew": lambda shop, browser, sandbox: sandbox.every("P30D", shop.renew),
