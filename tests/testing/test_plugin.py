@@ -136,8 +136,8 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "payment_sandbox.loading",
         "payment_sandbox.version",
         "pytest_payment_sandbox",
-        "pytest_payment_sandbox.plugin_options",
         "pytest_payment_sandbox.plugin",
+        "pytest_payment_sandbox.plugin_options",
     ]
 
 

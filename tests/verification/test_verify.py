@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -230,13 +231,13 @@ def _delay_the_last(reference: SandboxPlayer) -> None:
     """Let the last webhook arrive after the conversation, and nobody wait for it."""
     inbox, with_late_webhooks = reference.inbox, reference.with_late_webhooks
     assert isinstance(inbox, Inbox)
-    record, delayed = inbox.record, list[Received]()
+    record, delayed = inbox.record, SimpleQueue[Received]()
 
     def receive(received: Received) -> None:
-        delayed.append(received) if inbox.received else record(received)
+        delayed.put(received) if inbox.received else record(received)
 
     def arrive_late(played: Played) -> Played:
-        record(delayed.pop())
+        record(delayed.get(timeout=60))
         return with_late_webhooks(played)
 
     inbox.record = receive  # type: ignore[method-assign, assignment]
