@@ -149,7 +149,7 @@ SHOWS = SHOWS.replace(
         order_id = request.args["order_id"]
         with lock:
             look(order_id)
-        return f"<h1>Order {order_id}</h1> {'Thank you!' if app.paid[order_id] else 'Please pay.'}"
+        return f"<h1>Order {order_id}</h1> {'Thank you!' if app.paid.get(order_id) else 'Please pay.'}"
 
     @app.post("/webhook")""",
 )
@@ -199,7 +199,7 @@ MISTAKES = {
         LOOKS,
         "            app.paid[order_id] or 1 / 0\n        return f",
     ),
-    "thanks every customer": ("'Thank you!' if app.paid[order_id] else 'Please pay.'", "'Thank you!'"),
+    "thanks every customer": ("'Thank you!' if app.paid.get(order_id) else 'Please pay.'", "'Thank you!'"),
     "mails every customer": ('if order.json()["status"] == "completed":', "if True:"),
     "mails for each webhook": ("if is_news:", "if True:"),
     "never reads again": ("[look(order_id) for order_id, paid in app.paid.items() if not paid]", "None"),
