@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -226,6 +227,22 @@ def test_no_100_continue_before_a_refusal(
         status = int(connection.recv(1000).split()[1])
     assert (status == 100) == is_continued
     assert status in (100, 413, 415)
+
+
+def test_a_connection_that_is_reset_by_its_client_is_forgotten(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A reset in the middle of a request, of a response or of a stream is not logged."""
+    for part in (
+        b"GET ",
+        head("GET /openapi.json HTTP/1.1"),
+        head("GET /control/events/ HTTP/1.1", AUTH.strip()),
+    ):
+        with connect(server) as connection:
+            connection.sendall(part)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
+    assert caplog.text == ""
 
 
 def test_waiting_calls_leave_room_for_others() -> None:
