@@ -4,11 +4,10 @@ import json
 import re
 import socket
 import struct
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import Message
-from http.client import HTTPConnection, parse_headers
+from http.client import parse_headers
 from typing import IO, NamedTuple
 
 import pytest
@@ -243,30 +242,6 @@ def test_a_connection_that_is_reset_by_its_client_is_forgotten(
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert requests.get(f"{server.url}/health/", timeout=60).status_code == 200
     assert caplog.text == ""
-
-
-def test_waiting_calls_leave_room_for_others() -> None:
-    """A hundred blocking calls do not slow reads; stopping the server ends them."""
-    threads = threading.active_count()
-    with make_server(clock="frozen") as server:
-        waiting = [HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(100)]
-        order = requests.post(
-            f"{server.url}/v1/orders/",
-            json={"currency": "EUR", "amount": 1},
-            auth=(FIRST_API_KEY, ""),
-            timeout=60,
-        ).json()
-        for connection in waiting:
-            connection.putrequest("GET", f"/control/wait/?order_id={order['id']}&status=completed&timeout=60")
-            connection.putheader("Authorization", "Basic c2FuZGJveC1rZXk6")
-            connection.endheaders()
-        with requests.Session() as session:
-            session.auth = (FIRST_API_KEY, "")
-            for _ in range(300):
-                assert session.get(f"{server.url}/v1/orders/{order['id']}/", timeout=60).status_code == 200
-    for connection in waiting:
-        connection.close()
-    assert threading.active_count() - threads < 100, "the blocking calls have ended"
 
 
 MALFORMED = {
