@@ -170,17 +170,6 @@ def test_every_created_order_has_a_response(server: Server) -> None:
         assert orders(server) - before == statuses.count(b"201")
 
 
-def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Server) -> None:
-    """An incomplete request has no effect."""
-    before = orders(server)
-    for cut in (10, len(CREATION) - 1):
-        with connect(server) as connection:
-            connection.sendall(CREATION[:cut])
-            connection.shutdown(socket.SHUT_WR)
-            assert connection.recv(1) == b""
-    assert orders(server) == before
-
-
 def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
     """Unknown methods get 400; known ones that a path does not allow get 405 (SET-05)."""
     length = b"Content-Length: %d" % len(ORDER)
