@@ -11,9 +11,8 @@ from typing import Final
 
 import pytest
 
-from payment_sandbox.version import __version__
 from tests.support.documentation import BIN, run_command
-from tests.support.languages import NODE_PACKAGE, PHP_PACKAGE, copied, install_from_npm
+from tests.support.languages import copied, install_from_npm
 from tests.support.servers import make_server
 from tests.support.tools import require
 
@@ -122,12 +121,6 @@ def test_the_first_available_command_starts_the_sandbox(run_program: RunProgram)
     assert run_program(with_package).startswith("created at http://127.0.0.1:")
     spaced = {"payment-sandbox": broken, "with a space": f"#!/bin/sh\n{EXEC}"}
     assert run_program(spaced, SANDBOX_COMMAND="'with a space'").startswith("created at http://")
-
-
-def test_the_packages_have_the_version_of_the_sandbox() -> None:
-    """The packages and the sandbox are published together."""
-    for folder, name in ((NODE_PACKAGE, "package.json"), (PHP_PACKAGE, "composer.json")):
-        assert json.loads((folder / name).read_text())["version"] == __version__
 
 
 RUNNERS: Final = {"vitest": "4.1.12", "jest": "30.5.2"}

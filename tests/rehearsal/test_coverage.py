@@ -9,7 +9,7 @@ import pytest
 
 from payment_sandbox.methods import METHOD_NAMES
 from payment_sandbox.operations import coverage
-from payment_sandbox.operations.coverage import CellKey, covered_cells, possible_outcomes, refusal_rules
+from payment_sandbox.operations.coverage import covered_cells, possible_outcomes, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.suites import suite
@@ -221,10 +221,3 @@ def test_a_server_in_another_process_is_covered(tmp_path: Path, server: Server) 
 def test_coverage_is_reported_on_request_only(tmp_path: Path) -> None:
     """Without an option, coverage is not reported."""
     assert "coverage" not in suite(tmp_path, TESTS).stdout
-
-
-def test_a_cell_key_can_be_serialized() -> None:
-    """A key survives JSON, which workers of pytest-xdist send."""
-    assert CellKey(*json.loads(json.dumps(CellKey("method", "wallet-web", "paid")))) == CellKey(
-        "method", "wallet-web", "paid"
-    )

@@ -8,6 +8,7 @@ import requests
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.serving.server import Server
 from tests.support.commands import run_python
+from tests.support.servers import make_server
 from tests.support.suites import passed, suite
 
 USING_ALL = """
@@ -35,11 +36,44 @@ def test_nothing_leaks(payment_sandbox):
 """
 
 
+CROWD = """
+from pathlib import Path
+
+
+@pytest.mark.parametrize("number", range(160))
+def test_alone_in_the_crowd(payment_sandbox, number):
+    paid, unpaid = place(payment_sandbox, amount=1000 + number), place(payment_sandbox, amount=1)
+    (Path(__file__).parent / f"{number}.order").write_text(paid["id"])
+    payment_sandbox.act(paid["id"])
+    advance = payment_sandbox.clock.advance("PT60M")
+    assert {event["order_id"] for event in advance.events} == {unpaid["id"]}
+    order = payment_sandbox.client.order(paid["id"])
+    assert (order["amount"], order["status"]) == (1000 + number, "completed")
+    assert payment_sandbox.client.order(unpaid["id"])["status"] == "expired"
+    assert {entry["order_id"] for entry in payment_sandbox.client.journal()} == {paid["id"], unpaid["id"]}
+    for other in sorted(Path(__file__).parent.glob("*.order"))[:4]:
+        foreign = other.read_text()
+        if foreign and foreign != paid["id"]:
+            url = f"{payment_sandbox.base_url}/v1/orders/{foreign}/"
+            assert payment_sandbox.session.get(url).status_code == 404
+"""
+
+
+@pytest.mark.prove
+def test_many_workers_share_a_server_and_never_meet(tmp_path: Path) -> None:
+    """Each test has its own project, clock and orders, and cannot read those of other tests."""
+    with make_server(freeze_memory=True) as shared:
+        passed(suite(tmp_path, CROWD, "-n", "16", SANDBOX_URL=shared.url), 160)
+        assert len(shared.registry.all()) == 1, "the projects of all tests are deleted"
+
+
 @pytest.mark.parametrize(
     ("options", "environment"),
     [
         pytest.param((), {}, id="in this process"),
         pytest.param(("-n", "2"), {}, id="with parallel workers"),
+        pytest.param(("-p", "randomly"), {}, id="in any order"),
+        pytest.param(("-p", "no:xdist"), {}, id="without pytest-xdist", marks=pytest.mark.prove),
         pytest.param((), {"SANDBOX_URL": "", "SANDBOX_CONTROL_TOKEN": ""}, id="with unset variables of CI"),
         pytest.param((), {"SANDBOX_URL": "URL"}, id="with a running server"),
     ],
@@ -102,8 +136,8 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
         "payment_sandbox.loading",
         "payment_sandbox.version",
         "pytest_payment_sandbox",
-        "pytest_payment_sandbox.plugin_options",
         "pytest_payment_sandbox.plugin",
+        "pytest_payment_sandbox.plugin_options",
     ]
 
 
