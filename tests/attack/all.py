@@ -3,14 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.attack import (
-    Report,
-    mutations,
-    receivers,
-    requests,
-    shares,
-    soak,
-)
+from tests.attack import Report, mutations, receivers, requests, shares, soak
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "shares": shares.attack,

@@ -88,18 +88,6 @@ def test_a_stopping_server_completes_calls_in_progress(company: Company) -> None
         }
 
 
-def test_the_data_of_a_killed_server_is_complete(company: Company, first: Sandbox, second: Sandbox) -> None:
-    """The other server has the orders, settings, clock and agenda of a killed server."""
-    order = first.place(by("bank-transfer"))
-    first.patch("/control/project/", {"name": "Before the crash"})
-    now = first.get("/control/clock/").json()["now"]
-    crash(company, company.servers[0])
-    assert second.read(order)["id"] == order["id"]
-    assert second.get("/control/project/").json()["settings"]["name"] == "Before the crash"
-    assert second.get("/control/clock/").json()["now"] == now
-    assert second.post("/control/clock/advance/", {"by": "P60D"}).json()["events"]
-
-
 def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> None:
     """An attempt that was in flight on a killed server is repeated by another server."""
     with closing(Shop()) as shop:

@@ -169,18 +169,6 @@ def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop) -> None:
     assert "body" in delivery["attempts"][0]["warning"]
 
 
-def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
-    """After a full capture or void by amount, or after expiry, no line is authorized."""
-    captured, voided, expired = (sandbox.authorized() for _ in range(3))
-    sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
-    sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
-    sandbox.advance("P1D")
-    assert [
-        {entry["status"] for entry in sandbox.read(order, "order_line_details")["order_line_details"]}
-        for order in (captured, voided, expired)
-    ] == [{"captured"}, {"voided"}, set()]
-
-
 def test_a_late_customer_is_late_on_a_fast_clock(project: Callable[..., Sandbox]) -> None:
     """Entries that are due on a running clock run before the next request."""
     sandbox = project(clock="running")

@@ -9,30 +9,25 @@ from tests.model.specification.records import METHODS
 HOSTED_OR_METHOD = ("", *METHODS)
 
 
+@pytest.mark.parametrize(
+    ("length", "transitions_max"), [(2, 40), pytest.param(4, 400, marks=pytest.mark.prove)]
+)
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
-def test_two_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The server and the model agree on a creation and every next call."""
-    mode = "live" if method in METHODS and not METHODS[method].is_testable else "test"
-    exploration = explore_method(payment_sandbox_server, method, mode, length=2, transitions_max=40)
-    print(f"{method or 'hosted page'}: {exploration}")
+def test_calls_from_a_creation_agree(
+    method: str, length: int, transitions_max: int, payment_sandbox_server: PaymentSandboxServer
+) -> None:
+    """The server and the model agree on a creation and every next call, or three further calls."""
+    is_live = length > 2 or (method in METHODS and not METHODS[method].is_testable)
+    mode = "live" if is_live else "test"
+    print(method, explore_method(payment_sandbox_server, method, mode, length, transitions_max))
 
 
-@pytest.mark.prove
-@pytest.mark.parametrize("method", HOSTED_OR_METHOD)
-def test_four_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The server and the model agree on a creation and three further calls."""
-    exploration = explore_method(payment_sandbox_server, method, "live", length=4, transitions_max=400)
-    print(f"{method or 'hosted page'}: {exploration}")
-
-
+@pytest.mark.parametrize(
+    ("length", "transitions_max"), [(1, 30), pytest.param(3, 300, marks=pytest.mark.prove)]
+)
 @pytest.mark.parametrize("start", START_STATES)
-def test_every_next_call_agrees(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The server and the model agree on every call in a rarely reached state."""
-    print(f"{start}: {explore_from(payment_sandbox_server, start, length=1, transitions_max=30)}")
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("start", START_STATES)
-def test_three_further_calls_agree(start: str, payment_sandbox_server: PaymentSandboxServer) -> None:
-    """The server and the model agree on three calls from a rarely reached state."""
-    print(f"{start}: {explore_from(payment_sandbox_server, start, length=3, transitions_max=300)}")
+def test_calls_from_a_rare_state_agree(
+    start: str, length: int, transitions_max: int, payment_sandbox_server: PaymentSandboxServer
+) -> None:
+    """The server and the model agree on every call, or three calls, in a rarely reached state."""
+    print(start, explore_from(payment_sandbox_server, start, length, transitions_max))

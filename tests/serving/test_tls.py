@@ -4,8 +4,6 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -78,21 +76,6 @@ def test_addresses_say_https_where_they_have_a_scheme(secure_server: Server) -> 
     assert "Secure" in shown.headers["Set-Cookie"]
     plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=60)
     assert "Secure" not in plain.headers["Set-Cookie"]
-
-
-def test_refusals_and_streams_work_over_tls(secure_server: Server) -> None:
-    """Refused bodies and streams work over TLS."""
-    context = ssl.create_default_context(cafile=str(tls.authority_file()))
-    with closing(HTTPSConnection("localhost", secure_server.port, timeout=60, context=context)) as connection:
-        headers = {"Authorization": "Basic c2FuZGJveC1rZXk6", "Content-Length": str(1 << 40)}
-        connection.request("POST", "/v1/orders/", b"", headers)
-        assert connection.getresponse().status == 413
-    sandbox = Sandbox(secure_server, trusting_session())
-    url = f"{secure_server.url}/control/events/?after=0"
-    with requests.get(
-        url, auth=(sandbox.key, ""), stream=True, timeout=60, verify=str(tls.authority_file())
-    ) as stream:
-        assert next(stream.iter_lines()) == b": watching"
 
 
 def test_a_broken_handshake_does_not_disturb_other_clients(secure_server: Server) -> None:
@@ -195,14 +178,6 @@ def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: Secure
     for trusted in (Trust.of(secure_shop.issuer), Trust.of(None, insecure=True)):
         assert outcome(Security(trusted_receivers=trusted), secure_shop.url) == 200
         assert outcome(Security(trusted_receivers=trusted), shop.url) == 200
-
-
-def test_another_certificate_is_still_refused(secure_shop: SecureShop, tmp_path: Path) -> None:
-    """Trust in one authority does not extend to another."""
-    other = tmp_path / "other"
-    other.mkdir()
-    trusted = Trust.of(certificate_files(other)[2])
-    assert "is not trusted" in str(outcome(Security(trusted_receivers=trusted), secure_shop.url))
 
 
 def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> None:

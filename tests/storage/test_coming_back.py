@@ -17,11 +17,11 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX
 from payment_sandbox.storage.sqlite import StateFile
-from tests.support.driver import Sandbox, card, details
+from tests.support.driver import Sandbox, card
 from tests.support.projects import stored_registry
 from tests.support.servers import make_server
 from tests.support.shop import Shop
-from tests.support.state_files import NOON, check_file, comparable, reconnect, with_server
+from tests.support.state_files import NOON, check_file, reconnect, with_server
 
 HOUR = timedelta(hours=1)
 
@@ -40,36 +40,6 @@ def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:]
-
-
-def test_a_restarted_server_restores_everything(tmp_path: Path, shop: Shop) -> None:
-    """Orders, cards, QR codes, agenda, webhooks, faults, scenario, clock and random state are restored."""
-    state = tmp_path / "state.db"
-
-    def use_server(server: Server) -> tuple[Sandbox, dict[str, Any], str]:
-        sandbox = Sandbox(server, webhook_url=shop.url, seed=5)
-        order = sandbox.place(details(recurring_type="first"), amount=700)
-        sandbox.pay(order)
-        sandbox.authorized()
-        sandbox.post("/v1/bankqr/", {"amount": 5})
-        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
-        sandbox.put("/control/faults/", {"faults": [{"when": {"nth": 9}, "then": {"status": 503}}]})
-        sandbox.scenario({"times": 2, "then": {"customer": "pays", "after": "PT20M"}})
-        sandbox.place(card())
-        sandbox.advance("PT1M")
-        return sandbox, sandbox.get("/control/state/").json(), order["id"]
-
-    sandbox, before, order_id = with_server(state, use_server)
-
-    def check_restored(server: Server) -> None:
-        restarted = reconnect(sandbox, server)
-        after = restarted.get("/control/state/").json()
-        assert comparable(after) == comparable(before)
-        assert restarted.read(order_id)["flags"] == ["is-test", "has-refunds"]
-        labels = [event["label"] for event in restarted.advance("PT20M")]
-        assert any(label.startswith("customer pay") for label in labels)
-
-    with_server(state, check_restored)
 
 
 def test_keys_are_valid_after_a_restart_and_are_not_stored(tmp_path: Path) -> None:

@@ -121,10 +121,11 @@ def test_a_file_that_cannot_be_read_is_refused_untouched(
     state = tmp_path / "state.db"
     damage(state)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(StateRefused) as refused:
-        make_server(state=state)
-    assert str(refused.value).startswith(str(state))
-    assert words in str(refused.value)
+    for _ in range(2):  # a refusal releases the file for the next open
+        with pytest.raises(StateRefused) as refused:
+            make_server(state=state)
+        assert str(refused.value).startswith(str(state))
+        assert words in str(refused.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -174,15 +175,6 @@ def test_a_path_that_is_no_regular_file_is_refused(tmp_path: Path, kind: str) ->
     with_server(link, lambda server: None)
     assert link.is_symlink()
     assert target.stat().st_size
-
-
-def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
-    """A refusal releases the lock: a second attempt is refused for the same reason."""
-    state = tmp_path / "state.db"
-    write_changed("PRAGMA user_version = 7")(state)
-    for _ in range(2):
-        with pytest.raises(StateRefused, match="a newer version"):
-            StateFile(state)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
