@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import MANY_EVENTS, Activity, format_json, text_formatter
+from payment_sandbox.cli.activity import Activity, format_json, text_formatter
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import PrintedLines
 from tests.cli.test_serve import url_in
@@ -218,7 +218,7 @@ def test_the_thread_ends_with_the_server(printed: PrintedLines) -> None:
 
 
 def batching_activity(printed: PrintedLines, calls: list[bytes]) -> Activity:
-    """Return an activity that writes its lines when there are many of them, or when it stops."""
+    """Return an activity that writes its lines when it stops."""
 
     def write(data: bytes) -> int:
         calls.append(data)
@@ -242,20 +242,6 @@ def test_collected_lines_are_written_with_one_call(printed: PrintedLines) -> Non
         lines = [line for line in printed.text.splitlines() if f"[{name}]" in line and "/v1/" in line]
         assert [line.split("/")[3] for line in lines] == [f"{name}-{number}" for number in range(5)]
     assert "refused" in printed.text
-
-
-def test_many_events_are_printed_before_any_is_dropped(server: Server) -> None:
-    """A full batch is written immediately."""
-    printed = PrintedLines()
-    calls: list[bytes] = []
-    project = server.registry.all()[0]
-    with batching_activity(printed, calls) as activity:
-        activity.on_opened(project)
-        for number in range(MANY_EVENTS):
-            assert calls == []
-            project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="patient")
-        printed.wait_for(f"patient  order {MANY_EVENTS - 1}")
-        assert len(calls[0].splitlines()) == MANY_EVENTS
 
 
 def test_an_event_that_cannot_be_printed_affects_no_other(

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from threading import Condition, Thread
 from typing import Any, Final, NamedTuple
@@ -12,9 +12,9 @@ from weakref import ref
 import click
 
 from payment_sandbox.cli.options import Write, to_standard_output, write_text
-from payment_sandbox.kernel.masking import Masking, mask
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.projects.events import EVENTS_STORED_MAX, Event
+from payment_sandbox.projects.events import Event
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.starting import FIRST_PROJECT_NAME
 from payment_sandbox.serving.threads import start
@@ -25,6 +25,7 @@ RED: Final = "red"
 YELLOW: Final = "yellow"
 DEFERRED_MAX: Final = 200
 ACTIONS_MAX: Final = 1000
+MASKING: Final = Masking()
 NO_WEBHOOK_URL: Final = (
     "no webhook was sent: neither the order nor the project has a webhook_url; set one with "
     "serve --webhook-url URL, payment-sandbox settings webhook_url=URL, or in the order"
@@ -41,14 +42,14 @@ class RefusedRequest(NamedTuple):
 
 
 class ActivityLine(NamedTuple):
-    """One line; ``data`` has the values for JSON output."""
+    """One line, unmasked; ``data`` has the values for JSON output."""
 
     kind: str
     text: str
     data: Mapping[str, Any] = {}
     colour: str | None = None
     project_id: str | None = None
-    is_raw: bool = False  # whether secrets still have to be masked
+    masking: Masking = MASKING
 
 
 class LineWriter:
@@ -61,9 +62,7 @@ class LineWriter:
 
     def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
         """Yield the lines of an event, and the lines deferred until this event."""
-        format_event = _FORMATTERS.get(event.kind)
-        if format_event is None:
-            return
+        format_event = _FORMATTERS[event.kind]
         cause = event.data.get("cause") or ""
         if event.kind == "status" and cause.startswith("request-") and len(self._deferred) < DEFERRED_MAX:
             self._deferred.setdefault(cause, []).extend(format_event(self, event.data, project))
@@ -79,12 +78,9 @@ class LineWriter:
             yield from self._deferred.pop(cause, ())
 
     def _request_lines(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
-        status, path, unknown = data["status"], data["path"], data["unknown"]
-        parts = [
-            f"{data['method']} {path}  {status or 'connection cut'}",
-            *_request_notes(data, path, unknown),
-        ]
-        colour = RED if status is None or status >= FAILURE_STATUS else YELLOW if unknown else GREEN
+        status = data["status"]
+        parts = [f"{data['method']} {data['path']}  {status or 'connection cut'}", *_request_notes(data)]
+        colour = RED if status is None or status >= FAILURE_STATUS else YELLOW if data["unknown"] else GREEN
         yield _create_line(project, "request", data, "  ".join(parts), colour)
 
     def _record_action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
@@ -147,7 +143,7 @@ def _create_line(
     name = project.settings.name
     label = "" if name == FIRST_PROJECT_NAME else f"[{name or project.project_id[:8]}] "
     text = f"{_short_time(data['at'])}  {label}{text}"
-    return ActivityLine(kind, text, data, colour, project.project_id)
+    return ActivityLine(kind, text, data, colour, project.project_id, project.masking)
 
 
 def _lacks_webhook_url(project: Project, order_id: str) -> bool:
@@ -156,19 +152,17 @@ def _lacks_webhook_url(project: Project, order_id: str) -> bool:
     return not (has_own or settings.webhook_url or settings.forward_to)
 
 
-def _request_notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
-    """Yield the notes on a request; each value is read only once, because every read masks it."""
-    order_id, error, rule = data["order_id"], data["error"], data["rule"]
-    if order_id and order_id not in path:
-        yield f"order {order_id}"
-    if error:
-        yield error
-    if rule:
-        yield f"rule {rule}"
+def _request_notes(data: Mapping[str, Any]) -> Iterator[str]:
+    if data["order_id"] and data["order_id"] not in data["path"]:
+        yield f"order {data['order_id']}"
+    if data["error"]:
+        yield data["error"]
+    if data["rule"]:
+        yield f"rule {data['rule']}"
     if data["fault"]:
         yield "injected by a fault"
-    if unknown:
-        yield f"ignored: {', '.join(unknown)}"
+    if data["unknown"]:
+        yield f"ignored: {', '.join(data['unknown'])}"
     yield from (f"warning: {warning}" for warning in data["warnings"])
 
 
@@ -179,14 +173,12 @@ def _short_time(moment: str) -> str:
 def format_refusal(refused: RefusedRequest) -> ActivityLine:
     """Return the line for a request without a project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.reason}"
-    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED, is_raw=True)
+    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), RED)
 
 
 PENDING_MAX: Final = 1000  # the limit for unprinted projects and refusals
 BATCH_SECONDS: Final = 0.06  # a delay too short to notice; each batch slows the requests a little
-MANY_EVENTS: Final = EVENTS_STORED_MAX // 4  # per project; above this, printing starts at once
 STOP_SECONDS: Final = 0.5
-MASKING: Final = Masking()
 
 log = logging.getLogger(__name__)
 
@@ -203,21 +195,12 @@ class _PrintedProject:
         self.writer = LineWriter()
         self.is_queued = False
         self._activity = activity
-        self._events = project.events
-        self._is_urgent = False
 
     def on_event(self) -> None:
         """Queue the project for printing; the events' lock is held."""
         if not self.is_queued:
             self.is_queued = True
             self._activity.enqueue(self)
-        elif not self._is_urgent and self._events.number - self.number >= MANY_EVENTS:
-            self._is_urgent = True
-            self._activity.flush()
-
-    def dequeue(self) -> None:
-        """Mark all events so far as read, so that the next one queues the project."""
-        self.is_queued = self._is_urgent = False
 
 
 class Activity:
@@ -242,7 +225,6 @@ class Activity:
         self._refused: deque[RefusedRequest] = deque(maxlen=PENDING_MAX)
         self._refused_dropped = 0
         self._stopped = False
-        self._is_urgent = False
         self._thread = Thread(target=self._run, name="activity", daemon=True)
 
     def on_opened(self, project: Project) -> None:
@@ -254,7 +236,6 @@ class Activity:
         with self._changed:
             self._refused_dropped += len(self._refused) == PENDING_MAX
             self._refused.append(RefusedRequest(method, path, status, reason))
-            self._is_urgent |= len(self._refused) == PENDING_MAX // 2
             self._changed.notify()
 
     def __enter__(self) -> "Activity":
@@ -283,13 +264,6 @@ class Activity:
                 self._queue.popleft().is_queued = False
             if not self._stopped:
                 self._queue.append(printed)
-            self._is_urgent |= len(self._queue) == PENDING_MAX // 2
-            self._changed.notify()
-
-    def flush(self) -> None:
-        """Print the queue at once, before the event log drops events."""
-        with self._changed:
-            self._is_urgent = True
             self._changed.notify()
 
     def _run(self) -> None:
@@ -306,9 +280,13 @@ class Activity:
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._queue or self._refused)
             # a few large batches slow a busy server's requests less than many small ones
-            self._changed.wait_for(lambda: self._stopped or self._is_urgent, self._batch_seconds)
-            is_last, self._is_urgent = self._stopped, False
-            refused, dropped, queue = list(self._refused), self._refused_dropped, list(self._queue)
+            self._changed.wait_for(lambda: self._stopped, self._batch_seconds)
+            is_last, refused, dropped, queue = (
+                self._stopped,
+                list(self._refused),
+                self._refused_dropped,
+                list(self._queue),
+            )
             self._refused.clear()
             self._queue.clear()
             self._refused_dropped = 0
@@ -323,14 +301,15 @@ class Activity:
         project = printed.project()
         if project is None:
             return
-        printed.dequeue()
+        printed.is_queued = False  # the next event queues the project again
         events, number = project.events, printed.number
         yield from self._format_lines(_missed_lines(events.oldest_number() - number - 1))
-        for stored in events.stored_events_after(number, KINDS):
+        for stored in events.stored_after(number):
             printed.number = stored.number
+            if stored.kind not in KINDS:
+                continue
             try:
-                event = stored.read_lazily(events.masking)
-                yield "".join(self._format_lines(printed.writer.lines(event, project)))
+                yield "".join(self._format_lines(printed.writer.lines(stored.read(), project)))
             except Exception:
                 log.exception("printing event %s of project %s failed", stored.number, project.project_id)
 
@@ -347,7 +326,7 @@ def text_formatter(*, is_coloured: bool) -> LineFormatter:
     """Return a formatter for plain text, in colour on a terminal."""
 
     def format_text(line: ActivityLine) -> str:
-        text = make_printable(mask(line.text) if line.is_raw else line.text)
+        text = make_printable(line.masking.mask_text(line.text))
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return format_text
@@ -358,5 +337,4 @@ def format_json(line: ActivityLine) -> str:
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
     if line.project_id is not None:
         shown["project_id"] = line.project_id
-    shown |= line.data
-    return json.dumps(MASKING.mask_record(shown) if line.is_raw else shown)
+    return json.dumps(line.masking.mask_record({**shown, **line.data}))

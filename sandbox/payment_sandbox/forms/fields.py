@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from marshmallow import ValidationError, fields, missing, validate
 
-from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
+from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
@@ -85,17 +85,15 @@ class Choice(Text):
 
     def __init__(self, choices: Sequence[str], **options: Any) -> None:
         self.choices = list(choices)
-        self._choices_by_word = {choice: choice for choice in choices}
         super().__init__(**_describe(options, enum=self.choices))
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
-        choice = self._choices_by_word.get(word)
-        if choice is None:
+        if word not in self.choices:
             nearest = self.suggest(word)
             message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
             raise ValidationError(Problem(message, self.choices, nearest))
-        return choice  # not the equal word of the request, so that all records share one string
+        return word
 
     def suggest(self, word: str) -> str | None:
         """Return the closest choice; None if no choice is close."""
@@ -227,8 +225,7 @@ class Items(DescribedField, fields.List):  # type: ignore[type-arg] # List is no
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
             # "_schema" comes first, to be reported first
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
-        parsed_max = None if self.most is None else self.most + self.wrong_max
-        for index, item in enumerate(value[:parsed_max]):  # only the first items of a list that is too long
+        for index, item in enumerate(self._items_to_parse(value)):
             try:
                 items.append(self.inner.deserialize(item, **options))
             except ValidationError as error:
@@ -239,6 +236,10 @@ class Items(DescribedField, fields.List):  # type: ignore[type-arg] # List is no
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
+
+    def _items_to_parse(self, value: list[Any]) -> list[Any]:
+        """Return the items to parse: all, or only the first items of a list that is too long."""
+        return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:
         least = f"at least {self.least}" if self.least else ""

@@ -48,7 +48,7 @@ def _build_order(edit: Edit, data: Mapping[str, Any]) -> Order:
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=data["amount"],
-        currency=data["currency"],
+        currency=shared.share(data["currency"]),
         created=edit.now,
         modified=edit.now,
         client=shared.share_object(data["client"]),

@@ -22,7 +22,7 @@ from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChange, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
-from payment_sandbox.projects.calling import Caller, RequestCommit
+from payment_sandbox.projects.caller import Caller, RequestCommit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Entry, UnstoredEntry, shorten
 from payment_sandbox.projects.journal import (
@@ -279,9 +279,7 @@ class Edit:
         for order in self.orders.values():
             order.version += 1
             order.modified = self.now
-        for order_id, before, after in self._status_moves():
-            if before is not None or after != OrderStatus.NEW:
-                self._add_webhook(self.orders[order_id], after)
+        self._add_webhooks()
         if self.epoch.changes.is_watched:
             self._count_changes()
         self._remove_faults_at_rest()
@@ -496,6 +494,11 @@ class Edit:
         )
         self._records.append(reached)
         return reached
+
+    def _add_webhooks(self) -> None:
+        for order_id, before, after in self._status_moves():
+            if before is not None or after != OrderStatus.NEW:
+                self._add_webhook(self.orders[order_id], after)
 
     def _add_webhook(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to

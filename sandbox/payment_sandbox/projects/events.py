@@ -1,7 +1,7 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Condition
 from typing import Any, Final, NamedTuple, Protocol, cast
@@ -64,32 +64,6 @@ class StoredEvent(NamedTuple):
     def read(self) -> Event:
         """Return the event unmasked."""
         return Event(self.number, self.kind, shorten(self.entry.summary()))
-
-    def read_lazily(self, masking: Masking) -> Event:
-        """Return the event with data that is masked value by value, on access."""
-        return Event(self.number, self.kind, MaskedData(self.entry.summary(), masking))
-
-
-class MaskedData(Mapping[str, Any]):
-    """The data of an event, masked value by value on access, for readers that need few of the values."""
-
-    __slots__ = ("_data", "_masking")
-
-    def __init__(self, data: Mapping[str, Any], masking: Masking) -> None:
-        self._data = data
-        self._masking = masking
-
-    def __getitem__(self, name: str) -> Any:
-        value = self._data[name]
-        if not value or type(value) is bool:
-            return value
-        return self._masking.mask_field(name, _shorten_value(value))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data)
-
-    def __len__(self) -> int:
-        return len(self._data)
 
 
 class _WaitGroup:
@@ -230,13 +204,10 @@ class Events:
 
     def events_after(self, number: int) -> list[Event]:
         """Return the stored events after ``number``, masked."""
-        return self.masking.mask_record([stored.read() for stored in self._stored_after(number)])
+        return self.masking.mask_record([stored.read() for stored in self.stored_after(number)])
 
-    def stored_events_after(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
-        """Return stored events of these kinds after ``number``, unread, for readers that need few values."""
-        return [stored for stored in self._stored_after(number) if stored.kind in kinds]
-
-    def _stored_after(self, number: int) -> list[StoredEvent]:
+    def stored_after(self, number: int) -> list[StoredEvent]:
+        """Return the stored events after ``number``, unread and unmasked."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
             return [self._newest[-index] for index in range(count, 0, -1)]

@@ -6,19 +6,18 @@ records have a time, an order, and the record that caused them. ``Edit.log`` add
 
 Everything else is a view: a filter, and a sentence for each record. ``projects.events`` shows new records to
 watchers, ``cli.activity`` prints them as lines, ``operations.history`` puts them in a timeline,
-``operations.in_words`` and ``operations.folding`` tell an order's timeline to people, and
-``web.answers.timeline_report`` answers the control API. ``operations.review`` looks for mistakes, and
-``storage.journal_rows`` stores the records.
+``operations.in_words`` tells an order's timeline to people, and ``web.answers.timeline_report`` answers the
+control API. ``operations.review`` looks for mistakes, and ``storage.journal_rows`` stores the records.
 """
 
 import json
 import re
-from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
-from threading import Lock
-from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
+from threading import Lock, RLock
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
@@ -358,41 +357,40 @@ class Records:
         self._by_kind: Mapping[type, deque[Any]] = {
             kind: deque(maxlen=CHOICES_MAX if kind is ConfigurationChange else ENTRIES_MAX)
             for kind in RECORDS.values()
-            if kind is not RecordedDecision
         }
-        self.decisions: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
+        self.decisions: dict[str, RecordedDecision] = {}  # by transaction
         self.dropped_count = 0  # requests
+        self._changing = RLock()
 
-    def of(self, kind: type[AnyRecord]) -> Collection[AnyRecord]:
+    def of(self, kind: type[AnyRecord]) -> list[AnyRecord]:
         """Return the records of a kind, oldest first."""
-        records: Any = self.decisions.values() if kind is RecordedDecision else self._by_kind[kind]
-        return cast(Collection[AnyRecord], records)
+        return list(self._by_kind[kind])
 
     def merge(self, records: Iterable[Record]) -> None:
         """Merge records in any order, without duplicates."""
         by_kind: dict[type, dict[int, Any]] = {}
-        for record in records:
-            if isinstance(record, RecordedDecision):
-                self.decisions.setdefault(record.transaction_id, record)
-            else:
-                by_kind.setdefault(type(record), {})[number_of(record)] = record
-        for kind, merged in by_kind.items():
-            records_of_kind = self._by_kind[kind]
-            merged |= {number_of(record): record for record in records_of_kind}
-            records_of_kind.clear()
-            records_of_kind.extend(merged[number] for number in sorted(merged))
+        for record in records:  # outside the lock, because this may read from a database
+            by_kind.setdefault(type(record), {})[number_of(record)] = record
+        with self._changing:
+            for kind, merged in by_kind.items():
+                same_kind = self._by_kind[kind]
+                merged |= {number_of(record): record for record in same_kind}
+                same_kind.clear()
+                self.add([merged[number] for number in sorted(merged)])
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add records, oldest first."""
-        for record in records:
-            if isinstance(record, RecordedDecision):
-                self.decisions[record.transaction_id] = record
-                continue
-            same_kind = self._by_kind[type(record)]
-            self.dropped_count += isinstance(record, JournalEntry) and len(same_kind) == ENTRIES_MAX
-            same_kind.append(record)
-        while len(self.decisions) > ENTRIES_MAX:
-            self.decisions.popitem(last=False)
+        """Add records, oldest first; each drops the oldest of its kind if there are too many."""
+        with self._changing:
+            for record in records:
+                same_kind = self._by_kind[type(record)]
+                is_full = len(same_kind) == same_kind.maxlen
+                if isinstance(record, JournalEntry):
+                    self.dropped_count += is_full
+                elif isinstance(record, RecordedDecision):
+                    if is_full:
+                        self.decisions.pop(same_kind[0].transaction_id, None)
+                    self.decisions[record.transaction_id] = record
+                same_kind.append(record)
 
 
 class _RecordsByOrder(NamedTuple):
@@ -425,11 +423,8 @@ class Journal:
         self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
-        self._new_records = Records()
-        self._earlier_records = Records()
-        self._read_earlier: Callable[[], Iterable[Record]] | None = (
-            None  # called once, to fill ``_earlier_records``
-        )
+        self._records = Records()
+        self._read_earlier: Callable[[], Iterable[Record]] | None = None  # called once
         self._reading = Lock()
         self._by_order: dict[type, _RecordsByOrder] = {}
 
@@ -459,7 +454,7 @@ class Journal:
     def of(self, kind: type[AnyRecord], orders: Iterable[str | None] | None = None) -> list[AnyRecord]:
         """Return the records of a kind, all or those of some orders, oldest first, unmasked."""
         self._read()
-        records = [*self._earlier_records.of(kind), *self._new_records.of(kind)][-ENTRIES_MAX:]
+        records = self._records.of(kind)
         if orders is None or not records:
             return records
         index, ends = self._by_order.get(kind), (records[0].id, records[-1].id, len(records))
@@ -472,19 +467,18 @@ class Journal:
         if self._read_newer is not None and self._is_stale:
             with self._reading:
                 self._is_stale = False
-                self._new_records.merge(self._read_newer())
+                self._records.merge(self._read_newer())
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:
-                    self._earlier_records.add(self._read_earlier())
+                    self._records.merge(self._read_earlier())
                     self._read_earlier = None
 
     @property
     def dropped_count(self) -> int:
         """The number of requests dropped to make room."""
         self._read()
-        stored = len(self._earlier_records.of(JournalEntry)) + len(self._new_records.of(JournalEntry))
-        return self._new_records.dropped_count + max(stored - ENTRIES_MAX, 0)
+        return self._records.dropped_count
 
     @property
     def failures(self) -> list[Failure]:
@@ -494,8 +488,7 @@ class Journal:
     def explanation(self, transaction_id: str | None) -> Decision | None:
         """Explain the scenario's decision for an attempt, masked; None if no decision is known."""
         self._read()
-        by_id = transaction_id or ""
-        decided = self._new_records.decisions.get(by_id) or self._earlier_records.decisions.get(by_id)
+        decided = self._records.decisions.get(transaction_id or "")
         return None if decided is None else self._masking.mask_record(decided.explanation())
 
     def decisions(self, attempts: Iterable[Transaction]) -> Iterator[TransactionDecision]:
@@ -520,7 +513,7 @@ class Journal:
 
     def restore(self, records: Sequence[Record]) -> None:
         """Add the records of a snapshot, which watchers have seen."""
-        self._new_records.add(records)
+        self._records.add(records)
         if self._is_stored:
             self._unstored.extend(records)
 
@@ -532,14 +525,20 @@ class Journal:
         newest_first: bool = False,
         with_bodies: bool = True,
     ) -> Iterator[JournalEntry]:
-        """Yield the selected entries (default: all), masked on access.
+        """Return the selected entries (default: all), masked on access.
 
         Without bodies and headers, masking takes much less time.
         """
         entries = self.of(JournalEntry, orders)
-        for entry in reversed(entries) if newest_first else entries:
-            if entry_filter is None or entry_filter(entry):
-                yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
+        in_order = reversed(entries) if newest_first else entries
+        return self.mask_entries(filter(entry_filter, in_order), with_bodies=with_bodies)
+
+    def mask_entries(
+        self, entries: Iterable[JournalEntry], *, with_bodies: bool = True
+    ) -> Iterator[JournalEntry]:
+        """Yield entries masked, each on access."""
+        for entry in entries:
+            yield self._mask_entry(entry.with_text_headers() if with_bodies else entry.without_bodies())
 
     def unmasked_entries(self) -> list[JournalEntry]:
         """Return all entries unmasked, oldest first; pass displayed text through ``masked``."""

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, NotRequired, TypedDict
 
-from payment_sandbox.kernel.sharing import EMPTY_MAPPING
+from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
@@ -99,19 +99,20 @@ class When(NamedTuple):
 
     def holds(self, subject: Subject) -> bool:
         """Whether every condition is true (SCN-02 to SCN-04); faster than ``unmet_conditions``."""
-        holds = (
+        return (
             self.refund == subject.is_refund  # these three exclude most rules
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
             and (self.amount is None or self.amount.holds(subject.amount_cents))
             and self.attempt in (None, subject.attempt)
+            and (not self.customer or self._matches_customer(subject.customer))
             and (
                 self.merchant_order_id is None
                 or matches_glob(subject.merchant_order_id, self.merchant_order_id)
             )
         )
-        for key, glob in self.customer.items() if holds else ():
-            holds = holds and matches_glob(subject.customer.get(key), glob)
-        return holds
+
+    def _matches_customer(self, customer: Mapping[str, Any]) -> bool:
+        return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
     def unmet_conditions(self, subject: Subject) -> "Iterator[Difference]":
         """Yield every condition that the subject does not meet."""
@@ -213,7 +214,7 @@ class Scenario(NamedTuple):
                 continue  # most rules of the default scenario name other methods
             if rule.when.holds(subject) and rule.may_decide(subject, uses.get(index, 0)):
                 return ScenarioDecision(self, subject, index)
-        spent = [index for index, used in uses.items() if used == self.rules[index].times] if uses else ()
+        spent = {index for index, used in uses.items() if used == self.rules[index].times}
         return ScenarioDecision(self, subject, None, frozenset(spent) if spent else NO_SPENT_RULES)
 
 

@@ -8,7 +8,6 @@ from asyncio import AbstractEventLoop, CancelledError, Future, shield, timeout
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from aiohttp import HttpVersion10, HttpVersion11, web
@@ -20,9 +19,9 @@ from payment_sandbox.serving.threads import Threads, run_on_thread
 from payment_sandbox.serving.turns import ThreadTurn, Turns, WaitCounter
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import environment
-from payment_sandbox.web.addresses import accepts_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_BYTES_MAX
 from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ClientConnection, Placement
+from payment_sandbox.web.page_urls import accepts_snapshot
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class Gateway:
         self._application = application
         self._loop = loop
         self._limits = limits
-        self._statistics = statistics
-        self._is_draining = is_draining
+        self._count = statistics.count_call
+        self._is_draining = is_draining or (lambda: False)
         self._snapshots_bytes = 0  # the memory reserved for snapshots being received
         self._threads = Threads("request")
         self._on_loop = Turns(loop, 1)
@@ -84,8 +83,7 @@ class Gateway:
     async def answer(self, http: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; aiohttp cancels this when the client disconnects."""
         started_seconds = self._loop.time()
-        is_draining = self._is_draining is not None and self._is_draining()
-        reply = Reply(http, closes_connection=is_draining)
+        reply = Reply(http, closes_connection=self._is_draining())
         try:
             if http.version not in (HttpVersion10, HttpVersion11):
                 return reply.reset()
@@ -93,10 +91,12 @@ class Gateway:
                 return await reply.send(refusal)
             if not http.body_exists:
                 return await self._answer(http, reply, BytesIO(), 0)
-            body = BytesIO()
-            if 0 < (http.content_length or 0) <= BODY_BYTES_MAX:
-                return await self._answer(http, reply, body, await _read(http, body, BODY_BYTES_MAX))
-            return await self._answer_large(http, reply, body)
+            bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
+            with self._reserve_memory(http.content_length, bytes_max) as has_room:
+                if not has_room:
+                    return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
+                body = BytesIO()
+                return await self._answer(http, reply, body, await _read(http, body, bytes_max))
         except TimeoutError:  # the client is neither sending nor reading
             return reply.reset()
         except ConnectionError:  # the client has disconnected, or the application cuts the connection
@@ -105,16 +105,7 @@ class Gateway:
             reply.status = 500
             raise
         finally:
-            self._statistics.calls[reply.status] += 1
-            self._statistics.call_seconds += self._loop.time() - started_seconds
-
-    async def _answer_large(self, http: web.BaseRequest, reply: Reply, body: BytesIO) -> web.StreamResponse:
-        """Answer a request whose body may be a snapshot."""
-        bytes_max = STATE_BYTES_MAX if accepts_snapshot(http.path) else BODY_BYTES_MAX
-        with self._reserve_memory(http.content_length, bytes_max) as has_room:
-            if not has_room:
-                return await reply.send(error(503, SNAPSHOTS_BUSY, retry=True))
-            return await self._answer(http, reply, body, await _read(http, body, bytes_max))
+            self._count(reply.status, self._loop.time() - started_seconds)
 
     async def _answer(
         self, http: web.BaseRequest, reply: Reply, body: BytesIO, length: int
@@ -210,7 +201,7 @@ class Gateway:
 
 def _refuse(http: web.BaseRequest) -> Response | None:
     """Return the error for a request that no application reads; None for others."""
-    if sum(map(len, chain.from_iterable(http.raw_headers))) > HEAD_BYTES_MAX:
+    if sum([len(name) + len(value) for name, value in http.raw_headers]) > HEAD_BYTES_MAX:
         return error(431, HEAD_TOO_LONG)
     if not http.body_exists:
         return None

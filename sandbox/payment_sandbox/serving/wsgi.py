@@ -1,7 +1,7 @@
 """The WSGI environment of a request (PEP 3333)."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -39,17 +39,22 @@ def environment(http: "web.BaseRequest", body: BytesIO, length: int) -> dict[str
         "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
-    for name, value in http.raw_headers:
+    _add_headers(environ, http.raw_headers)
+    if length or "CONTENT_LENGTH" in environ:
+        environ["CONTENT_LENGTH"] = str(length)  # even for a chunked body
+    return environ
+
+
+def _add_headers(environ: dict[str, Any], headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Add the headers, with the values of repeated ones joined."""
+    for name, value in headers:
         variable = variable_of(name.decode("latin-1"))
         if variable is None:
             continue
         text = value.decode("latin-1")
-        if variable in environ:  # a repeated header
+        if variable in environ:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
-    if length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(length)  # even for a chunked body
-    return environ
 
 
 @lru_cache(maxsize=256)

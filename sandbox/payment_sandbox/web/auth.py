@@ -13,7 +13,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
 
@@ -32,9 +32,13 @@ def parse_api_key(header: str | None) -> str | None:
     return authorization.username
 
 
+def _sent_key(call: Call) -> str | None:
+    return parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
+
+
 def find_project(call: Call) -> Project | None:
     """Find the project of the API key, if any."""
-    return call.site.registry.find(parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION")) or "")
+    return call.site.registry.find(_sent_key(call) or "")
 
 
 def require_project(call: Call) -> None:
@@ -43,7 +47,7 @@ def require_project(call: Call) -> None:
     Raises:
         RequestRefused: 401 if the header is missing or malformed, or the key is unknown.
     """
-    api_key = parse_api_key(call.request.environ.get("HTTP_AUTHORIZATION"))
+    api_key = _sent_key(call)
     if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
     project = call.site.registry.find(api_key)

@@ -11,14 +11,14 @@ from werkzeug.exceptions import HTTPException
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.projects.calling import Caller
+from payment_sandbox.projects.caller import Caller
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
@@ -182,8 +182,8 @@ class Call(Caller):
 
     def hold_webhooks(self) -> None:
         """Hold this call's webhooks until the response is sent (SET-59); call this before an edit."""
-        epoch = self.project.epoch
-        self.held = held = HeldDeliveries(epoch.outbox)
-        held.precede_response = epoch.state.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
+        project = self.project
+        self.held = held = HeldDeliveries(project.epoch.outbox)
+        held.precede_response = project.settings.webhook_timing == BEFORE_RESPONSE and self.may_wait
         if held.precede_response:
             self.begin_waiting()

@@ -15,15 +15,15 @@ from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyReused
-from payment_sandbox.projects.calling import TrackedRequest
+from payment_sandbox.projects.caller import TrackedRequest
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.order import ORDER, order_record
-from payment_sandbox.web.answers.qr import QR, qr_record
-from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
+from payment_sandbox.web.answers.order_tables import ORDER, order_record
+from payment_sandbox.web.answers.qr_tables import QR, qr_record
+from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, json_line
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import Facts
 
 KEY_HEADER: Final = "Idempotency-Key"

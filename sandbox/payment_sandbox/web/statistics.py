@@ -5,13 +5,19 @@ from threading import Lock
 
 
 class Statistics:
-    """Counters of calls, which only the event loop changes, and of webhooks, which several threads count."""
+    """Thread-safe counters of calls and webhooks."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.calls: Counter[int] = Counter()  # by status; 0 for a cut connection
         self.call_seconds = 0.0
         self.webhooks: Counter[str] = Counter()  # by outcome
+
+    def count_call(self, status: int, seconds: float) -> None:
+        """Count a call."""
+        with self._lock:
+            self.calls[status] += 1
+            self.call_seconds += seconds
 
     def count_attempt(self, status: int | None) -> None:
         """Count a webhook attempt; None for an unanswered attempt."""

@@ -10,8 +10,7 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.by_hand import create_by_hand
-from payment_sandbox.operations.folding import fold
-from payment_sandbox.operations.history import TimelineEntry
+from payment_sandbox.operations.history import TimelineEntry, fold
 from payment_sandbox.operations.in_words import describe_history
 from payment_sandbox.operations.review import FindingGroup
 from payment_sandbox.operations.what_if import playable_variations, replay_with
@@ -21,7 +20,7 @@ from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
-from payment_sandbox.web.answers.order import OrderForm
+from payment_sandbox.web.answers.order_tables import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
 from payment_sandbox.web.answers.reproductions import creation_body, creation_of

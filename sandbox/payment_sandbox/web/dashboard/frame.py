@@ -17,7 +17,6 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
-from payment_sandbox.web.addresses import accepts_snapshot, base_path
 from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
@@ -42,8 +41,9 @@ from payment_sandbox.web.dashboard.signing_in import (
     visible_projects,
 )
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run, with_headers
+from payment_sandbox.web.page_urls import accepts_snapshot, base_path
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import FactsBlueprint, route
 
@@ -312,8 +312,8 @@ def answer_error(call: Call, error: Exception) -> Response:
         "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
     }
     if call.owner is not None and call.request.method == "GET":
-        return show(call, "refused", call.owner, "", answer.status_code, **details)
-    body = call.site.render("dashboard/refused.html", **details)
+        return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
+    body = call.site.render("dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 

@@ -12,7 +12,7 @@ from payment_sandbox.operations.act import possible_calls
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import error_override
-from payment_sandbox.web.answers.order import FIELD_RULES
+from payment_sandbox.web.answers.order_tables import FIELD_RULES
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant.reading import add_note_headers
 
