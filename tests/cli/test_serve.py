@@ -131,7 +131,9 @@ def test_a_taken_port_is_one_clear_line() -> None:
 
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
-    late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
+    late_modules = (
+        "requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
+    )
     script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
     environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     result = subprocess.run(
