@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.first_uses import lazy_modules
-from tests.support.packages import MAIN, SOURCE, WINGS, module_name, sources
+from tests.support.packages import MAIN, PACKAGES, SOURCE, WINGS, module_name, sources
 
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 40
@@ -134,6 +134,17 @@ def test_a_class_name_has_one_meaning() -> None:
     assert len(twice) <= NAMES_USED_TWICE_MAX, twice
 
 
+REPEATED_FILE_NAMES = {"__init__.py", "py.typed", "pyproject.toml", "README.md", "LICENSE"}
+"""Exempt: Python, type checkers, builds and package indexes expect a file of this name in each package."""
+
+
+def test_a_file_name_exists_once() -> None:
+    """A file is found by its name; only names that tools prescribe are repeated."""
+    files = [path for package in PACKAGES for path in package.rglob("*") if path.is_file()]
+    names = Counter(path.name for path in files if "__pycache__" not in path.parts)
+    assert {name for name, count in names.items() if count > 1} == REPEATED_FILE_NAMES
+
+
 SINGLE_IMPORTERS_MAX = 80
 PREFIX = f"{MAIN.name}."
 IMPORTABLE = re.compile(
@@ -208,7 +219,7 @@ def test_few_modules_have_a_single_importer() -> None:
     assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
-PACKAGE_LINES_MAX = 58_430
+PACKAGE_LINES_MAX = 58_220
 
 
 def test_the_package_does_not_grow() -> None:
@@ -217,15 +228,13 @@ def test_the_package_does_not_grow() -> None:
     assert lines <= PACKAGE_LINES_MAX
 
 
-TESTS_LINES_MAX = 59_500
+TESTS_LINES_MAX = 55_450
 
 
 def test_the_tests_do_not_grow() -> None:
     """The tests stay within the limit of lines; a new test replaces those that prove the same one level below."""
-    assert (
-        sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS.rglob("*.py"))
-        <= TESTS_LINES_MAX
-    )
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS.rglob("*.py"))
+    assert lines <= TESTS_LINES_MAX
 
 
 LAZY_MODULES_MAX = 88

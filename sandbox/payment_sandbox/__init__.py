@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Truncate,
     )
     from payment_sandbox.testing.books import BookEntry
-    from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentJobWarning, PaymentSandbox
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
     from payment_sandbox.testing.unittesting import PaymentSandboxMixin
@@ -63,9 +63,9 @@ __all__ = [
 
 _MODULE_OF: Final = {
     "BookEntry": "payment_sandbox.testing.books",
-    "PaymentJobWarning": "payment_sandbox.testing.project",
+    "PaymentJobWarning": "payment_sandbox.testing.project_fixture",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
-    "PaymentSandbox": "payment_sandbox.testing.project",
+    "PaymentSandbox": "payment_sandbox.testing.project_fixture",
     "PaymentSandboxMixin": "payment_sandbox.testing.unittesting",
     "PaymentSandboxServer": "payment_sandbox.testing.servers",
     "SandboxClient": "payment_sandbox.client.client",

@@ -33,7 +33,7 @@ from payment_sandbox.version import __version__
 from payment_sandbox_company.cluster_tables import PeerServer
 from payment_sandbox_company.postgresql import Database
 from payment_sandbox_company.replicas import Head
-from payment_sandbox_company.sharing import SharedStorage, SharedStore, flush_all
+from payment_sandbox_company.shared_storage import SharedStorage, SharedStore, flush_all
 
 FOLLOW_SECONDS: Final = 0.1
 FLUSH_SECONDS: Final = 0.02
@@ -243,7 +243,7 @@ class Cluster:
             Thread(target=self._repeat, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
                 ("project-follower", self._follow, FOLLOW_SECONDS),
-                ("history-writer", self._flush, FLUSH_SECONDS),
+                ("journal-writer", self._flush, FLUSH_SECONDS),
                 ("orphan-adopter", self.adopt_orphans, FOLLOW_SECONDS),
                 ("claim-renewer", self._renew, RENEW_SECONDS),
                 ("cleaner", self._clean_up, CLEAN_UP_SECONDS),

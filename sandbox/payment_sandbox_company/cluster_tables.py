@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.dialects import HISTORY_COLUMNS, POSTGRESQL, SELECT_HISTORY, translate
+from payment_sandbox.projects.store import JournalRow
+from payment_sandbox.storage.dialects import JOURNAL_COLUMNS, POSTGRESQL, SELECT_JOURNAL, translate
 from payment_sandbox.storage.journal_rows import RECORDS_MAX
 from payment_sandbox_company.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox_company.replicas import CLAIM_SECONDS, Replica
@@ -42,7 +42,7 @@ UPDATE_PROJECTS: Final = """
 INSERT_HISTORY: Final = f"""
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
-    FROM {rows_table("project", *HistoryRow._fields)}
+    FROM {rows_table("project", *JournalRow._fields)}
     WHERE EXISTS (SELECT FROM sandbox_project p WHERE p.id = new.project)
     ON CONFLICT (project, number) DO NOTHING
 """
@@ -77,12 +77,12 @@ class ClusterTables(Connections):
 
     # Journals
 
-    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
         """Write journal records for several projects."""
         if not rows:
             return
         values_by_row = [(project_id, *row) for project_id, row in rows]
-        values = {"me": self.server_id, "rows": encode_rows(values_by_row, ("project", *HistoryRow._fields))}
+        values = {"me": self.server_id, "rows": encode_rows(values_by_row, ("project", *JournalRow._fields))}
         self.rows(INSERT_HISTORY, values)
 
     def purge_history(self, project_id: str) -> None:
@@ -96,13 +96,13 @@ class ClusterTables(Connections):
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
-    ) -> tuple[list[HistoryRow], datetime]:
+    ) -> tuple[list[JournalRow], datetime]:
         """Read journal records that other servers wrote since a time; also return the time for the next call.
 
         Without a time, read the whole journal. Records from statements in flight at that time are read again.
         """
         query = f"""
-            SELECT now(), {HISTORY_COLUMNS} FROM sandbox_history
+            SELECT now(), {JOURNAL_COLUMNS} FROM sandbox_history
             WHERE project = %(id)s AND (%(since)s::timestamptz IS NULL
                 OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{READ_OVERLAP}')
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
@@ -110,7 +110,7 @@ class ClusterTables(Connections):
         with self.connection(4 * STATEMENT_SECONDS) as run:
             values = {"id": project_id, "me": self.server_id, "since": since}
             (now, *_), *rows = run.execute(query, values).fetchall()
-        return [HistoryRow(*row[1:]) for row in rows], now
+        return [JournalRow(*row[1:]) for row in rows], now
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
         """Publish events (project, kind and data) to other servers."""
@@ -136,11 +136,11 @@ class ClusterTables(Connections):
         """
         return self.rows(query, (list(project_ids), self.server_id))
 
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a record number, oldest first."""
         values = {"id": project_id, "number": number_max}
-        rows = self.rows(translate(POSTGRESQL, SELECT_HISTORY), values, 4 * STATEMENT_SECONDS)
-        return [HistoryRow(*row) for row in rows]
+        rows = self.rows(translate(POSTGRESQL, SELECT_JOURNAL), values, 4 * STATEMENT_SECONDS)
+        return [JournalRow(*row) for row in rows]
 
     # Claims and servers
 

@@ -15,7 +15,7 @@ from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.projects.calling import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
@@ -50,7 +50,7 @@ from payment_sandbox_company.replicas import (
     commit_name,
 )
 from payment_sandbox_company.schema import migrate
-from payment_sandbox_company.sharing import SharedStorage
+from payment_sandbox_company.shared_storage import SharedStorage
 
 Result = TypeVar("Result")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.projects.calling import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 from payment_sandbox.storage.rows import Row, RowChanges, RowDatabase
 
@@ -123,7 +123,7 @@ class SharedDatabase(RowDatabase, Protocol):
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
-    ) -> tuple[list[HistoryRow], datetime]:
+    ) -> tuple[list[JournalRow], datetime]:
         """Read journal records of other servers since a time; return the next call's time, too."""
 
     def answer(self, project_id: str, request_id: str) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.web.answers.order import UpdateForm
+from payment_sandbox.web.answers.order_tables import UpdateForm
 from payment_sandbox_verify.answer import MISSING, REFUSED_STATUSES
 from payment_sandbox_verify.differences import (
     STATE_PATHS,

@@ -18,7 +18,7 @@ from payment_sandbox_verify.generated import (
     read,
     state_scenes,
 )
-from payment_sandbox_verify.payments import authorization_scenes, card_scenes, payment_scenes
+from payment_sandbox_verify.payment_scenes import authorization_scenes, card_scenes, payment_scenes
 from payment_sandbox_verify.rules import VISIT_RULES
 from payment_sandbox_verify.samples import (
     CARD,

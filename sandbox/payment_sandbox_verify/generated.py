@@ -8,11 +8,11 @@ from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form
 from payment_sandbox.forms.fields import Anything, Birthdate, DateTime, Flag, PeriodText, WebUrl, Whole
-from payment_sandbox.forms.orders import CustomerForm
+from payment_sandbox.forms.order_fields import CustomerForm
 from payment_sandbox.methods import METHODS_BY_NAME
-from payment_sandbox.web.answers.order import OrderForm, OrderLineForm, UpdateForm
-from payment_sandbox.web.answers.qr import QrForm
-from payment_sandbox.web.answers.transactions import DetailsForm, TransactionForm
+from payment_sandbox.web.answers.order_tables import OrderForm, OrderLineForm, UpdateForm
+from payment_sandbox.web.answers.qr_tables import QrForm
+from payment_sandbox.web.answers.transaction_tables import DetailsForm, TransactionForm
 from payment_sandbox_verify.answer import PATH_SEGMENT
 from payment_sandbox_verify.rules import (
     OTHER_PERIOD_RULE,

@@ -26,7 +26,7 @@ from payment_sandbox_verify.recording import (
 from payment_sandbox_verify.reporting import Comparison, alias_settings
 from payment_sandbox_verify.rules import initial_rules, rule_of_call
 from payment_sandbox_verify.service import MethodNames, rename_path, rename_values, reverse
-from payment_sandbox_verify.settings import find_settings
+from payment_sandbox_verify.settings_search import find_settings
 from payment_sandbox_verify.steps import ORDERS_PATH, ApiCall, Control, Reach
 from payment_sandbox_verify.verifying import differing_rules, reference_sandbox, summarize
 

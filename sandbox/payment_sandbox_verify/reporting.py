@@ -10,7 +10,7 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.service import REFUNDED_OR_VOIDED, MethodNames, reverse
-from payment_sandbox_verify.settings import account_settings, find_settings
+from payment_sandbox_verify.settings_search import account_settings, find_settings
 from payment_sandbox_verify.steps import ConversationScene
 from payment_sandbox_verify.verifying import (
     REFERENCE_KEY,

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Final
 
 from payment_sandbox.methods import ALL_METHODS
-from payment_sandbox.web.answers.order import FIELD_RULES, RECORD_RULES
-from payment_sandbox.web.answers.qr import QR
+from payment_sandbox.web.answers.order_tables import FIELD_RULES, RECORD_RULES
+from payment_sandbox.web.answers.qr_tables import QR
 from payment_sandbox_verify.steps import CODES_PATH
 
 RULES_BY_CALL: Final = (  # the first match counts

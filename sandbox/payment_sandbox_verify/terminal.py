@@ -19,7 +19,7 @@ from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox_verify.answer import NotVerified
 from payment_sandbox_verify.created import CreatedOrders, created_orders_file
-from payment_sandbox_verify.evidence import replay as replay_evidence
+from payment_sandbox_verify.evidence_replay import replay as replay_evidence
 from payment_sandbox_verify.inbox import Inbox
 from payment_sandbox_verify.player import Player
 from payment_sandbox_verify.recorded import compare_recording, read_har

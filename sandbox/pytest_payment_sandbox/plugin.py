@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from payment_sandbox.loading import lazy
-from pytest_payment_sandbox import options
+from pytest_payment_sandbox import plugin_options
 
 if TYPE_CHECKING:
     from payment_sandbox.client import receiver
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentSandbox
     from payment_sandbox.testing.servers import PaymentSandboxServer
-    from pytest_payment_sandbox import coverage, rehearsing, reports
+    from pytest_payment_sandbox import coverage_report, rehearsing, reports
 else:
     receiver = lazy("payment_sandbox.client.receiver")
-    coverage = lazy("pytest_payment_sandbox.coverage")
+    coverage_report = lazy("pytest_payment_sandbox.coverage_report")
     rehearsing = lazy("pytest_payment_sandbox.rehearsing")
     reports = lazy("pytest_payment_sandbox.reports")
 
@@ -29,17 +29,17 @@ REHEARSAL_FIXTURES = ("payment_books", "payment_pages", "payment_traces", "payme
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the command-line options and the ini options."""
-    options.add_options(parser)
+    plugin_options.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and validate the options."""
-    for line in options.MARKERS:
+    for line in plugin_options.MARKERS:
         config.addinivalue_line("markers", line)
-    options.check_options(config)
-    if options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
-        arguments = options.coverage_fail_under(config), config.getoption("payment_coverage_report")
-        config.pluginmanager.register(coverage.SuiteCoverage(*arguments), "payment_sandbox.coverage")
+    plugin_options.check_options(config)
+    if plugin_options.is_coverage_requested(config) and not hasattr(config, "workerinput"):
+        arguments = plugin_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+        config.pluginmanager.register(coverage_report.SuiteCoverage(*arguments), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -58,12 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
-    if options.needs_project(item, fixtures):
+    if plugin_options.needs_project(item, fixtures):
         fixtures.append("payment_sandbox")
 
 
 def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
-    if options.is_rehearsed(item) and "payment_sandbox" in fixtures:
+    if plugin_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
         fixtures += [name for name in REHEARSAL_FIXTURES if name not in fixtures]
 
 
@@ -85,14 +85,14 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 @contextmanager
 def _create_project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
     """Create a project with the settings, scenario and addresses of a test."""
-    settings = options.settings_of_test(node)
-    if options.is_rehearsed(node):  # the clock starts at the same time in each run
+    settings = plugin_options.settings_of_test(node)
+    if plugin_options.is_rehearsed(node):  # the clock starts at the same time in each run
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
     with server.project(settings) as project:
-        scenario = options.scenario_of_test(node)
+        scenario = plugin_options.scenario_of_test(node)
         if scenario is not None:
             project.scenario(scenario)
-        for url, key in options.urls_of_test(node):
+        for url, key in plugin_options.urls_of_test(node):
             project.intercept(url, key=key)
         yield project
 
@@ -104,7 +104,7 @@ def payment_sandbox(
     """A new project with a frozen clock, deleted after the test."""
     with _create_project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT_KEY] = project
-        if options.is_rehearsed(request.node):
+        if plugin_options.is_rehearsed(request.node):
             request.node.stash[rehearsing.RUN_KEY].attach(project)
         yield project
 
@@ -161,7 +161,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
     if project is not None:
         return project
     used = getattr(item, "funcargs", {})
-    shared_project = next((used[name] for name in options.PROJECT_FIXTURES if name in used), None)
+    shared_project = next((used[name] for name in plugin_options.PROJECT_FIXTURES if name in used), None)
     mixin_project: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
     return shared_project or mixin_project
 
@@ -170,7 +170,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test if an option or a marker selects it."""
     has_project = _uses_mixin(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
-    if not options.is_rehearsed(item) or not has_project:
+    if not plugin_options.is_rehearsed(item) or not has_project:
         return None
     rehearsal_of(item.session).run(item, nextitem)
     return True
@@ -190,16 +190,18 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     if hasattr(instance, "_close_payment_sandbox"):  # the mixin runs the review in its clean-up
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review is None:
-            instance.payment_review = options.review_mode(item)
-            instance.payment_review_expect = options.expected_rules(item) or instance.payment_review_expect
-        instance._marker_options = options.marker_options(item)
+            instance.payment_review = plugin_options.review_mode(item)
+            instance.payment_review_expect = (
+                plugin_options.expected_rules(item) or instance.payment_review_expect
+            )
+        instance._marker_options = plugin_options.marker_options(item)
         return (yield)
-    if options.is_rehearsed(item):
+    if plugin_options.is_rehearsed(item):
         return (yield from rehearsing.run_and_judge(item))
     outcome = yield
     project = _project_of(item)
-    if project is not None and (mode := options.review_mode(item)) != options.OFF:
-        reports.review_test(item, project, mode, options.expected_rules(item))
+    if project is not None and (mode := plugin_options.review_mode(item)) != plugin_options.OFF:
+        reports.review_test(item, project, mode, plugin_options.expected_rules(item))
     return outcome
 
 
@@ -207,13 +209,13 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> Any:
     """Add the project's timeline to the report on a failed test."""
     report = yield
-    if options.is_rehearsed(item) and rehearsing.is_variation(item):
+    if plugin_options.is_rehearsed(item) and rehearsing.is_variation(item):
         return report
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # teardown deletes the project
         reports.add_timeline(report, project, call.excinfo.value if call.excinfo is not None else None)
-    if report.when == "call" and project is not None and options.is_coverage_requested(item.config):
-        coverage.add_coverage(report, project, options.expected_rules(item))
+    if report.when == "call" and project is not None and plugin_options.is_coverage_requested(item.config):
+        coverage_report.add_coverage(report, project, plugin_options.expected_rules(item))
     return report
 
 

@@ -20,18 +20,17 @@ from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing.books import BookEntry
 from payment_sandbox.testing.clients.in_process import EndlessRun
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import FixtureLookup, set_current_test
 from payment_sandbox.testing.shops.submitting import Submission, set_submission_chooser
 from pytest_payment_sandbox.hanging import RunWatchdog, cancel_timeout, end_process, last_frame
-from pytest_payment_sandbox.options import (
+from pytest_payment_sandbox.plugin_options import (
     ERROR,
     expected_rules,
     is_rehearsed,
     rehearsal_seconds,
     review_mode,
 )
-from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.budget import RUN_SECONDS_MAX, Budget, format_duration
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation, variation_name
@@ -51,6 +50,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
 )
 from pytest_payment_sandbox.rehearsal.leaks import LEAK_KIND, collect_logs, leaks_in_output, leaks_in_storage
 from pytest_payment_sandbox.rehearsal.planning import Hints, Plan, Run
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.report import TestReport, lines_of, report_of, rows_of, save, summary
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import (

@@ -11,10 +11,10 @@ from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.testing.access import SandboxNotFound
 from payment_sandbox.testing.reviews import review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from pytest_payment_sandbox import options
+from pytest_payment_sandbox import plugin_options
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 
 def start_server(
@@ -25,8 +25,8 @@ def start_server(
         return PaymentSandboxServer(
             base_url,
             control_token,
-            scenario_folders=options.scenario_folders(config),
-            settings=options.suite_settings(config),
+            scenario_folders=plugin_options.scenario_folders(config),
+            settings=plugin_options.suite_settings(config),
         )
     except SandboxNotFound as missing:
         problem = str(missing)
@@ -38,7 +38,7 @@ def start_server(
 def _file_mistakes(config: pytest.Config) -> list[str]:
     """Return the mistakes in the scenario files of the suite's folders, with their positions."""
     lines: list[str] = []
-    for folder in options.scenario_folders(config):
+    for folder in plugin_options.scenario_folders(config):
         for file in scenario_files(folder):
             try:
                 check_file(file)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.due import handler_of
+from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.operations.move_clock import advance_clock
 from payment_sandbox.projects.project import Project
 from tests.bench import report, seconds

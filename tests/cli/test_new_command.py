@@ -14,7 +14,7 @@ def count(call: CommandRun, newest: int) -> None:
     """Count the newest orders."""
     call.show({"orders": len(call.sandbox.orders(limit=newest))}, lambda answer: f"{answer['orders']} orders")
 '''
-MODULE = "cli/remote/orders.py"
+MODULE = "cli/remote/order_commands.py"
 EXAMPLES = "tests/cli/test_examples.py"
 MENTIONED = "test_docs_complete.py::test_every_command_and_option_is_mentioned"
 TESTS = (
@@ -49,7 +49,7 @@ def test_a_new_command_is_everywhere(tmp_path: Path) -> None:
     checkout = ChangedCheckout(tmp_path)
     commands = "cli/remote/__init__.py"
     checkout.package.append(MODULE, COMMAND.replace(', example="count --newest 5"', ', example="cuont"'))
-    checkout.package.replace(commands, "    orders.orders,\n", "    orders.orders,\n    orders.count,\n")
+    checkout.package.insert(commands, "    order_commands.pay,\n", "    order_commands.count,\n")
     assert checkout.failing(*TESTS) == {
         "test_examples.py::test_help_has_an_example_of_the_command",
         "test_examples.py::test_the_example_works",

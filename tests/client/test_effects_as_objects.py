@@ -26,7 +26,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.forms import read
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect, WebhookEffect
-from payment_sandbox.scenarios.forms import FaultsForm
+from payment_sandbox.scenarios.scenario_forms import FaultsForm
 
 ATTEMPT, POST = {"attempt": 1}, {"method": "POST", "nth": 1}
 EFFECTS: tuple[tuple[str, dict[str, Any], Any, dict[str, Any]], ...] = (
@@ -59,23 +59,6 @@ def test_effects_are_accepted_as_objects(
     assert response[kind] == [{"then": document}, {"when": when, "then": document}]
     scenario = payment_sandbox.scenario({"name": "mine", kind: [effect]})
     assert scenario == client.scenario({"name": "mine", kind: [{"then": document}]})
-
-
-def test_an_effect_applies_to_a_shop(payment_sandbox: PaymentSandbox) -> None:
-    """An effect object in a scenario applies: each webhook arrives twice."""
-    arrived = []
-
-    def shop(environ: Any, start_response: Any) -> list[bytes]:
-        arrived.append(environ["PATH_INFO"])
-        start_response("204 No Content", [])
-        return []
-
-    payment_sandbox.deliver_to(shop)
-    payment_sandbox.scenario({"name": "mine", "webhooks": [Duplicate(2)]})
-    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-    url = f"{payment_sandbox.base_url}/v1/orders/"
-    payment_sandbox.act(payment_sandbox.session.post(url, json=body, timeout=5).json()["id"])
-    assert len(arrived) == 4
 
 
 @pytest.mark.payment_scenario({"name": "mine", "webhooks": [Drop()]})

@@ -22,7 +22,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
-from payment_sandbox.scenarios.forms import RULES_MAX
+from payment_sandbox.scenarios.scenario_forms import RULES_MAX
 from payment_sandbox.serving.gateway import HEAD_BYTES_MAX, Limits
 from payment_sandbox.serving.server import openapi_description
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_MAX

@@ -22,7 +22,7 @@ from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, JOB, PRESS, TIME, WEBHOOK, OfferedIn
 from payment_sandbox.scenarios.variation_catalogue import all_offers, rehearsal_variations
-from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
+from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS, status_of
 from tests.documentation.tables import code, fields, table
 
 SCENARIO_PARTS: Final = {
@@ -328,12 +328,12 @@ def _describe_responses(responses: Mapping[str, Any]) -> Iterator[str]:
 
 
 DOCUMENTED_CLASSES: Final = (  # module and class, in reading order
-    ("testing/project.py", "PaymentSandbox"),
-    ("testing/project.py", "ShopInProcess"),
+    ("testing/project_fixture.py", "PaymentSandbox"),
+    ("testing/project_fixture.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
     ("client/sandbox_clock.py", "SandboxClock"),
     ("client/sandbox_clock.py", "Advance"),
-    ("testing/project.py", "AsyncPaymentSandbox"),
+    ("testing/project_fixture.py", "AsyncPaymentSandbox"),
     ("testing/aio.py", "AsyncClock"),
     ("client/receiver.py", "WebhookReceiver"),
     ("client/receiver.py", "ReceivedWebhook"),

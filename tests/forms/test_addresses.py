@@ -5,7 +5,7 @@ import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payment_sandbox.forms.addresses import URL_LENGTH_MAX, url_problem
+from payment_sandbox.forms.merchant_urls import URL_LENGTH_MAX, url_problem
 
 HOSTILE_TEXTS = st.text(
     st.sampled_from("ab0189.-_~%:/?#[]@!$&'()*+,;=<>\"{}|^`․。．①ß☃é\u00ad\u200d٣İxn"), max_size=12

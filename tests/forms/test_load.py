@@ -30,10 +30,10 @@ from payment_sandbox.forms.fields import (
     WebUrl,
 )
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.web.answers.order import OrderForm, UpdateForm
-from payment_sandbox.web.answers.qr import QrForm
-from payment_sandbox.web.control.forms import ClockForm, ScanForm
-from payment_sandbox.web.merchant.orders import ByAmountForm, ByLinesForm, RefundForm
+from payment_sandbox.web.answers.order_tables import OrderForm, UpdateForm
+from payment_sandbox.web.answers.qr_tables import QrForm
+from payment_sandbox.web.control.control_forms import ClockForm, ScanForm
+from payment_sandbox.web.merchant.merchant_routes import ByAmountForm, ByLinesForm, RefundForm
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 
 MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]

@@ -18,10 +18,10 @@ from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.control.forms import ClockForm, ScanForm
+from payment_sandbox.web.control.control_forms import ClockForm, ScanForm
 from payment_sandbox.web.dashboard.frame import VIEW_TITLES
 from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
-from payment_sandbox.web.errors import TYPE_BY_REFUSAL, TYPE_BY_STATUS
+from payment_sandbox.web.error_bodies import TYPE_BY_REFUSAL, TYPE_BY_STATUS
 from payment_sandbox.web.routes import described_routes
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.documentation.flows import FLOWS

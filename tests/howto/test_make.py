@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.requirements import name_of, requirements
+from tests.support.commands import run_program
 from tests.support.documentation import ROOT
 
 OLD_PYTHON = """#!/bin/sh
@@ -32,13 +33,7 @@ def make_run(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
     program = folder / "python"
     program.write_text(python)
     program.chmod(0o755)
-    return subprocess.run(
-        ["make", "run", f"PYTHON={program}", "PORT=8099"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_program(["make", "run", f"PYTHON={program}", "PORT=8099"], folder)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import PAGE_NAMES
-from tests.support.blocks import Block
-from tests.support.documentation import ROOT, SHOP, of, run_command
+from tests.support.documentation import ROOT, SHOP, run_command
 
 pytestmark = pytest.mark.prove
 
@@ -43,14 +42,6 @@ def test_its_package_is_imported(installed: Path, tmp_path: Path) -> None:
     """The other tests in this file import the package from the wheel."""
     result = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
     assert Path(result.stdout.strip()).is_relative_to(installed.parent), result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("block", of("python"))
-def test_pasted_examples_pass(installed: Path, block: Block, tmp_path: Path) -> None:
-    """The examples in the README and the documentation pass."""
-    (tmp_path / "test_pasted.py").write_text(block.text)
-    result = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-1000:]
 
 
 def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 import requests
 
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL, NoRehearsal, Rehearsal
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, NoRehearsal, Rehearsal
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.sharing import CACHED_MAX, EMPTY_MAPPING, LENGTH_MAX, SharedValues
+from payment_sandbox.kernel.interning import CACHED_MAX, EMPTY_MAPPING, LENGTH_MAX, SharedValues
 
 VALUES = [
     "socks",

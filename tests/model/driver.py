@@ -1,15 +1,35 @@
 """Sends the calls of the model to a sandbox; calls that no merchant can make go to its control API."""
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import cycle
-from typing import Any
+from typing import Any, Final, Protocol
 
-from tests.model.answers import UNKNOWN_ID, Json, ServiceAnswer
-from tests.model.calling import Driver, MerchantCaller
+from tests.model.answers import Json, ServiceAnswer
 from tests.model.specification import calls
+from tests.model.specification.records import LineItem
+from tests.support.driver import CUSTOMER, LINES, NOBODY
 
-ISSUER = "SBXANL2A"
+ISSUER: Final = "SBXANL2A"
+ORDERS_PATH: Final = "/v1/orders/"
+BLOCKS_QUERY: Final = "fields[]=amount_details&fields[]=order_line_details"
+SAMPLE_LINES: Final = {line["merchant_order_line_id"]: line for line in LINES}
+
+
+ConditionalCall = calls.Update | calls.Cancel | calls.Capture | calls.CreateRefund
+"""The calls that accept an entity tag."""
+
+
+class MerchantCaller(Protocol):
+    """Makes a merchant call."""
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServiceAnswer:
+        """Make the call; return the answer."""
+        ...
 
 
 class SessionCaller:
@@ -27,17 +47,163 @@ class SessionCaller:
         return ServiceAnswer(method, path, body, answer.status_code, answer.headers, data, answer.content)
 
 
-class ControlDriver(Driver):
-    """Drives one project of a sandbox."""
+@dataclass
+class ServerIds:
+    """The server's ids for the model's orders, refunds, QR codes and stored cards."""
+
+    orders: list[str] = field(default_factory=list)
+    refunds: list[list[str]] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
+    cards: list[str] = field(default_factory=list)
+
+    def copy(self) -> "ServerIds":
+        """Copy the identifiers, for a snapshot."""
+        return deepcopy(self)
+
+
+def request_lines(lines: tuple[LineItem, ...]) -> list[Json]:
+    """Return the order lines of a request."""
+    return [{**SAMPLE_LINES[line.id], "amount": line.amount, "quantity": line.quantity} for line in lines]
+
+
+def portion_body(call: calls.Capture | calls.CreateRefund) -> Json:
+    """Return the body of a capture, void or refund: amount and lines."""
+    body: Json = {} if call.amount is None else {"amount": call.amount}
+    if call.lines is not None:
+        body["order_lines"] = [
+            {"merchant_order_line_id": line, "quantity": quantity} for line, quantity in call.lines
+        ]
+    return body
+
+
+class Driver:
+    """A client of one project."""
 
     def __init__(self, call: MerchantCaller) -> None:
-        super().__init__(call, lambda: ISSUER, {})
+        self.ids = ServerIds()
+        self.tags: dict[str, str] = {}
+        self.call = call
+        self._transactions: dict[str, list[str]] = {}
 
     def send(self, call: calls.Call) -> ServiceAnswer:
         """Send a call of the model, and wait until its webhooks are delivered."""
-        answer = super().send(call)
-        self.call("GET", "/control/wait/?idle=1&timeout=10")
+        answer: ServiceAnswer = getattr(self, f"_{type(call).__name__.lower()}")(call)
+        self.call("GET", "/control/wait/?idle=1&timeout=60")
         return answer
+
+    def order_id(self, number: int) -> str:
+        """Return the id of an order, or an unknown id if the number is too large."""
+        return self.ids.orders[number] if number < len(self.ids.orders) else NOBODY
+
+    def _send_conditionally(
+        self, method: str, path: str, body: Json | None, call: ConditionalCall
+    ) -> ServiceAnswer:
+        tags = {"": "", "current": self.tags.get(self.order_id(call.order), ""), "stale": '"stale"'}
+        tag = tags[call.if_match]
+        return self.call(method, path, body, headers={"If-Match": tag} if tag else None)
+
+    def _order_path(self, call: ConditionalCall | calls.Act, suffix: str = "") -> str:
+        return f"{ORDERS_PATH}{self.order_id(call.order)}/{suffix}"
+
+    def _create(self, call: calls.Create) -> ServiceAnswer:
+        body: Json = {"amount": call.amount, "currency": call.currency}
+        texts = {"description": call.description, "webhook_url": call.webhook_url}
+        body |= {name: text for name, text in texts.items() if text}
+        if call.lines:
+            body["order_lines"] = request_lines(call.lines)
+        if call.customer:
+            body["customer"] = {**CUSTOMER, "email_address": f"{call.customer}@example.com"}
+        if call.offered:
+            body["payment_methods"] = list(call.offered)
+        if call.method:
+            body["transactions"] = [self._transaction_body(call)]
+        elif call.period:
+            body["expiration_period"] = call.period
+        answer = self.call("POST", ORDERS_PATH, body)
+        if answer.is_success:
+            self.ids.orders.append(str(answer.at("id")))
+            self.ids.refunds.append([])
+        return answer
+
+    def _transaction_body(self, call: calls.Create) -> Json:
+        fields: Json = {"payment_method": call.method, "capture_mode": call.capture_mode}
+        fields |= {"expiration_period": call.period, "payment_method_details": self._details_body(call)}
+        return {name: value for name, value in fields.items() if value}
+
+    def _details_body(self, call: calls.Create) -> Json:
+        details: Json = {"cvc": call.cvc}
+        if call.issuer:
+            details["issuer_id"] = ISSUER if call.issuer == "known" else "NOBANKXX"
+        if call.flow:
+            kind = "one_click_type" if call.flow.endswith("one-click") else "recurring_type"
+            details[kind] = "first" if call.flow.startswith("first") else call.flow
+        if call.card is not None:
+            details["vault_token"] = (*self.ids.cards, NOBODY)[min(call.card, len(self.ids.cards))]
+        return {name: value for name, value in details.items() if value}
+
+    def _update(self, call: calls.Update) -> ServiceAnswer:
+        body = {"amount": call.amount, "description": call.description}
+        body = {name: value for name, value in body.items() if value is not None}
+        return self._send_conditionally("PUT", self._order_path(call), body, call)
+
+    def _cancel(self, call: calls.Cancel) -> ServiceAnswer:
+        return self._send_conditionally("DELETE", self._order_path(call), None, call)
+
+    def _send_portion(self, kind: str, call: calls.Capture | calls.Void) -> ServiceAnswer:
+        transactions = self._transactions.get(self.order_id(call.order), [])
+        transaction = transactions[call.attempt] if call.attempt < len(transactions) else NOBODY
+        suffix = "orderlines/" if call.lines is not None else "amount/" if call.amount is not None else ""
+        path = self._order_path(call, f"transactions/{transaction}/{kind}/{suffix}")
+        return self._send_conditionally("POST", path, portion_body(call) or None, call)
+
+    def _capture(self, call: calls.Capture) -> ServiceAnswer:
+        return self._send_portion("captures", call)
+
+    def _void(self, call: calls.Void) -> ServiceAnswer:
+        return self._send_portion("voids", call)
+
+    def _createrefund(self, call: calls.CreateRefund) -> ServiceAnswer:
+        answer = self._send_conditionally(
+            "POST", self._order_path(call, "refunds/"), portion_body(call), call
+        )
+        if answer.is_success:
+            self.ids.refunds[call.order].append(str(answer.at("id")))
+        return answer
+
+    def _createcode(self, call: calls.CreateCode) -> ServiceAnswer:
+        body = {
+            "amount": call.amount,
+            "amount_changeable": call.is_changeable,
+            "amount_min": call.smallest,
+            "amount_max": call.largest,
+            "one_off": call.is_one_off,
+            "size": call.size,
+            "description": "A code",
+        }
+        answer = self.call(
+            "POST", "/v1/bankqr/", {name: value for name, value in body.items() if value is not None}
+        )
+        if answer.is_success:
+            self.ids.codes.append(str(answer.at("id")))
+        return answer
+
+    def read(self, number: int) -> ServiceAnswer:
+        """Read an order with both blocks; remember its ETag, its transactions and its stored card."""
+        order_id = self.ids.orders[number]
+        answer = self.call("GET", f"{ORDERS_PATH}{order_id}/?{BLOCKS_QUERY}")
+        self.tags[order_id] = answer.headers.get("ETag", "")
+        attempts = answer.list_at("transactions")
+        for attempt in attempts:
+            details = attempt.get("payment_method_details") or {}
+            token = details.get("vault_token")
+            if token and "first" in details.values() and token not in self.ids.cards:
+                self.ids.cards.append(token)
+        self._transactions[order_id] = [str(attempt.get("id")) for attempt in attempts]
+        return answer
+
+    def read_refunds(self, number: int) -> list[ServiceAnswer]:
+        """Read the refunds of an order."""
+        return [self.call("GET", f"{ORDERS_PATH}{refund}/") for refund in self.ids.refunds[number]]
 
     def _act(self, call: calls.Act) -> ServiceAnswer:
         body: Json = {"actor": call.actor, "action": call.action}
@@ -53,7 +219,7 @@ class ControlDriver(Driver):
         return self.call("POST", f"/control/orders/{target}/act/", body)
 
     def _scan(self, call: calls.Scan) -> ServiceAnswer:
-        code = self.ids.codes[call.code] if call.code < len(self.ids.codes) else UNKNOWN_ID
+        code = self.ids.codes[call.code] if call.code < len(self.ids.codes) else NOBODY
         body = {"issuer_id": ISSUER} | ({} if call.amount is None else {"amount": call.amount})
         answer = self.call("POST", f"/control/bankqr/{code}/scan/", body)
         if answer.is_success:

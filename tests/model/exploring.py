@@ -1,12 +1,10 @@
 """Bounded exhaustive exploration: every sequence of calls and events up to a length, equal states merged."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from tests.model.alphabet import advances_to_deadlines, calls_on_order, scans
 from tests.model.driver import SessionCaller
 from tests.model.judge import FROM_START, WEBHOOK_URL, ControlJudge, Snapshot
 from tests.model.letters import (
@@ -14,9 +12,12 @@ from tests.model.letters import (
     CARD,
     LINES,
     LINES_AND_CUSTOMER,
+    advances_to_deadlines,
+    calls_on_order,
     code_creations,
     creations,
     required_fields,
+    scans,
     stored_card_payments,
 )
 from tests.model.specification import step
@@ -43,13 +44,6 @@ class Exploration:
     states: int = 0
     transitions: int = 0
     unspecified_calls: int = 0
-    rules: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.states} states, {self.transitions} transitions, {len(self.rules)} rules and assumptions, "
-            f"{self.unspecified_calls} unspecified calls"
-        )
 
 
 def relevant_state(shop: Shop) -> Shop:
@@ -110,11 +104,7 @@ def explore(judge: ControlJudge, first: Sequence[Call], length: int, transitions
                     visited.add(relevant_state(judge.shop))
                     next_level.append((judge.save(), next_calls))
         level = next_level
-    exploration.states, exploration.unspecified_calls, exploration.rules = (
-        len(visited),
-        judge.unspecified_calls,
-        Counter(judge.rules),
-    )
+    exploration.states, exploration.unspecified_calls = len(visited), judge.unspecified_calls
     return exploration
 
 
@@ -240,21 +230,3 @@ def explore_from(server: PaymentSandboxServer, name: str, length: int, transitio
         for call in START_STATES[name]:
             judge.make_call(call)
         return explore(judge, [*next_calls(judge.shop)], length, transitions_max)
-
-
-def exercised_rules(method: str, length: int, transitions_max: int) -> Counter[str]:
-    """Count the rules that the model applies in an exploration without a server."""
-    rules, transitions = Counter[str](), 0
-    level, visited = [Shop(mode="live")], set[Shop]()
-    for _ in range(length):
-        next_level = []
-        for shop in level:
-            for call in next_calls(shop) if shop.orders else creations(method) + code_creations():
-                transitions += 1
-                for outcome in step(shop, call) if transitions <= transitions_max else ():
-                    rules.update({*outcome.rules, outcome.assumption} - {""})
-                    if relevant_state(outcome.shop) not in visited:
-                        visited.add(relevant_state(outcome.shop))
-                        next_level.append(outcome.shop)
-        level = next_level
-    return rules

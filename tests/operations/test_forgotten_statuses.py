@@ -2,7 +2,7 @@
 
 from payment_sandbox.operations.beliefs import beliefs
 from payment_sandbox.projects.journal import ENTRIES_MAX, ReachedStatus
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, project_of
 
 

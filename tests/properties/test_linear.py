@@ -11,8 +11,8 @@ import pytest
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder
 
-from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import nearest_word
+from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import make_printable
 from payment_sandbox.kernel.times import Period
@@ -27,8 +27,8 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.dashboard.frame import shorten_ids
+from payment_sandbox.web.docs.docs_routes import matching_sections, search_index
 from payment_sandbox.web.docs.rendering import render
-from payment_sandbox.web.docs.views import matching_sections, search_index
 from payment_sandbox.web.pages.language import choose
 from tests.support.driver import Sandbox, card
 

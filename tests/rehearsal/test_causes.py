@@ -3,11 +3,11 @@
 import pytest
 
 from payment_sandbox import BookEntry, PaymentSandbox
-from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, find_cause, observe_signs
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps, parse_variation
 from pytest_payment_sandbox.rehearsal.driver import RehearsalOutcome
 from pytest_payment_sandbox.rehearsal.findings import RehearsalFinding
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 from pytest_payment_sandbox.rehearsal.report import lines_of, report_of
 from tests.support.in_process import place, project_of
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from tests.support.in_process import place, project_of
 

@@ -9,7 +9,7 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from tests.support.in_process import place, project_of
 from tests.support.servers import make_server

@@ -61,7 +61,7 @@ def test_a_new_ending_and_a_scenario_with_it(tmp_path: Path) -> None:
     checkout = ChangedCheckout(tmp_path)
     checkout.add("scenarios/nobody-pays.yaml", SCENARIO)
     assert "customer must be one of" in checkout.run(CHECK_PROGRAM)
-    checkout.package.replace("scenarios/forms.py", ENDINGS, f'{ENDINGS}, "hesitates"')
+    checkout.package.replace("scenarios/scenario_forms.py", ENDINGS, f'{ENDINGS}, "hesitates"')
     checkout.package.insert("methods/common.py", '    "abandons": "visit",\n', '    "hesitates": None,\n')
     assert checkout.failing(*TESTS) == {CATALOGUE, ONE_SCHEMA}
     assert "nobody-pays is fine, rules: 1" in checkout.run(CHECK_PROGRAM)

@@ -123,7 +123,7 @@ def test_a_fault_without_a_behaviour_does_not_start(checkout: ChangedCheckout) -
 @pytest.mark.prove
 def test_a_new_fault_works_everywhere(checkout: ChangedCheckout) -> None:
     """A new fault applies, is validated, saved and documented; a missing schema or help text fails a test."""
-    faults = "web/merchant/faults.py"
+    faults = "web/merchant/fault_effects.py"
     checkout.package.replace(faults, "    ErrorStatus,\n", "    Empty,\n    ErrorStatus,\n")
     checkout.package.insert(faults, "class CutAfterDelay", BEHAVIOUR)
     assert checkout.run(PROGRAM) == "there\n"
@@ -133,6 +133,6 @@ def test_a_new_fault_works_everywhere(checkout: ChangedCheckout) -> None:
     checkout.insert("tests/scenarios/space.py", '    Cell("customer visit", ANY_OUTCOME)', REASON)
     assert checkout.failing(*TESTS) == {NO_HELP}
     checkout.package.replace(
-        "cli/remote/project.py", "together, delay and swap.", "together, delay, swap, empty and refuse."
+        "cli/remote/project_commands.py", "delay and swap.", "delay, swap, empty and refuse."
     )
     assert checkout.failing(*TESTS) == set()

@@ -19,7 +19,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply
-from payment_sandbox.projects.calling import (
+from payment_sandbox.projects.caller import (
     Caller,
     TrackedRequest,
     WaitingThread,

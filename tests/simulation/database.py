@@ -14,7 +14,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.rows import Row as StoredRow
 from payment_sandbox_company.replicas import (
@@ -27,7 +27,7 @@ from payment_sandbox_company.replicas import (
     UnknownOutcome,
     commit_name,
 )
-from payment_sandbox_company.sharing import SharedStorage
+from payment_sandbox_company.shared_storage import SharedStorage
 from tests.simulation.world import World
 
 LOCK_SECONDS: Final = 4.0
@@ -410,14 +410,14 @@ class SimulatedDatabase:
 
     def read_newer_history(
         self, project_id: str, since: datetime | None
-    ) -> tuple[list[HistoryRow], datetime]:
+    ) -> tuple[list[JournalRow], datetime]:
         """Return an empty history."""
         return [], self.real.wall_now()
 
-    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
         """Do nothing."""
 
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return an empty history."""
         return []
 

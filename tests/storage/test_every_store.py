@@ -22,12 +22,12 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import NoServices, Project
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
-from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
-from payment_sandbox.storage.journal_rows import RECORDS_MAX, store_history
+from payment_sandbox.storage.journal_rows import RECORDS_MAX, save_new_records
 from payment_sandbox.storage.rows import KINDS, read_identity, resume_project
 from payment_sandbox.storage.snapshot import restore
 from tests.storage.conftest import Backend
@@ -211,7 +211,7 @@ def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
     journal.add([Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
     journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
-    store_history(project)
+    save_new_records(project)
     resumed = resume(backend, project)
     assert list(resumed.epoch.journal.entries()) == list(journal.entries())
     assert list(resumed.epoch.journal.actions()) == list(journal.actions())
@@ -222,9 +222,9 @@ def test_the_journal_is_restored(backend: Backend, project: Project) -> None:
         assert resumed.epoch.journal.next_id("request") == "request-7"
     explanation = resumed.epoch.journal.explanation("t-6")
     assert [explanation, journal.explanation("t-6")] == [{"scenario": "default", "rule": 3}] * 2
-    assert "4111 1111" not in str(stored_history(project))
+    assert "4111 1111" not in str(stored_journal(project))
     project.reset()
-    assert not stored_history(project)
+    assert not stored_journal(project)
 
 
 def test_records_can_be_added_before_the_saved_journal_is_read(
@@ -238,14 +238,14 @@ def test_records_can_be_added_before_the_saved_journal_is_read(
         for number in (1, 2)
     )
     project.epoch.journal.add([before])
-    store_history(project)
+    save_new_records(project)
     journal, store = resume(backend, project).epoch.journal, project.epoch.store
     with monkeypatch.context() as patched:
-        patched.setattr(type(store), "history", _refuse)
+        patched.setattr(type(store), "journal_rows", _refuse)
         journal.add([after])
         with pytest.raises(NotStored):
             journal.of(ReachedStatus)
-    store_history(project)
+    save_new_records(project)
     assert journal.of(ReachedStatus) == [before, after]
     assert journal.dropped_count == 0
 
@@ -254,9 +254,9 @@ def _refuse(store: object, number_max: int) -> NoReturn:
     raise NotStored("the test", "not now", is_full=False)
 
 
-def stored_history(project: Project) -> Sequence[HistoryRow]:
+def stored_journal(project: Project) -> Sequence[JournalRow]:
     """Return the stored records of the journal."""
-    return project.epoch.store.history(10 * RECORDS_MAX)
+    return project.epoch.store.journal_rows(10 * RECORDS_MAX)
 
 
 def resume(backend: Backend, project: Project) -> Project:
@@ -274,9 +274,9 @@ def test_a_journal_is_bounded(backend: Backend, project: Project) -> None:
     if backend.name == "postgresql":
         pytest.skip("PostgreSQL counts its records only from time to time")
     store = project.epoch.store
-    store.save_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
-    store.save_history([HistoryRow("status", RECORDS_MAX + 2, "{}")])
-    assert [row.number for row in stored_history(project)] == [2, 3, RECORDS_MAX + 2]
+    store.save_journal_rows([JournalRow("status", number, "{}") for number in (1, 2, 3)])
+    store.save_journal_rows([JournalRow("status", RECORDS_MAX + 2, "{}")])
+    assert [row.number for row in stored_journal(project)] == [2, 3, RECORDS_MAX + 2]
 
 
 def test_settings_of_a_newer_server_are_kept_and_ignored(backend: Backend, project: Project) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from typing import Any
 
 import requests
@@ -46,8 +48,25 @@ class Dashboard:
                     return form, name
         raise AssertionError(f"there is no button {value!r} among {[form.buttons for form in page.forms]}")
 
+    @property
+    def token(self) -> str:
+        """The token of the project's forms."""
+        token: str = self.open("settings/").forms[-1].fields["token"]
+        return token
+
     def _checked(self, answer: requests.Response, status: int) -> Page:
         assert answer.status_code == status, answer.text[:2000]
         assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
         assert self.sandbox.key not in answer.text, "no page has an API key"
         return Page(answer)
+
+
+def run_in_shell(command: str, key: str | None = None) -> str:
+    """Run a command that a page shows, with the key in the environment if any; return its output."""
+    environment = {name: value for name, value in os.environ.items() if name != "SANDBOX_API_KEY"}
+    if key is not None:
+        environment["SANDBOX_API_KEY"] = key
+    program = ["bash", "-euc", command]
+    return subprocess.run(
+        program, env=environment, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    ).stdout

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask, request
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
 AT_MOST_SECONDS = 120

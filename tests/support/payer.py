@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin
@@ -98,6 +100,19 @@ class Page(HTMLParser):
     def form_with(self, value: str) -> Form:
         """Return the first form with a button of this value."""
         return next(form for form in self.forms if any(button[1] == value for button in form.buttons))
+
+    def form_to(self, path: str) -> Form:
+        """Return the first form that is sent to an address with this end."""
+        return next(form for form in self.forms if form.action.endswith(path))
+
+    def form_of(self, field: str) -> Form:
+        """Return the first form with this field."""
+        return next(form for form in self.forms if field in form.fields)
+
+    def block(self, name: str) -> str | None:
+        """Return the text of the preformatted block with this ID, as it is copied."""
+        block = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', self.answer.text, re.DOTALL)
+        return unescape(block[1]) if block is not None else None
 
     @property
     def buttons(self) -> set[str]:

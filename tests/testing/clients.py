@@ -16,7 +16,7 @@ import httpx2
 import requests
 import urllib3
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 LONG_SECONDS: Final = 20
 """The time limit of a caller who must get an answer."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 
 @pytest.fixture

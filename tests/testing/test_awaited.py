@@ -8,7 +8,7 @@ import pytest
 
 from payment_sandbox.client.sandbox_clock import Advance
 from payment_sandbox.testing.aio import AsyncClock
-from payment_sandbox.testing.project import AsyncPaymentSandbox, PaymentSandbox
+from payment_sandbox.testing.project_fixture import AsyncPaymentSandbox, PaymentSandbox
 from payment_sandbox.web.answers import records as answers
 from tests.documentation.references import python_reference
 from tests.support.in_process import place

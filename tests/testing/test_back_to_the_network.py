@@ -3,7 +3,7 @@
 import pytest
 from flask import Flask
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER, shop_that
 from tests.support.shop import Shop
 

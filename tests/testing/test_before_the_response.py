@@ -5,7 +5,7 @@ from threading import current_thread
 import requests
 from flask import Flask, request
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER
 
 PROVIDER = "https://api.provider.example/v1/orders/"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from flask import Flask
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, shop_that
 
 UNREAD = "HOOK-08"

@@ -15,7 +15,7 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.clients.with_urllib3 import LocalTarget
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, place, shop_that
 from tests.support.wire import NOTICES_SHORT_BODIES

@@ -20,7 +20,7 @@ import urllib3
 import vcr
 
 from payment_sandbox.testing.clients.guard import AddressIntercepted, canonical_host
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER
 from tests.support.shop import Shop
 

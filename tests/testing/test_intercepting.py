@@ -10,7 +10,7 @@ import pytest
 import requests
 import urllib3
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER
 from tests.support.suites import passed, suite

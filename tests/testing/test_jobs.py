@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.kernel.times import LAST_MOMENT
-from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentJobWarning, PaymentSandbox
 from tests.support.in_process import on_a_loop, place, shop_that
 
 

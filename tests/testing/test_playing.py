@@ -2,7 +2,7 @@
 
 import pytest
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import ORDER
 
 

@@ -10,7 +10,7 @@ import pytest
 from payment_sandbox.client.plain import to_json_value
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.kernel.times import format_duration
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place
 
 

@@ -4,7 +4,7 @@ import threading
 
 from werkzeug.serving import make_server
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from tests.support.in_process import place, shop_that
 
 

@@ -11,8 +11,8 @@ import payment_sandbox
 from payment_sandbox.web.app import SandboxApp, make_app
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, Middleware
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.faces import Face, Middleware
 from payment_sandbox.web.routes import FactsBlueprint, described_routes, route
 from tests.support.projects import made_registry
 
@@ -20,17 +20,15 @@ from tests.support.projects import made_registry
 def recording(name: str, seen: list[str]) -> Middleware:
     """Return a middleware that records what it sees."""
 
-    def middleware(call: Call, call_next: CallNext) -> Response:
-        seen.append(name)
-        response = call_next(call)
+    def end(call: Call, response: Response) -> Response:
         seen.append(f"{name} {response.status_code}")
         return response
 
-    return middleware
+    return Middleware(before=lambda call: seen.append(name), after=end)
 
 
-def refuse_call(call: Call, call_next: CallNext) -> Response:
-    """A middleware that refuses every call."""
+def refuse_call(call: Call, response: Response | None = None) -> Response:
+    """Refuse every call, before or after the view."""
     raise RequestRefused(418, "on purpose")
 
 
@@ -58,41 +56,42 @@ def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> Non
     assert seen == ["outer", "inner", f"view {name}", f"inner {status}", f"outer {status}"]
 
 
-def test_a_refusing_middleware_ends_the_call() -> None:
-    """Only the outer middlewares see a refusal, and the view is not called."""
+@pytest.mark.parametrize(
+    ("refusing", "skipped"),
+    [
+        (Middleware(refuse_call), 3),
+        (Middleware(lambda call: Response(status=418)), 3),
+        (Middleware(after=refuse_call), 0),
+    ],
+)
+def test_a_refusal_skips_the_inner_part_of_the_call(refusing: Middleware, skipped: int) -> None:
+    """The outer middlewares see a refusal; before the view, nothing inside the refusing one is called."""
     seen: list[str] = []
-    answer = Client(make_app_with_face(seen, refuse_call)).get("/own/fine/")
-    assert (answer.status_code, seen) == (418, ["outer", "outer 418"])
-
-
-def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
-    """Without the dashboard its paths answer 404, and everything else works."""
-    registry = made_registry()
-    _, api_key = registry.create({})
-    app = make_app(registry, public_url="http://sandbox.example", load_optional_faces=list)
-    assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
-    client = Client(app)
-    order = {"currency": "EUR", "amount": 1}
-    assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
-    assert client.get("/dashboard/").status_code == 404
-    assert client.get("/docs/").status_code == 200
+    answer = Client(make_app_with_face(seen, refusing)).get("/own/fine/")
+    inside = ["inner", "view fine", "inner 200"]
+    assert (answer.status_code, seen) == (418, ["outer", *inside[skipped:], "outer 418"])
 
 
 def test_html_faces_are_loaded_at_their_first_request() -> None:
-    """Calls to the APIs, also to unknown paths of them, load no HTML faces; the first page loads them once."""
+    """Calls to the APIs, also to unknown paths of them, load no HTML faces; without the dashboard the rest works."""
     loaded: list[str] = []
 
     def load() -> list[Face]:
         loaded.append("optional faces")
         return []
 
-    app = make_app(made_registry(), public_url="http://sandbox.example", load_optional_faces=load)
+    registry = made_registry()
+    _, api_key = registry.create({})
+    app = make_app(registry, public_url="http://sandbox.example", load_optional_faces=load)
     client = Client(app)
+    order = {"currency": "EUR", "amount": 1}
+    assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
     for path in ("/v1/orders/x/", "/v1/nothing/", "/control/nothing/", "/health/"):
         client.get(path)
     assert loaded == []
     assert [client.get(path).status_code for path in ("/docs/", "/dashboard/")] == [200, 404]
     assert loaded == ["optional faces"]
+    assert not [rule for rule, _ in described_routes(app.parts()) if "dashboard" in rule.rule]
 
 
 AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template"}
@@ -107,5 +106,5 @@ def test_no_module_looks_up_the_current_call() -> None:
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         names = {(node.module, alias.name) for node in imports for alias in node.names}
         assert not {name for module, name in names if module == "flask"} & AMBIENT, path
-        reads_caller = ("payment_sandbox.projects.calling", "caller") in names
+        reads_caller = ("payment_sandbox.projects.caller", "caller") in names
         assert not reads_caller or room in READS_CALLER, path

@@ -13,7 +13,7 @@ from flask import Response
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.tallies import Tally
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.control.blueprint import control
+from payment_sandbox.web.control.control_face import control
 from payment_sandbox.web.routes import route
 
 
@@ -88,15 +88,13 @@ def checkout(tmp_path: Path) -> ChangedCheckout:
     """A checkout that has the new function with its facts and its record in separate modules."""
     checkout = ChangedCheckout(tmp_path)
     checkout.package.add("web/answers/tallies.py", RECORD)
-    checkout.package.add("web/control/tallies.py", VIEW)
+    checkout.package.add("web/control/tally_routes.py", VIEW)
     return checkout
 
 
 def import_module(checkout: ChangedCheckout) -> None:
     """Import the new module in the package of the control API."""
-    checkout.package.replace(
-        "web/control/__init__.py", "import orders, traffic", "import orders, tallies, traffic"
-    )
+    checkout.package.insert("web/control/__init__.py", "traffic_routes\n", "tally_routes, ")
 
 
 @pytest.mark.prove

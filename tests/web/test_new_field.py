@@ -66,7 +66,7 @@ def package(tmp_path: Path) -> ChangedPackage:
 
 def test_a_new_field_is_one_row(package: ChangedPackage) -> None:
     """One row makes the field validated, stored, shown, updated, explained, restored and described."""
-    package.insert("forms/orders.py", '    SentField("return_url"', ROW)
+    package.insert("forms/order_fields.py", '    SentField("return_url"', ROW)
     assert package.run(PROGRAM) == "there\n"
 
 
@@ -82,6 +82,6 @@ def test_a_field_without_a_rule_of_its_own_does_not_start(
     package: ChangedPackage, rule: str, problem: str
 ) -> None:
     """A shared or unknown rule prevents startup, because refusals would name the wrong rule."""
-    package.insert("forms/orders.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
+    package.insert("forms/order_fields.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
     with pytest.raises(AssertionError, match=problem):
         package.run("import payment_sandbox.web.app")

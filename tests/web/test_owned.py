@@ -14,7 +14,7 @@ from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.event_stream import SERIALIZED_EVENTS
-from payment_sandbox.web.merchant import journal
+from payment_sandbox.web.merchant import merchant_face
 from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
 from tests.support.servers import make_server
@@ -124,7 +124,7 @@ def test_a_request_that_fails_late_still_sends_its_webhook(
         raise ValueError("on purpose")
 
     sandbox = Sandbox(own_server, webhook_url=shop.url)
-    monkeypatch.setattr(journal, "without_secret_headers", fail)
+    monkeypatch.setattr(merchant_face, "without_secret_headers", fail)
     created = sandbox.http.post(
         f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
     )

@@ -25,7 +25,7 @@ from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.server import Server, build
 from payment_sandbox.web.answers.records import OrderOverview
-from payment_sandbox.web.docs import views as documentation
+from payment_sandbox.web.docs import docs_routes as documentation
 from payment_sandbox.web.docs.library import PAGE_NAMES, read_source
 
 ANSWER_BYTES_MAX: Final = 2000

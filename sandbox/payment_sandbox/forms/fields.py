@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from marshmallow import ValidationError, fields, missing, validate
 
-from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import Problem, did_you_mean, entry_violations, nearest_word
+from payment_sandbox.forms.merchant_urls import url_problem
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX

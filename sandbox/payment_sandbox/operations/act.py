@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from payment_sandbox.kernel.sharing import EMPTY_MAPPING
+from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
+from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.operations.attempts import begin_attempt, offered_methods
 from payment_sandbox.operations.cancel import uncancellable_reason
 from payment_sandbox.operations.refund import restore_refundable
-from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.operations.update import ALWAYS_UPDATABLE_KEYS, is_sum_open
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.amounts import Cents
@@ -28,7 +28,7 @@ from payment_sandbox.orders.refusals import (
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.calling import NO_CALLER
+from payment_sandbox.projects.caller import NO_CALLER
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 from payment_sandbox.projects.project import Project

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
 from payment_sandbox.operations.agenda import applies, clean_up_agenda, event, job_event, next_due
-from payment_sandbox.operations.due import handler_of
+from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, PerformAction
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit

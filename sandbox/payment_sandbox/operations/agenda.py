@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.timeline import DueItem
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.due import handler_of
+from payment_sandbox.operations.due_commands import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import CLEANUP_LENGTH_MIN, Epoch

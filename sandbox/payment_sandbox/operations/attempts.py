@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from payment_sandbox.kernel.sharing import EMPTY_MAPPING
+from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHODS_BY_NAME, behaviour_of
 from payment_sandbox.methods.common import Capabilities
-from payment_sandbox.operations.steps import apply_steps
+from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus

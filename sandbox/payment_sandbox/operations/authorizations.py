@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from payment_sandbox.operations.steps import move_both
+from payment_sandbox.operations.apply_steps import move_both
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.lines import LineQuantity

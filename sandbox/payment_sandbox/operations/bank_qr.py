@@ -6,8 +6,8 @@ from typing import Any, Final
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BANK_QR_METHOD, behaviour_of
 from payment_sandbox.methods.common import ISSUERS
+from payment_sandbox.operations.apply_steps import apply_steps
 from payment_sandbox.operations.attempts import begin_attempt, unavailable_reason
-from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import Order

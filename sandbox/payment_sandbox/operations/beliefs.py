@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import parse_object
 from payment_sandbox.orders.amounts import euros
-from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import RETRY_AFTER, Delivery, DeliveryState, Reply
 from payment_sandbox.projects.epoch import Epoch

@@ -10,7 +10,7 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.calling import with_cause
+from payment_sandbox.projects.caller import with_cause
 from payment_sandbox.projects.journal import MERCHANT_ACTOR, VIA_CONTROL, PerformedAction
 from payment_sandbox.projects.project import Project
 

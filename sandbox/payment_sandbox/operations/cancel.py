@@ -1,6 +1,6 @@
 """Cancellation of orders before any money has moved."""
 
-from payment_sandbox.operations.steps import move_both
+from payment_sandbox.operations.apply_steps import move_both
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import OrderNotCancellable
 from payment_sandbox.orders.statuses import Trigger, can_move

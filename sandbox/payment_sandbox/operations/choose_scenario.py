@@ -10,8 +10,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.documents import Document
-from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.loader import load_scenario
+from payment_sandbox.scenarios.scenario_forms import ScenarioForm
 
 if TYPE_CHECKING:
     from payment_sandbox.forms import schemas

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from payment_sandbox.forms.orders import SENT_FIELDS
-from payment_sandbox.kernel.sharing import EMPTY_MAPPING
+from payment_sandbox.forms.order_fields import SENT_FIELDS
+from payment_sandbox.kernel.interning import EMPTY_MAPPING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import METHODS_BY_NAME, REFUND
 from payment_sandbox.operations.attempts import decide_outcome

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
-from payment_sandbox.forms.orders import CustomerForm
+from payment_sandbox.forms.order_fields import CustomerForm
 from payment_sandbox.methods import METHOD_NAMES, METHODS_BY_NAME, REFUND
 from payment_sandbox.methods.common import Method
 from payment_sandbox.orders.refusals import Violation

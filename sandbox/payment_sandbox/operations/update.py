@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.forms.orders import SENT_FIELDS
+from payment_sandbox.forms.order_fields import SENT_FIELDS
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.operations.create_order import order_lines_of
 from payment_sandbox.orders.order import Order, reduce_customer

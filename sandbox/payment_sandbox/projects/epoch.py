@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.sharing import SharedValues
+from payment_sandbox.kernel.interning import SharedValues
 from payment_sandbox.kernel.timeline import DueItem, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
@@ -15,7 +15,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.changes import ChangeCounter
+from payment_sandbox.projects.change_counter import ChangeCounter
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
@@ -24,7 +24,7 @@ from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import Configuration, Counters, Store

@@ -9,9 +9,9 @@ from payment_sandbox.forms import read
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, RateLimit, WebhookEffect
-from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
 from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
+from payment_sandbox.scenarios.scenario_forms import FaultsForm
 
 FAULTS_FORM: Final = FaultsForm()
 

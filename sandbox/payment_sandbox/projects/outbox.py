@@ -29,7 +29,7 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 #
 # HELD: the call that caused the webhook has not answered. A shop must know the order that a webhook is about,
 #   so its webhooks follow the response (SET-59). The entry is in the ``HeldDeliveries`` of the call until the
-#   middleware ``release_held_webhooks`` decides who sends it. If the shop makes the call during a request
+#   middleware ``release_webhooks`` decides who sends it. If the shop makes the call during a request
 #   from its test, that request holds the entry until its end, as in production.
 # QUEUED: the entry waits for its turn.
 # SENDING: one thread makes an attempt and records the answer.

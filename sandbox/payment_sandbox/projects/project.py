@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from payment_sandbox.kernel.masking import SECRET_KINDS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
-from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
@@ -19,7 +19,7 @@ from payment_sandbox.projects.journal import SETTINGS_NOT_REPLAYED
 from payment_sandbox.projects.locks import STATE, ranked_lock
 from payment_sandbox.projects.outbox import HeldDeliveries, OutboxEntry, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots

@@ -12,7 +12,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.calling import RequestCommit
+from payment_sandbox.projects.caller import RequestCommit
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal
@@ -80,7 +80,7 @@ class ChangeSet(NamedTuple):
         yield from (("deliveries", delivery.id, delivery) for delivery in self.deliveries)
 
 
-class HistoryRow(NamedTuple):
+class JournalRow(NamedTuple):
     """A stored journal record; ``number`` is the number in its id."""
 
     kind: str
@@ -150,11 +150,11 @@ class Store(Protocol):
     def load(self, change: ChangeSet) -> None:
         """Load saved records into memory."""
 
-    def save_history(self, rows: Sequence[HistoryRow]) -> None:
+    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
         """Save journal records, and delete the oldest beyond the limit."""
         return
 
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
+    def journal_rows(self, number_max: int) -> Sequence[JournalRow]:
         """Read the saved journal records up to a number, oldest first.
 
         Raises:

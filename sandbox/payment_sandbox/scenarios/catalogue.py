@@ -87,15 +87,6 @@ def scenario_files(folder: Path) -> list[Path]:
     )
 
 
-def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:
-    """Load the scenario in a file.
-
-    Raises:
-        Invalid: lists all errors.
-    """
-    return load_text(read_text(path), methods, check_settings, str(path))
-
-
 def read_text(path: Path) -> str:
     """Read the text of a file.
 

@@ -2,7 +2,7 @@
 
 Each effect is a class. The tables at the end list the effects of scenarios and faults, by ``key``; forms,
 schema, documentation and review are generated from them. All other effects are for rehearsals only.
-``web/merchant/faults.py`` applies the effects on requests. Tests may pass effects as objects:
+``web/merchant/fault_effects.py`` applies the effects on requests. Tests may pass effects as objects:
 ``{"then": Duplicate(2)}`` is ``{"then": {"duplicate": 2}}``.
 """
 

@@ -10,8 +10,8 @@ from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.effects import Fault, read_webhook_effect
-from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
+from payment_sandbox.scenarios.scenario_forms import ScenarioForm
 
 SCENARIO_FORM: Final = ScenarioForm()
 VIOLATIONS_MAX: Final = 1_000  # per kind; higher than for requests, because users fix whole files

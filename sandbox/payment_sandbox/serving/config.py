@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from payment_sandbox.projects.quotas import Quotas
     from payment_sandbox.serving.gateway import Limits
-    from payment_sandbox.serving.listeners import SiteServer
+    from payment_sandbox.serving.lazy_servers import SiteServer
     from payment_sandbox.serving.services import Observer
     from payment_sandbox.serving.sessions import Trust
 

@@ -25,7 +25,7 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
-from payment_sandbox.projects.calling import as_waiting_thread, caller, during_delivery
+from payment_sandbox.projects.caller import as_waiting_thread, caller, during_delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import OutboxEntry
 from payment_sandbox.projects.project import Project, ProjectReset

@@ -11,7 +11,7 @@ from flask import Response
 from multidict import CIMultiDict
 
 from payment_sandbox.web.call import ConnectionCut
-from payment_sandbox.web.errors import TYPE_BY_STATUS, error_body
+from payment_sandbox.web.error_bodies import TYPE_BY_STATUS, error_body
 
 SERVER: Final = "payment-sandbox"
 LINGER_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection

@@ -14,7 +14,7 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
-from payment_sandbox.serving.listeners import SiteServer
+from payment_sandbox.serving.lazy_servers import SiteServer
 from payment_sandbox.serving.services import REAL_TIME, Housekeeper, ServerServices
 from payment_sandbox.serving.starting import (
     POSTGRESQL,

@@ -20,7 +20,7 @@ from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.journal_rows import store_history
+from payment_sandbox.storage.journal_rows import save_new_records
 
 SLEEP_SECONDS_MAX: Final = 3600.0
 RETRY_SECONDS: Final = 1.0  # the delay before a retry, if the database does not answer
@@ -135,7 +135,7 @@ class Housekeeper:
                 if project.is_over() and not self._registry.is_shared:  # another server may be using it
                     self._registry.delete(project)
                 else:
-                    store_history(project)
+                    save_new_records(project)
             except NotStored as failed:
                 log.warning("project %s: %s", project.project_id, failed)
             except Exception:

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
-from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.rows import Row
 
 
@@ -38,7 +38,7 @@ REPLACE_ON_CONFLICT: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body
 PROJECTS_QUERY: Final = "identity, chosen, counters FROM $project ORDER BY"
 
 RECORD_COLUMNS: Final = ", ".join(Row._fields)
-HISTORY_COLUMNS: Final = ", ".join(HistoryRow._fields)
-SELECT_HISTORY: Final = f"""
-    SELECT {HISTORY_COLUMNS} FROM $history WHERE project = :id AND number <= :number ORDER BY number
+JOURNAL_COLUMNS: Final = ", ".join(JournalRow._fields)
+SELECT_JOURNAL: Final = f"""
+    SELECT {JOURNAL_COLUMNS} FROM $history WHERE project = :id AND number <= :number ORDER BY number
 """

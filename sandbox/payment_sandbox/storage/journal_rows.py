@@ -8,7 +8,7 @@ from typing import Final, cast
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, Record, number_of
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.projects.store import JournalRow
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
 RECORDS_MAX: Final = 6 * ENTRIES_MAX  # counted in sequence numbers, which all kinds share
@@ -17,29 +17,29 @@ KINDS_BY_TYPE: Final = {record: kind for kind, record in RECORDS.items()}
 log = logging.getLogger(__name__)
 
 
-def store_history(project: Project) -> None:
+def save_new_records(project: Project) -> None:
     """Save the journal's new records; a failed save is not retried."""
     epoch = project.epoch
     records = list(epoch.journal.take_unstored())
     if records:
         try:
-            epoch.store.save_history([history_row(record) for record in records])
+            epoch.store.save_journal_rows([journal_row(record) for record in records])
         except NotStored as failed:
             log.warning("%d records of project %s: %s", len(records), project.project_id, failed)
 
 
-def load_history(project: Project, newest_number: int) -> None:
+def load_journal(project: Project, newest_number: int) -> None:
     """Load the saved records of a journal on its first read, because there may be many records.
 
     Unreadable records are skipped.
     """
     store = project.epoch.store  # not read later: a reset replaces the epoch and its store
     project.epoch.journal.continue_after(
-        newest_number, lambda: read_records(project.project_id, store.history(newest_number))
+        newest_number, lambda: read_records(project.project_id, store.journal_rows(newest_number))
     )
 
 
-def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record]:
+def read_records(project_id: str, rows: Iterable[JournalRow]) -> Iterator[Record]:
     """Decode the readable records."""
     for row in rows:
         try:
@@ -48,10 +48,10 @@ def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record
             log.warning("project %s: %s-%d was skipped: %s", project_id, row.kind, row.number, problem)
 
 
-def history_row(record: Record) -> HistoryRow:
+def journal_row(record: Record) -> JournalRow:
     """Convert a record to its stored form."""
-    return HistoryRow(KINDS_BY_TYPE[type(record)], number_of(record), json.dumps(encode(record)))
+    return JournalRow(KINDS_BY_TYPE[type(record)], number_of(record), json.dumps(encode(record)))
 
 
-def _decode_record(row: HistoryRow) -> Record:
-    return cast(Record, decode(RECORDS[row.kind], json.loads(row.body), f"history.{row.kind}-{row.number}"))
+def _decode_record(row: JournalRow) -> Record:
+    return cast(Record, decode(RECORDS[row.kind], json.loads(row.body), f"journal.{row.kind}-{row.number}"))

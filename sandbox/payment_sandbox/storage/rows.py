@@ -14,9 +14,9 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Counters, HistoryRow, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, JournalRow, Storage
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredIds, StoredRecords, decode, encode
-from payment_sandbox.storage.journal_rows import load_history
+from payment_sandbox.storage.journal_rows import load_journal
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
 
@@ -107,10 +107,10 @@ def read_record(kind: str, item_id: str, body: str) -> Any:
 class RowDatabase(Protocol):
     """A database of rows."""
 
-    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
         """Write journal records of several projects, and delete the oldest beyond the limit."""
 
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
 
 
@@ -158,13 +158,13 @@ class RowStore(MemoryStore, ABC):
         """Return the anchor of a running clock: a clock time, and the corresponding real time."""
         return counters.now, self.real.wall_now()
 
-    def save_history(self, rows: Sequence[HistoryRow]) -> None:
+    def save_journal_rows(self, rows: Sequence[JournalRow]) -> None:
         """Write records of the journal."""
-        self.database.write_histories([(self.identity.project_id, row) for row in rows])
+        self.database.write_journal_rows([(self.identity.project_id, row) for row in rows])
 
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
+    def journal_rows(self, number_max: int) -> Sequence[JournalRow]:
         """Return the records of the journal up to a number."""
-        return self.database.read_history(self.identity.project_id, number_max)
+        return self.database.read_journal_rows(self.identity.project_id, number_max)
 
     def load(self, change: ChangeSet) -> None:
         """Load stored records into memory."""
@@ -228,7 +228,7 @@ def resume_project(
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
     if stored.newest_number is not None:
-        load_history(project, stored.newest_number)
+        load_journal(project, stored.newest_number)
     created, restored = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
     if place is not None and restored < created:
         log.warning(

@@ -6,8 +6,8 @@ from types import GeneratorType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import load, unknown_keys
-from payment_sandbox.forms.addresses import url_problem
-from payment_sandbox.forms.orders import SentForm
+from payment_sandbox.forms.merchant_urls import url_problem
+from payment_sandbox.forms.order_fields import SentForm
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.timeline import Timeline

@@ -19,16 +19,16 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
+from payment_sandbox.projects.store import ChangeSet, JournalRow, Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, join_problems
 from payment_sandbox.storage.dialects import (
     CLEAR_PROJECT,
-    HISTORY_COLUMNS,
+    JOURNAL_COLUMNS,
     PROJECTS_QUERY,
     RECORD_COLUMNS,
     REPLACE_ON_CONFLICT,
-    SELECT_HISTORY,
+    SELECT_JOURNAL,
     SQLITE,
     UPDATED_COLUMNS,
     translate,
@@ -264,7 +264,7 @@ PUT_RECORD: Final = (
 )
 DELETE_RECORD: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
-PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?)"
+PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {JOURNAL_COLUMNS}) VALUES (?, ?, ?, ?)"
 DELETE_OLD_HISTORY: Final = f"""
     DELETE FROM history
     WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {RECORDS_MAX}
@@ -351,7 +351,7 @@ class StateFile:
             _execute_all(run, (f"UPDATE $project SET {UPDATED_COLUMNS} WHERE number = :id",), changed)
         self._numbers[project_id] = number
 
-    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+    def write_journal_rows(self, rows: Sequence[tuple[str, JournalRow]]) -> None:
         """Write journal records of several projects, and delete the oldest beyond the limit."""
         with self._transaction() as run:  # a project may have been deleted meanwhile
             numbers = {project_id: self._numbers.get(project_id) for project_id, _ in rows}
@@ -361,11 +361,11 @@ class StateFile:
             run.executemany(PUT_HISTORY, known)
             run.executemany(DELETE_OLD_HISTORY, {(number,) for number, *_ in known})
 
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+    def read_journal_rows(self, project_id: str, number_max: int) -> Sequence[JournalRow]:
         """Return the records of a journal up to a number, oldest first."""
         values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
-            return [HistoryRow(*row) for row in run.execute(translate(SQLITE, SELECT_HISTORY), values)]
+            return [JournalRow(*row) for row in run.execute(translate(SQLITE, SELECT_JOURNAL), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:

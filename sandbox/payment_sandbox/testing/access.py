@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import requests
 
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving import config, listeners
+    from payment_sandbox.serving import config, lazy_servers
     from payment_sandbox.serving import server as serving
     from payment_sandbox.testing.clients import intercepting, with_requests
     from payment_sandbox.testing.clients.intercepting import Interceptions
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     serving = lazy("payment_sandbox.serving.server")
     config = lazy("payment_sandbox.serving.config")
-    listeners = lazy("payment_sandbox.serving.listeners")
+    lazy_servers = lazy("payment_sandbox.serving.lazy_servers")
     intercepting = lazy("payment_sandbox.testing.clients.intercepting")
     with_requests = lazy("payment_sandbox.testing.clients.with_requests")
     language = lazy("payment_sandbox.web.pages.language")
@@ -71,9 +71,9 @@ class SandboxAccess:
         with pause_garbage_collection():
             load_module("payment_sandbox.serving.server")
         try:
-            listener: listeners.LazyServer | listeners.NoPort = listeners.LazyServer()
+            listener: lazy_servers.LazyServer | lazy_servers.NoPort = lazy_servers.LazyServer()
         except RuntimeError:  # raised by pytest-socket and similar plugins
-            listener, self._has_no_port = listeners.NoPort(), True
+            listener, self._has_no_port = lazy_servers.NoPort(), True
         try:
             server = serving.build(
                 config.ServerConfig(
@@ -94,7 +94,7 @@ class SandboxAccess:
         if server is None or not self._has_no_port:
             return
         with suppress(RuntimeError):
-            server.listen(listeners.LazyServer())
+            server.listen(lazy_servers.LazyServer())
             self.base_url, self._has_no_port = server.url, False
 
     def session_for(self, api_key: str) -> "requests.Session":

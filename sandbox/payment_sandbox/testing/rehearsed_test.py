@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 FixtureLookup = Callable[[str], Any]
 """Looks up the attribute of a test case that corresponds to a fixture; returns None if there is none."""

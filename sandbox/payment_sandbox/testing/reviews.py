@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from payment_sandbox.client.errors import SandboxError
 
 if TYPE_CHECKING:
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 OFF, WARN, ERROR = "off", "warn", "error"
 REVIEW_MODES = (OFF, WARN, ERROR)

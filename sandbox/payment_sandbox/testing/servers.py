@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import SandboxAccess
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 
 DEFAULT_CLOCK: Final = "frozen"
 REMOTE_PROJECT_LIFETIME: Final = "P1D"

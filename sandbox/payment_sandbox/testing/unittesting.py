@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from unittest import TestCase
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project_fixture import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
 from payment_sandbox.testing.reviews import default_mode, review, timeline_text
 from payment_sandbox.testing.servers import PaymentSandboxServer

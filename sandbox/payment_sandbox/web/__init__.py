@@ -1,7 +1,7 @@
 """The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation.
 
-Other packages may import ``addresses``, ``answers.order``, ``answers.qr``,
-``answers.records``, ``answers.transactions``, ``app``, ``bodies``, ``call``,
-``docs.library``, ``docs.views``, ``errors``, ``event_stream``, ``merchant.explanation``,
-``merchant.reading``, ``openapi``, ``pages.language``, ``site`` and ``statistics``.
+Other packages may import ``answers.order_tables``, ``answers.qr_tables``, ``answers.records``,
+``answers.transaction_tables``, ``app``, ``bodies``, ``call``, ``docs.docs_routes``, ``docs.library``,
+``error_bodies``, ``event_stream``, ``merchant.explanation``, ``merchant.reading``, ``openapi``,
+``page_urls``, ``pages.language``, ``site`` and ``statistics``.
 """

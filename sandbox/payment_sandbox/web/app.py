@@ -11,13 +11,13 @@ from werkzeug.routing import Map
 
 from payment_sandbox.loading import LOADING, lazy
 from payment_sandbox.packaged import read_packaged
-from payment_sandbox.projects.calling import as_caller
+from payment_sandbox.projects.caller import as_caller
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import control, merchant
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.call import Call, ClientConnection
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import CONTROL_API, MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.error_bodies import CONTROL_API, MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import answer_unrouted
 from payment_sandbox.web.placing import place
@@ -137,7 +137,12 @@ class SandboxApp:
     def respond(self, call: Call) -> Response:
         """Answer a call."""
         with as_caller(call):
-            response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
+            try:
+                response = call.route.answer(call) if call.route is not None else answer_unrouted_call(call)
+            except BaseException:  # without a response, nothing else would release the webhooks
+                if call.held is not None:
+                    call.project.release(call.held)
+                raise
         call.request.close()  # this also closes a form's uploaded files
         return response
 

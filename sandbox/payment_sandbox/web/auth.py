@@ -13,8 +13,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext
+from payment_sandbox.web.error_bodies import RequestRefused
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
 
@@ -42,7 +41,7 @@ def find_project(call: Call) -> Project | None:
     return call.site.registry.find(_sent_key(call) or "")
 
 
-def require_project(call: Call) -> Project:
+def require_project(call: Call) -> None:
     """Find the project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 
     Raises:
@@ -54,18 +53,11 @@ def require_project(call: Call) -> Project:
     project = call.site.registry.find(api_key)
     if project is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
-    call.owner = project
+    call.project = project
     project.masking.api_key = api_key
-    return project
 
 
-def require_api_key(call: Call, call_next: CallNext) -> Response:
-    """Find the project by its API key."""
-    require_project(call)
-    return call_next(call)
-
-
-def redirect_without_secrets(call: Call, call_next: CallNext) -> Response:
+def redirect_without_secrets(call: Call) -> Response | None:
     """Redirect to the same page without secrets in the query, because pages contain their URL."""
     project = call.site.registry.find_by_id(call.values.get("project_id", ""))
     masking = project.masking.without_short_key() if project is not None else Masking()
@@ -73,7 +65,7 @@ def redirect_without_secrets(call: Call, call_next: CallNext) -> Response:
     sent = list(request.args.items(multi=True))
     harmless = [pair for pair in sent if masking.mask_record(pair) == pair]
     if request.method != "GET" or harmless == sent or masking.mask_text(request.path) != request.path:
-        return call_next(call)
+        return None
     query = f"?{urlencode(harmless)}" if harmless else ""
     return redirect(f"{call.site.base_path}{quote(request.path)}{query}")
 
@@ -113,12 +105,6 @@ def refuse_cross_site(call: Call) -> None:
     own = (request.host.lower(), _url_part("netloc", call.site.public_url).lower())
     if origin is not None and _url_part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
-
-
-def require_same_site(call: Call, call_next: CallNext) -> Response:
-    """Refuse calls from other sites' pages."""
-    refuse_cross_site(call)
-    return call_next(call)
 
 
 @lru_cache(maxsize=128)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.patterns import FORBIDDEN_CHARACTER, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 STATE_BYTES_MAX: Final = 256 << 20

@@ -11,13 +11,14 @@ from werkzeug.exceptions import HTTPException
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.projects.calling import Caller
+from payment_sandbox.projects.caller import Caller
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import SHOP
 from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.routes import ResolvedRoute
 from payment_sandbox.web.site import Site
@@ -116,10 +117,11 @@ class Call(Caller):
     __slots__ = (
         "body",
         "connection",
+        "first_epoch",
         "is_from_test",
         "notes",
-        "owner",
         "placement",
+        "project",
         "real_at",
         "rendered",
         "request",
@@ -146,7 +148,8 @@ class Call(Caller):
         self.placement = Placement.EVENT_LOOP if connection.has_event_loop else Placement.THREAD
         self.share = COMMON_SHARE  # the project, for fair scheduling
         # set by the middlewares and the view
-        self.owner: Project | None = None  # the project of the API key or the path
+        self.project: Project  # the project of the API key or the path, once it is known
+        self.first_epoch: Epoch  # the project's epoch when the call began, which a reset replaces
         self.real_at: datetime | None = None  # the time of arrival
         self.body: Any = None  # the parsed body; None: not parsed yet
         self.notes = CallNotes()
@@ -154,10 +157,9 @@ class Call(Caller):
         self.stream: EventStream | None = None  # the event stream, if the response is one
 
     @property
-    def project(self) -> Project:
-        """The project of the call."""
-        assert self.owner is not None, "the face of this route must find the project"
-        return self.owner
+    def owner(self) -> Project | None:
+        """The project of the call; None if it is unknown."""
+        return getattr(self, "project", None)
 
     @property
     def masking(self) -> Masking:

@@ -15,7 +15,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import (
+from payment_sandbox.web.error_bodies import (
     APIS,
     NOT_FOUND,
     TYPE_BY_REFUSAL,

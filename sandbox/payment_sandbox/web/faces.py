@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from flask import Blueprint, Response
 
@@ -10,73 +10,85 @@ from payment_sandbox.projects.outbox import HeldDeliveries
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.call import Call
 
-CallNext = Callable[[Call], Response]
-"""Continues a call: the next middleware, or the view."""
+Before = Callable[[Call], Response | None]
+"""Runs before the view; a response ends the call without the view."""
 
-Middleware = Callable[[Call, CallNext], Response]
-"""Wraps a call with behaviour before and after it."""
+After = Callable[[Call, Response], Response]
+"""Runs after the view, and returns its response or another one."""
 
 OnError = Callable[[Call, Exception], Response]
 """Builds the response to a refused or failed call."""
 
 
-class Face:
-    """The routes of a blueprint, with the middlewares of their calls.
+class Middleware(NamedTuple):
+    """One behaviour around the views of a face: what it does before them, after them, or both."""
 
-    An exception in a middleware or a view is converted to a response at once, so that outer middlewares
-    always get a response.
-    """
+    before: Before | None = None
+    after: After | None = None
+
+
+class Face:
+    """The routes of a blueprint, with the middlewares of their calls."""
 
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are ordered from the outermost to the innermost."""
         self.blueprint: Final = blueprint
-        self.answer = _guard(_call_view, on_error)
-        for middleware in reversed(middlewares):
-            self.answer = _guard(middleware, on_error, self.answer)
+        self._middlewares = middlewares
+        self._on_error = on_error
 
+    def answer(self, call: Call) -> Response:
+        """Answer a call: what the middlewares do before the view, the view, and what they do after it.
 
-def _call_view(call: Call) -> Response:
-    assert call.route is not None, "a route must match"
-    return call.route.view(call, **call.values)
-
-
-def _guard(step: Callable[..., Response], on_error: OnError, *inner: CallNext) -> CallNext:
-    def answer(call: Call) -> Response:
+        A response or an exception of a middleware skips the view and the inner middlewares. An exception
+        becomes a response at once, so that the outer middlewares always get one.
+        """
+        assert call.route is not None, "a route must match"
+        begun: list[After] = []
         try:
-            return step(call, *inner)
+            for before, after in self._middlewares:
+                early = before(call) if before is not None else None
+                if early is not None:
+                    response = early
+                    break
+                if after is not None:
+                    begun.append(after)
+            else:
+                response = call.route.view(call, **call.values)
         except Exception as error:
-            return on_error(call, error)
+            response = self._on_error(call, error)
+        for after in reversed(begun):
+            try:
+                response = after(call, response)
+            except Exception as error:
+                response = self._on_error(call, error)
+        return response
 
-    return answer
 
-
-def let_others_run(call: Call, call_next: CallNext) -> Response:
+def let_others_run(call: Call) -> None:
     """Let other calls run while this call waits, if its route may wait."""
     assert call.route is not None, "a route must match"
     if call.route.facts.waits:
         call.begin_waiting()
-    return call_next(call)
 
 
-def release_held_webhooks(call: Call, call_next: CallNext) -> Response:
-    """Send the held webhooks of a call after its response, or before it (SET-60)."""
+def release_webhooks(call: Call, response: Response) -> Response:
+    """Decide who sends the held webhooks (SET-60): the end of the shop's request, this call, or the courier.
+
+    In a rehearsal, a handler may wait for a lock that the shop holds during this call. The end of the shop's
+    request then waits for the handler.
+    """
+    held = call.held
+    if held is None:
+        return response
     try:
-        response = call_next(call)
-        if call.held is not None:
-            _release(call, call.held, response)
-    except BaseException:  # without a response, nothing else would release the webhooks
-        if call.held is not None:
-            call.project.release(call.held)
+        _release(call, held, response)
+    except Exception:
+        call.project.release(held)
         raise
     return response
 
 
 def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
-    """Decide who sends the held webhooks: the end of the shop's request, this call, or the courier after it.
-
-    In a rehearsal, a handler may wait for a lock that the shop holds during this call. The end of the shop's
-    request then waits for the handler.
-    """
     project = call.project
     is_due_now = held.precede_response and project.settings.webhook_timing == BEFORE_RESPONSE
     is_taken_over = not is_due_now and call.connection.take_over(project, held)
@@ -88,13 +100,15 @@ def _release(call: Call, held: HeldDeliveries, response: Response) -> None:
         response.call_on_close(partial(project.release, held))
 
 
+RELEASE_WEBHOOKS: Final = Middleware(after=release_webhooks)
+
+
 def with_headers(headers: Mapping[str, str]) -> Middleware:
     """Set default headers."""
 
-    def middleware(call: Call, call_next: CallNext) -> Response:
-        response = call_next(call)
+    def add_headers(call: Call, response: Response) -> Response:
         for name, value in headers.items():
             response.headers.setdefault(name, value)
         return response
 
-    return middleware
+    return Middleware(after=add_headers)

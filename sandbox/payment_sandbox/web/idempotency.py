@@ -15,33 +15,21 @@ from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyReused
-from payment_sandbox.projects.calling import TrackedRequest
+from payment_sandbox.projects.caller import TrackedRequest
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.order import ORDER, order_record
-from payment_sandbox.web.answers.qr import QR, qr_record
-from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
+from payment_sandbox.web.answers.order_tables import ORDER, order_record
+from payment_sandbox.web.answers.qr_tables import QR, qr_record
+from payment_sandbox.web.answers.transaction_tables import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, json_line
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext
+from payment_sandbox.web.error_bodies import RequestRefused
 from payment_sandbox.web.routes import Facts
 
 KEY_HEADER: Final = "Idempotency-Key"
 REPLAYED_HEADER: Final = "Idempotency-Replayed"
 KEY_LENGTH_MAX: Final = 255
 SAFE_METHODS: Final = ("GET", "HEAD")
-
-
-def ensure_idempotency(call: Call, call_next: CallNext) -> Response:
-    """Replay the response of an already executed request; track a new request.
-
-    Raises:
-        KeyReused: another request used this key.
-        RequestRefused: 400, the key has a wrong length.
-    """
-    first = replay_or_track(call)
-    return call_next(call) if first is None else first
 
 
 def replay_or_track(call: Call) -> Response | None:

@@ -14,12 +14,12 @@ from payment_sandbox.operations.agenda import clean_up_agenda, must_catch_up
 from payment_sandbox.operations.move_clock import catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.auth import parse_api_key
 from payment_sandbox.web.call import Call, Placement
-from payment_sandbox.web.errors import APIS
+from payment_sandbox.web.error_bodies import APIS
 from payment_sandbox.web.idempotency import SAFE_METHODS
 
 EVENT_LOOP_BYTES_MAX: Final = 1 << 13  # parsing a larger body would block the loop

@@ -15,7 +15,6 @@ from payment_sandbox.operations.move_clock import advance_clock, change_clock
 from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import ShopCall
-from pytest_payment_sandbox.rehearsal.books import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.budget import Budget
 from pytest_payment_sandbox.rehearsal.changes import ChangedSteps
 from pytest_payment_sandbox.rehearsal.helpers import AnnouncedCall, Conversation, EndOfTest
@@ -30,6 +29,7 @@ from pytest_payment_sandbox.rehearsal.judging import (
 from pytest_payment_sandbox.rehearsal.outside import ExternalBooks, request_page
 from pytest_payment_sandbox.rehearsal.places import LocatedCall, deciding_line
 from pytest_payment_sandbox.rehearsal.planning import Run
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, Books
 from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import CustomerView, Emails, read_pages
 from pytest_payment_sandbox.rehearsal.timelines import describe_timeline

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.scenarios.variation import CHANGE, CREATE, PRESS, Step
 from payment_sandbox.scenarios.variation_catalogue import LAPSE
-from pytest_payment_sandbox.rehearsal.books import BookProblem
 from pytest_payment_sandbox.rehearsal.causes import Signs, find_cause
 from pytest_payment_sandbox.rehearsal.changes import (
     ChangedStep,
@@ -15,6 +14,7 @@ from pytest_payment_sandbox.rehearsal.changes import (
 )
 from pytest_payment_sandbox.rehearsal.judging import REVIEW_PREFIX
 from pytest_payment_sandbox.rehearsal.planning import Run
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 
 INDEPENDENT_KINDS: Final = (CREATE, CHANGE, PRESS)  # kinds of steps whose failures are independent
 KINDS_REPORTED_ONCE: Final = ("test", "invariant", "not-judged", "secret", "waits", "endless", "hangs")

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.operations.review import HINT, Finding, review
-from payment_sandbox.operations.review.payments import lapsed_authorizations
-from payment_sandbox.operations.review.webhooks import TIMEOUT_ERROR, attempt_id
+from payment_sandbox.operations.review.payment_checks import lapsed_authorizations
+from payment_sandbox.operations.review.webhook_checks import TIMEOUT_ERROR, attempt_id
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import (
@@ -21,7 +21,11 @@ from payment_sandbox.scenarios.variation import (
 )
 from payment_sandbox.scenarios.variation_catalogue import WEBHOOKS_FIRST
 from payment_sandbox.testing.books import BookEntry
-from pytest_payment_sandbox.rehearsal.books import (
+from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
+from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
+from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
+from pytest_payment_sandbox.rehearsal.places import LocatedCall
+from pytest_payment_sandbox.rehearsal.reconciliation import (
     BookProblem,
     Books,
     compare_books,
@@ -31,9 +35,8 @@ from pytest_payment_sandbox.rehearsal.books import (
     find_unpaid_purchases,
     order_records,
 )
-from pytest_payment_sandbox.rehearsal.causes import BooksSnapshot, Signs, observe_signs
-from pytest_payment_sandbox.rehearsal.changes import ChangedStep, label_without_job
-from pytest_payment_sandbox.rehearsal.comparing import (
+from pytest_payment_sandbox.rehearsal.run import RehearsedRun
+from pytest_payment_sandbox.rehearsal.run_comparison import (
     NOTHING_MOVED,
     Moved,
     RecurringCharges,
@@ -44,9 +47,6 @@ from pytest_payment_sandbox.rehearsal.comparing import (
     find_unshipped_captures,
     sum_moved_amounts,
 )
-from pytest_payment_sandbox.rehearsal.pacing import BusyTimes
-from pytest_payment_sandbox.rehearsal.places import LocatedCall
-from pytest_payment_sandbox.rehearsal.run import RehearsedRun
 from pytest_payment_sandbox.rehearsal.showing import EMPTY_VIEW, CustomerView, find_view_problems
 
 ONE_DAY: Final = timedelta(days=1)

@@ -11,7 +11,7 @@ from typing import Final
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
-from pytest_payment_sandbox.rehearsal.books import BookProblem
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem
 
 SQLITE_HEADER: Final = b"SQLite format 3\x00"
 SQLITE_LOG_SUFFIXES: Final = ("-wal", "-journal")  # suffixes of SQLite's write-ahead log and rollback journal

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from payment_sandbox.projects.changes import Moment
+from payment_sandbox.projects.change_counter import Moment
 from payment_sandbox.projects.jobs import Job
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.calling import caller
+from payment_sandbox.projects.caller import caller
 from payment_sandbox.projects.jobs import Job
-from payment_sandbox.projects.rehearsal import Do, Result
+from payment_sandbox.projects.rehearsal_hooks import Do, Result
 from payment_sandbox.scenarios.effects import AfterPayment, Fault, Timeout, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.scenarios.variation import (

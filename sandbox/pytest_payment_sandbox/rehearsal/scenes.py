@@ -13,8 +13,8 @@ from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.projects.calling import caller
-from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.projects.caller import caller
+from payment_sandbox.projects.rehearsal_hooks import Do
 from payment_sandbox.scenarios import variation_catalogue as variations
 from payment_sandbox.scenarios.variation import ElapsedTime, PriorEvent, ReplacementScene
 from pytest_payment_sandbox.rehearsal.changes import order_id_of

@@ -16,8 +16,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import Trait
 from payment_sandbox.testing.shops.browser import Browser, ErrorPage
-from pytest_payment_sandbox.rehearsal.books import BookProblem, OrderRecord, order_records
 from pytest_payment_sandbox.rehearsal.changes import ChangedStep
+from pytest_payment_sandbox.rehearsal.reconciliation import BookProblem, OrderRecord, order_records
 
 if TYPE_CHECKING:
     from blinker import Signal

@@ -9,8 +9,7 @@ from tests.model.specification.records import LineItem, Shop
 class Outcome(NamedTuple):
     """One allowed answer, and the state that follows it.
 
-    ``rules`` lists the most specific rule first; a wrong refusal violates
-    ``accepted``. ``assumption`` is the number of the assumption that settles an unspecified point.
+    ``rules`` lists the rules that decide it, the most specific first; ``assumption`` settles an unspecified point.
     """
 
     status: int
@@ -18,7 +17,6 @@ class Outcome(NamedTuple):
     type: str = ""  # the error type; "" means any type
     rules: tuple[str, ...] = ()
     assumption: str = ""
-    accepted: tuple[str, ...] = ()
 
 
 Outcomes = tuple[Outcome, ...]
@@ -37,11 +35,9 @@ ACTION_IMPOSSIBLE: Final = Refusal(409, "", ("CTL-20",))
 NOT_FOUND: Final = Refusal(404, "NotFound", ("SET-08",))
 
 
-def allow(
-    status: int, shop: Shop, *rules: str, assumption: str = "", accepted: tuple[str, ...] = ()
-) -> Outcome:
+def allow(status: int, shop: Shop, *rules: str, assumption: str = "") -> Outcome:
     """Return an allowed outcome with its state, rules and assumption."""
-    return Outcome(status, shop, "", (*rules, *accepted), assumption, accepted or rules[:1])
+    return Outcome(status, shop, "", rules, assumption)
 
 
 def refuse(shop: Shop, *refusals: Refusal) -> Outcomes:

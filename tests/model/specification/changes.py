@@ -120,18 +120,6 @@ def end_authorization(shop: Shop, number: int, index: int) -> Shop:
     return set_authorization(shop, number, index, replace(authorization, is_expired=True))
 
 
-def ending_rules(before: Order, order: Order) -> tuple[str, ...]:
-    """Return the rules on the expiry or delayed capture that separates two states, closest first."""
-    if order.status == before.status and order.captured == before.captured:
-        return ()
-    authorization = next((attempt.authorization for attempt in order.attempts if attempt.authorization), None)
-    if authorization is not None and authorization.is_delayed:
-        return "SET-44", "CAP-05", "CAP-07"
-    if authorization is not None:
-        return ("SET-42",) if authorization.captured else ("SET-41", "CAP-03")
-    return ("ORD-12",) if order.is_hosted else ("SET-35",)
-
-
 def expire_page(shop: Shop, number: int) -> Shop:
     """Expire the hosted page, and its open attempt (ORD-12, A12)."""
     order = shop.orders[number]

@@ -41,8 +41,8 @@ DECLINED_CHARGE: Final = 66604
 FAILING_REFUND: Final = 66605
 REFUND_FAILURE_DELAY: Final = timedelta(minutes=1)
 FLOWS: Final = {"first one-click", "one-click", "first recurring", "recurring"}
-STORED_CARD_RULES: Final = ("TX-13", "CARD-21")
 CAPTURE_RULES: Final = {"": "END-11", "lines": "END-13", "amount": "END-14"}
+STORED_CARD_RULES: Final = ("TX-13", "CARD-21")
 
 
 def is_offered(shop: Shop, order: Order | Create, method: str) -> bool:
@@ -114,34 +114,17 @@ def create(shop: Shop, call: Create) -> Outcomes:
     facts["webhook_url"] = call.webhook_url
     order = Order(call.amount, "new", expires, description=call.description, **facts)  # type: ignore[arg-type]
     if not call.method:
-        rule = "FLOW-01" if call.period else "ORD-13" if call.offered else "GEN-01"
-        return (allow(201, changes.add_order(shop, order), "STA-03", accepted=(rule,)),)
+        return (allow(201, changes.add_order(shop, order), "STA-03", "GEN-01"),)
     attempt, rules = begin_attempt(shop, order, new_attempt(shop, order, call))
-    rules, accepted = rules + request_rules(call), creation_rules(call)
+    rules += METHODS[call.method].rules
     if attempt.status == "paid":
         number, unpaid = len(shop.orders), replace(order, attempts=(attempt,))
         paid = changes.pay(replace(shop, orders=(*shop.orders, unpaid)), number, 0)
         not_acted = replace(paid.orders[number], has_acted=False)
-        return (allow(201, changes.change(paid, number, not_acted), *rules, accepted=accepted),)
+        return (allow(201, changes.change(paid, number, not_acted), *rules),)
     status = "processing" if attempt.status == "pending" else attempt.status
     shop_after = changes.add_order(shop, replace(order, status=status, attempts=(attempt,)))
-    return (allow(201, shop_after, *rules, accepted=accepted),)
-
-
-def request_rules(call: Create) -> tuple[str, ...]:
-    """Return the rules on the fields that a request contains or omits."""
-    period_rules = () if call.period else (*METHODS[call.method].default_period_rules, "TRQ-04")
-    return period_rules + (("LINE-08",) if call.lines else ())
-
-
-def creation_rules(call: Create) -> tuple[str, ...]:
-    """Return the rules that refusing to create an order would violate, closest first."""
-    stored_card_rules = {"one-click": ("FLOW-05", "LIM-10"), "recurring": ("FLOW-08",)}
-    if call.flow:
-        return stored_card_rules.get(call.flow, ("CARD-04",))
-    if call.capture_mode and METHODS[call.method].has_flows:
-        return ("CARD-03", "CAP-01")
-    return METHODS[call.method].rules
+    return (allow(201, shop_after, *rules),)
 
 
 def new_attempt(shop: Shop, order: Order, call: Create) -> Attempt:
@@ -193,18 +176,18 @@ def update(shop: Shop, call: Update) -> Outcomes:
     amount = changed.amount
     attempts = tuple(replace(attempt, amount=amount) for attempt in order.attempts)
     changed = replace(changed, attempts=attempts)
-    done = allow(200, changes.change(shop, call.order, changed), update_rule(call), assumption="A35")
+    done = allow(
+        200,
+        changes.change(shop, call.order, changed),
+        "SET-51" if call.amount is None else "SET-52",
+        assumption="A35",
+    )
     refusals = refuse_if(not is_amount(amount), "SET-11")
     too_late = [Refusal(409, "OrderNotUpdatable", ("SET-52",))] * (amount != order.amount)
     if refusals or order.has_acted:
         return refuse(shop, *refusals, *too_late) or (done,)
     is_waiting = order.status == "new" or {attempt.status for attempt in attempts} == {"pending"}
     return (done,) if is_waiting else (done, *refuse(shop, *too_late))
-
-
-def update_rule(call: Update) -> str:
-    """Return the rule for an update."""
-    return "SET-51" if call.amount is None else "SET-52"
 
 
 def cancel(shop: Shop, call: Cancel) -> Outcomes:
@@ -218,17 +201,8 @@ def cancel(shop: Shop, call: Cancel) -> Outcomes:
         return refuse(shop, Refusal(409, "OrderNotCancellable", ("SET-50",)))
     attempts = tuple(changes.supersede(attempt) for attempt in order.attempts)
     cancelled = replace(order, status="cancelled", attempts=attempts)
-    invoice_rules = ("INV-05", "REF-02") if order.is_invoice else ()
-    return (
-        allow(
-            200,
-            changes.change(shop, call.order, cancelled),
-            "SET-50",
-            "END-07",
-            *invoice_rules,
-            assumption="A34",
-        ),
-    )
+    done = changes.change(shop, call.order, cancelled)
+    return (allow(200, done, "SET-50", "END-07", assumption="A34"),)
 
 
 def capture(shop: Shop, call: Capture) -> Outcomes:
@@ -240,11 +214,8 @@ def capture(shop: Shop, call: Capture) -> Outcomes:
         return refuse(shop, *refusals)
     captured = money.apply_capture(order, attempt.authorization, call)
     done = changes.set_authorization(shop, call.order, call.attempt, captured)
-    facts = attempt.facts
-    line_rules = ("STA-19", "LDET-03") if call.lines else ()
-    rules = ("SET-40" if facts.is_invoice and not captured.remaining else "SET-47", *line_rules)
-    method_rules = ("INV-03",) if facts.is_invoice else ("PLA-03",) if facts.screenings else ("CAP-02",)
-    return (allow(200, done, *rules, accepted=(CAPTURE_RULES[call.style], *method_rules, "END-12")),)
+    rule = "SET-40" if attempt.facts.is_invoice and not captured.remaining else "SET-47"
+    return (allow(200, done, rule, CAPTURE_RULES[call.style], "END-12"),)
 
 
 def void(shop: Shop, call: Void) -> Outcomes:
@@ -256,13 +227,8 @@ def void(shop: Shop, call: Void) -> Outcomes:
         return refuse(shop, *refusals)
     voided = money.apply_void(order, attempt.authorization, call)
     done = changes.set_authorization(shop, call.order, call.attempt, voided)
-    rules = (
-        ("VOID-01",) if voided.remaining else ("SET-43", "VOID-02") if not voided.captured else ("VOID-02",)
-    )
-    rules = (*rules, *(("STA-20",) if call.lines else ()))
-    method_rules = ("PLA-04",) if attempt.facts.screenings and attempt.facts.has_page else ()
-    accepted = ("END-15" if call.style == "lines" else "END-16", *method_rules)
-    return (allow(200, done, *rules, assumption="A15", accepted=accepted),)
+    rule, endpoint = "VOID-01" if voided.remaining else "VOID-02", "END-15" if call.lines else "END-16"
+    return (allow(200, done, rule, endpoint, assumption="A15"),)
 
 
 def create_refund(shop: Shop, call: CreateRefund) -> Outcomes:
@@ -281,9 +247,7 @@ def create_refund(shop: Shop, call: CreateRefund) -> Outcomes:
         cents, "processing" if fails_at else "completed", quantities, fails_at, (Webhook(shop.now),)
     )
     done = changes.change(shop, call.order, replace(order, refunds=(*order.refunds, refund)))
-    invoice_rules = ("INV-04",) if order.is_invoice else ()
-    accepted = ("END-08" if call.lines else "END-10", *invoice_rules)
-    refunded = allow(201, done, "SET-48", "SET-49", assumption="A27", accepted=accepted)
+    refunded = allow(201, done, "SET-48", "END-08" if call.lines else "END-10", assumption="A27")
     if call.lines is not None and money.has_voided(order, call.lines):
         return refunded, *refuse(shop, Refusal(409, "RefundExceedsCaptured", ("SET-49",)))
     return (refunded,)
@@ -315,15 +279,4 @@ def create_code(shop: Shop, call: CreateCode) -> Outcomes:
     expires, bounds = add_period(shop.now, call.expires_after or QR_PERIOD), (call.smallest, call.largest)
     code = QrRequest(call.amount or 0, call.is_changeable, *bounds, call.is_one_off, expires)
     shop_after = replace(shop, codes=(*shop.codes, code))
-    return (allow(201, shop_after, accepted=code_rules(call)),)
-
-
-def code_rules(call: CreateCode) -> tuple[str, ...]:
-    """Return the rules that refusing a QR request would violate, closest first."""
-    given = {
-        ("QR-09", "LIM-05"): call.smallest is not None,
-        ("QR-07", "LIM-05"): call.largest is not None,
-        ("QR-20", "LIM-03"): call.size != CreateCode.size,
-        ("QR-04",): call.is_changeable,
-    }
-    return next((rules for rules, is_given in given.items() if is_given), ("END-18",))
+    return (allow(201, shop_after, "END-18"),)

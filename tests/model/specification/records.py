@@ -56,10 +56,7 @@ class Method(NamedTuple):
     is_testable: bool = True
     is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
     screenings: tuple[str, ...] = ()  # possible screening results, except a pass
-    rules: tuple[str, ...] = ()  # the rules that accept the method, or refuse it in test mode
-    default_period_rules: tuple[str, ...] = ("SET-65",)  # the rules on the default period
-    visit_rule: str = "SET-36"  # the rule on the first visit to the page
-    payment_rule: str = "GEN-05"  # the rule on payments in test mode
+    rules: tuple[str, ...] = ()  # on its acceptance, or its refusal in test mode, and its default period
     has_flows: bool = False  # offers one-click and recurring payments (CARD-04)
 
     @property
@@ -69,54 +66,33 @@ class Method(NamedTuple):
 
 
 METHODS: Final = {
-    "credit-card": Method(  # CARD-03, LIM-12, SET-65
-        "PT30M",
-        authorizes=True,
-        has_flows=True,
-        rules=("CARD-01",),
-        default_period_rules=("LIM-12", "SET-65"),
-        visit_rule="STA-04",
-        payment_rule="CARD-06",
+    "credit-card": Method(
+        "PT30M", authorizes=True, has_flows=True, rules=("CARD-01", "CARD-03", "LIM-12", "SET-65")
     ),
-    "bank-transfer": Method(  # SEPA-01, LIM-14
-        "P30D",
-        has_page=False,
-        is_transfer=True,
-        rules=("SEPA-03", "SEPA-05"),
-        default_period_rules=("LIM-14", "SET-67"),
+    "bank-transfer": Method(
+        "P30D", has_page=False, is_transfer=True, rules=("SEPA-01", "SEPA-03", "SEPA-05", "LIM-14", "SET-67")
     ),
-    "bank-redirect-nl": Method(  # IDR-01, LIM-13
-        "PT60M",
-        needs=("issuer_id",),
-        rules=("IDR-02",),
-        default_period_rules=("LIM-13", "SET-66"),
-        visit_rule="STA-05",
-        payment_rule="IDR-02",
-    ),
-    "bank-redirect-be": Method(
-        "PT60M", is_testable=False, rules=("BRB-01",), default_period_rules=("SET-66",)
-    ),  # SET-61, SET-66
-    "bank-redirect-de": Method("PT60M", rules=("BRD-01",), default_period_rules=("SET-66",)),
-    "wallet-qr": Method("PT30M", rules=("WQR-02",), visit_rule="STA-06"),
-    "wallet-web": Method("PT30M", rules=("WWEB-01",), visit_rule="STA-07"),
-    "wallet-apple": Method("PT30M", is_testable=False, rules=("WAPP-01",)),  # SET-61
-    "wallet-google": Method("PT30M", rules=("GPAY-01",)),  # GPAY-05
-    "pay-later-a": Method(  # PLA-01, PLA-02, SET-68
+    "bank-redirect-nl": Method("PT60M", needs=("issuer_id",), rules=("IDR-02", "LIM-13", "SET-66")),
+    "bank-redirect-be": Method("PT60M", is_testable=False, rules=("BRB-01", "SET-66")),
+    "bank-redirect-de": Method("PT60M", rules=("BRD-01", "SET-66")),
+    "wallet-qr": Method("PT30M", rules=("WQR-02", "SET-65")),
+    "wallet-web": Method("PT30M", rules=("WWEB-01", "SET-65")),
+    "wallet-apple": Method("PT30M", is_testable=False, rules=("WAPP-01", "SET-65")),
+    "wallet-google": Method("PT30M", rules=("GPAY-01", "GPAY-05", "SET-65")),
+    "pay-later-a": Method(
         "PT48H",
         authorizes=True,
         needs=("order_lines",),
         screenings=("declined", "needs-time", "error"),
-        rules=("PLA-05",),
-        default_period_rules=("SET-68",),
+        rules=("PLA-05", "SET-68"),
     ),
-    "invoice-later-b": Method(  # INV-01, INV-02, SET-67
+    "invoice-later-b": Method(
         "P30D",
         has_page=False,
         authorizes=True,
         needs=("order_lines", "customer"),
         screenings=("declined",),
-        rules=("INV-06",),
-        default_period_rules=("SET-67",),
+        rules=("INV-06", "SET-67"),
     ),
 }
 

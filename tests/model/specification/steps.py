@@ -23,11 +23,7 @@ HANDLERS: Final[dict[type, Callable[[Shop, Any], Outcomes]]] = {
 }
 
 
-def stale_refusal(call: Call) -> Refusal:
-    """Return the refusal of a change with an outdated entity tag (SET-33, IFM-01, IFM-02)."""
-    by_style = {"amount": ("IFM-01", "SET-33"), "lines": ("IFM-02", "SET-33")}
-    rules = by_style.get(call.style, ("SET-33",)) if type(call) is calls.Capture else ("SET-33",)
-    return Refusal(412, "PreconditionFailed", rules)
+STALE: Final = Refusal(412, "PreconditionFailed", ("SET-33", "IFM-01", "IFM-02"))
 
 
 def step(shop: Shop, call: Call) -> Outcomes:
@@ -44,6 +40,6 @@ def step(shop: Shop, call: Call) -> Outcomes:
     if getattr(call, "if_match", "") == "stale":
         return (
             *(outcome for outcome in outcomes if outcome.status >= 400),
-            *refuse(shop, stale_refusal(call)),
+            *refuse(shop, STALE),
         )
     return tuple(outcome._replace(shop=run_until(outcome.shop, outcome.shop.now)) for outcome in outcomes)

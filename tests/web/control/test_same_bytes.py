@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import requests
 
-from payment_sandbox.serving.listeners import LazyServer
+from payment_sandbox.serving.lazy_servers import LazyServer
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.clients.with_requests import create_session
 from tests.model.answers import ServiceAnswer

@@ -1,26 +1,9 @@
 """Stored cards and QR codes are created on their page, and a command charges a card."""
 
-import os
-import subprocess
-
 import pytest
 
-from tests.support.dashboard import Dashboard
+from tests.support.dashboard import Dashboard, run_in_shell
 from tests.support.driver import Sandbox
-from tests.support.payer import Page
-
-
-def form_of(page: Page, path: str) -> int:
-    """Return the index of the form that is sent to a path."""
-    return next(index for index, form in enumerate(page.forms) if form.action.endswith(path))
-
-
-def run(sandbox: Sandbox, command: str) -> None:
-    """Run a command of the page in a shell and fail if it is refused."""
-    environment = {**os.environ, "SANDBOX_API_KEY": sandbox.key}
-    subprocess.run(
-        ["sh", "-c", f"{command} -sS --fail"], env=environment, capture_output=True, timeout=30, check=True
-    )
 
 
 @pytest.mark.parametrize("use", ["one-click", "recurring"])
@@ -28,12 +11,12 @@ def test_a_test_card_is_stored_by_one_click(sandbox: Sandbox, use: str) -> None:
     """The stored card is listed with its details, and a command charges it."""
     browser = Dashboard(sandbox)
     page = browser.open("simulate/")
-    form = page.forms[form_of(page, "simulate/cards/")]
+    form = page.form_to("simulate/cards/")
     page = browser.send(form, {"card": "mastercard", "use": use, "amount": "5,50"}, page)
     assert page.ids["notice"].startswith("Stored 510510******5100")
     for words in ("Mastercard", "5100", "12/2031", "J. de Vries", "€5.50"):
         assert words in page.ids["cards"], words
-    run(sandbox, page.ids["charge-1"])
+    run_in_shell(f"{page.ids['charge-1']} -sS --fail", sandbox.key)
     charged = sandbox.get("/control/orders/").json()["items"][0]
     assert charged["amount"] == 550
     assert "Choose one of: " in browser.send(form, {"card": "declined"}, page).ids["notice"]
@@ -43,10 +26,10 @@ def test_a_qr_code_is_made_by_one_click(sandbox: Sandbox) -> None:
     """A QR code can be created and scanned; an invalid one is refused and the form keeps its values."""
     browser = Dashboard(sandbox)
     page = browser.open("simulate/")
-    form = page.forms[form_of(page, "simulate/codes/")]
+    form = page.form_to("simulate/codes/")
     refused = browser.send(form, {"amount": "", "description": "Table 4"}, page)
     assert refused.ids["notice"] == "Enter an amount, or let the payer change it"
-    assert refused.forms[form_of(refused, "simulate/codes/")].fields["description"] == "Table 4"
+    assert refused.form_to("simulate/codes/").fields["description"] == "Table 4"
     page = browser.send(form, {"amount": "", "changeable": "1", "reusable": "1"}, page)
     assert "Any amount" in page.ids["codes"]
     page = browser.send(form, {"amount": "7.25", "description": "Table 4"}, page)

@@ -1,5 +1,6 @@
 """No output calls a webhook delivered that a fault withheld from the shop."""
 
+from contextlib import nullcontext
 from typing import Any, Final
 
 import pytest
@@ -29,26 +30,34 @@ def paid(sandbox: Sandbox, *effects: dict[str, Any], **when: Any) -> Order:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_lists_have_a_third_outcome(watched: Sandbox, shop: Shop, loss: str) -> None:
-    """Lost webhooks are shown as lost in both lists, and are among the undelivered ones."""
+def test_all_pages_have_a_third_outcome(watched: Sandbox, shop: Shop, loss: str) -> None:
+    """Lists, pictures, the result page and coverage show a loss: neither delivered, nor known to the shop."""
     order = paid(watched, LOSSES[loss])
     assert not shop.received
-    row = watched.get("/control/orders/").json()["items"][0]["webhooks"]
-    assert {name: row[name] for name in ("delivered", "lost", "pending", "failed")} == {
-        "delivered": 0,
-        "lost": 2,
-        "pending": 0,
-        "failed": 0,
-    }
+    counts = watched.get("/control/orders/").json()["items"][0]["webhooks"]
+    assert counts == {"pending": 0, "delivered": 0, "lost": 2, "failed": 0, "attempts": 2}
+    coverage = watched.get("/control/coverage/").json()["items"]
+    (cells,) = (row["cells"] for row in coverage if row["group"] == "webhook")
+    assert {cell["what"]: cell["count"] for cell in cells}["delivered"] == 0
     browser = Dashboard(watched)
     assert "new · webhook lost (fault)" in browser.open().ids["orders"]
     page = browser.open("requests/?show=undelivered")
     assert page.ids["requests"].count("lost (fault)") == 2
     assert page.ids["requests"].count("your shop never received it") == 2
     assert "no-match" in browser.open("requests/?show=webhooks&text=delivered").ids
-    (first, _) = watched.webhooks()
-    assert "lost (fault)" in browser.open(f"requests/{first['id']}/").ids["webhook"]
-    assert "lost (fault)" in browser.open(f"orders/{order['id']}/").ids["order-webhooks"]
+    assert "lost (fault)" in browser.open(f"requests/{watched.webhooks()[0]['id']}/").ids["webhook"]
+    page = browser.open(f"orders/{order['id']}/")
+    assert "lost (fault)" in page.ids["order-webhooks"]
+    assert page.ids["believed"] == "new · webhook lost (fault)"
+    assert "verdict" not in page.ids
+    assert page.answer.text.count('class="cross"') == page.answer.text.count('<g class="row lost">') == 2
+    assert page.ids["story"].count("Your shop → Service") == 1, "the creation of the order"
+    assert f"completed · {loss}" in page.ids["told"]
+    mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd").text
+    assert f"service-xshop: webhook, attempt 1: completed · {loss}" in mermaid
+    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
+    assert page.ids["webhooks"] == f"0 / 2: {loss}"
+    assert Language("en-GB").say("paid_text") not in page.text
 
 
 def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watched: Sandbox) -> None:
@@ -67,37 +76,12 @@ def test_the_control_api_counts_it_as_delivered_and_says_that_it_was_lost(watche
     assert watched.webhooks(state="lost") == []
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_picture_has_no_reply_of_the_shop(watched: Sandbox, loss: str) -> None:
-    """The arrow ends halfway with a cross, in the Mermaid text, too."""
-    order = paid(watched, LOSSES[loss])
-    browser = Dashboard(watched)
-    page = browser.open(f"orders/{order['id']}/")
-    assert page.answer.text.count('class="cross"') == 2
-    assert page.answer.text.count('<g class="row lost">') == 2
-    assert page.ids["story"].count("Your shop → Service") == 1, "the creation of the order"
-    assert f"completed · {loss}" in page.ids["told"]
-    mermaid = browser.http.get(f"{browser.base}orders/{order['id']}/picture.mmd").text
-    assert f"service-xshop: webhook, attempt 1: completed · {loss}" in mermaid
-
-
-def test_the_page_says_that_the_shop_received_nothing(watched: Sandbox) -> None:
-    """The page says that the shop received nothing, marks the difference and shows no success."""
-    browser = Dashboard(watched)
-    page = browser.open(f"orders/{paid(watched, LOST)['id']}/")
-    assert page.ids["believed"] == "new · webhook lost (fault)"
-    assert "verdict" not in page.ids
-    heard = browser.open(f"orders/{paid(watched)['id']}/").ids["believed"]
-    assert heard == "new · answered 200, did not read the order"
-
-
 def test_a_test_webhook_that_was_lost(watched: Sandbox) -> None:
     """The notice reports the loss, and the shop knows nothing of the order."""
     watched.put("/control/faults/", {"webhooks": [{"then": LOST}]})
     browser = Dashboard(watched)
     page = browser.open("requests/")
-    (form,) = (form for form in page.forms if form.action.endswith("/requests/test/"))
-    notice = browser.send(form, {}, page).ids["notice"]
+    notice = browser.send(page.form_to("/requests/test/"), {}, page).ids["notice"]
     assert "A test order was paid, but your shop received no webhook: lost (fault)." in notice
     (order,) = watched.get("/control/orders/").json()["items"]
     assert browser.open(f"orders/{order['id']}/").ids["believed"] == "nothing · webhook lost (fault)"
@@ -110,15 +94,6 @@ def test_a_comparison_shows_the_difference(watched: Sandbox) -> None:
     rows = page.answer.text.partition("<tbody>")[2].split("<tr")
     apart = [row for row in rows if 'data-testid="apart"' in row]
     assert any("completed · lost (fault)" in row for row in apart)
-
-
-def test_coverage_does_not_count_it_as_delivered(watched: Sandbox) -> None:
-    """A lost webhook does not cover the case "delivered"."""
-    paid(watched, {"answer": 200})
-    (cells,) = (
-        row["cells"] for row in watched.get("/control/coverage/").json()["items"] if row["group"] == "webhook"
-    )
-    assert {cell["what"]: cell["count"] for cell in cells}["delivered"] == 0
 
 
 def test_the_commands_show_lost_webhooks(watched: Sandbox) -> None:
@@ -143,38 +118,22 @@ def test_events_and_reports_show_lost_webhooks(watched: Sandbox) -> None:
     assert all(event.data["label"].endswith("lost (fault)") for event in events)
 
 
-@pytest.mark.parametrize("effect", ["reset", "hang"])
-def test_a_lost_response_ends_halfway(watched: Sandbox, effect: str) -> None:
-    """The arrow of a lost response ends halfway, and the shop does not know its content."""
-    value: Any = True if effect == "reset" else 0.01
-    watched.put(
-        "/control/faults/",
-        {"faults": [{"when": {"method": "DELETE"}, "then": {effect: value, "phase": "after"}}]},
-    )
-    order = watched.place(card())
-    with pytest.raises(requests.ConnectionError):
-        watched.delete(f"/v1/orders/{order['id']}/")
-    page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.answer.text.count('<g class="row lost">') == 1
-    assert "200 · lost (fault)" in page.ids["story"]
-    assert page.ids["believed"].startswith("new")
-
-
-def test_a_slow_response_is_a_response(watched: Sandbox) -> None:
-    """A delayed response is neither red nor lost, and the shop knows its content."""
-    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
+@pytest.mark.parametrize(
+    ("effect", "is_lost"),
+    [
+        ({"reset": True, "phase": "after"}, True),
+        ({"hang": 0.01, "phase": "after"}, True),
+        ({"latency": 0.01}, False),
+    ],
+)
+def test_a_lost_response_ends_halfway(watched: Sandbox, effect: dict[str, Any], is_lost: bool) -> None:
+    """The arrow of a lost response ends halfway, and the shop does not know its content; a slow one arrives."""
     order = paid(watched)
-    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"latency": 0.01}}]})
-    watched.read(order)
+    watched.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": effect}]})
+    with pytest.raises(requests.ConnectionError) if is_lost else nullcontext():
+        watched.read(order)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.ids["believed"].startswith("completed")
+    assert page.answer.text.count('<g class="row lost">') == is_lost
+    assert ("200 · lost (fault)" in page.ids["story"]) is is_lost
+    assert page.ids["believed"].startswith("new" if is_lost else "completed")
     assert '<g class="row failed">' not in page.answer.text.partition('data-testid="story"')[0]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_result_page_does_not_say_that_the_shop_was_notified(watched: Sandbox, loss: str) -> None:
-    """The page shows the loss to testers and claims no notification to customers."""
-    order = paid(watched, LOSSES[loss])
-    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
-    assert page.ids["webhooks"] == f"0 / 2: {loss}"
-    assert Language("en-GB").say("paid_text") not in page.text

@@ -29,11 +29,11 @@ TEMPLATE = """{% extends "dashboard/frame.html" %}
 """
 SENTENCE = "\n**Price list** shows the amounts of all orders.\n"
 TESTS = (
-    "tests/web/dashboard/test_orders.py::test_every_view_is_there_from_the_beginning",
+    "tests/web/dashboard/test_orders.py::test_every_view_shows_empty_and_busy_projects",
     "tests/howto/test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand",
 )
 UNEXPLAINED = "test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand"
-MISSING_VIEW = "test_orders.py::test_every_view_is_there_from_the_beginning"
+MISSING_VIEW = "test_orders.py::test_every_view_shows_empty_and_busy_projects"
 PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
@@ -76,8 +76,8 @@ def test_a_new_view_is_everywhere(tmp_path: Path) -> None:
     )
     assert checkout.failing(*TESTS) == {MISSING_VIEW, UNEXPLAINED}
     checkout.package.add("web/dashboard/prices.py", VIEW)
-    checkout.package.replace("web/dashboard/__init__.py", "    orders,\n", "    orders,\n    prices,\n")
-    checkout.package.replace("web/dashboard/__init__.py", '    "orders",\n', '    "orders",\n    "prices",\n')
+    checkout.package.insert("web/dashboard/__init__.py", "    requests,\n", "    prices,\n")
+    checkout.package.insert("web/dashboard/__init__.py", '    "requests",\n', '    "prices",\n')
     checkout.package.add("web/dashboard/templates/dashboard/prices.html", TEMPLATE)
     assert checkout.failing(*TESTS) == {UNEXPLAINED}
     checkout.package.append("web/docs/pages/dashboard.md", SENTENCE)

@@ -27,7 +27,7 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
     """An invalid form gets an error page, and the state is unchanged."""
     order = sandbox.place(card(capture_mode="manual"))
     dashboard = Dashboard(sandbox)
-    token = dashboard.open("settings/").forms[-1].fields["token"]
+    token = dashboard.token
     before = sandbox.get("/control/state/").json()
     answer = dashboard.http.post(
         f"{dashboard.base}{path.format(id=order['id'])}",
@@ -45,7 +45,7 @@ def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, st
 def test_invalid_return_paths_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
     """An invalid return path leads to the list of orders."""
     dashboard = Dashboard(sandbox)
-    token = dashboard.open("settings/").forms[-1].fields["token"]
+    token = dashboard.token
     answer = dashboard.http.post(
         f"{dashboard.base}clock/",
         data={"token": token, "by": "PT1M", "back": back},

@@ -1,6 +1,7 @@
 """Messages of the dashboard say what went wrong and what to do next."""
 
 import re
+from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -9,99 +10,88 @@ import pytest
 from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.dashboard.notices import move_notice
-from payment_sandbox.web.dashboard.settings import EDITABLE_SETTINGS
+from payment_sandbox.web.dashboard.settings_page import EDITABLE_SETTINGS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.support.servers import make_server
 
 
-def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
-    """The notice names the unanswered webhooks; it is not shown as a success."""
+def test_a_move_that_stops_says_why(watched: Sandbox) -> None:
+    """The notice names unanswered webhooks, and a slow shop; a stop as requested is no refusal."""
     project = watched.project_in_process
     now = project.now()
-    result = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-    notice = move_notice(project, result)
-    assert notice.is_refusal
-    assert notice.orders == ()
-    assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet."
-
-
-def test_a_slow_shop_is_named(watched: Sandbox) -> None:
-    """The notice says how long the shop takes for each webhook."""
-    project = watched.project_in_process
-    now = project.now()
+    event = {"kind": "webhook", "order_id": "x"}
+    unanswered = move_notice(project, AdvanceResult(now, now, [event], True, [{}, {}]))
+    assert (unanswered.is_refusal, unanswered.orders) == (True, ())
+    assert unanswered.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet."
+    requested = move_notice(project, AdvanceResult(now, now, [], True, [], True))
+    assert not requested.is_refusal
+    assert requested.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
     watched.pay(watched.place(card()))
     watched.settle()
-    notice = move_notice(project, AdvanceResult(now, now, [], True, [{}]))
-    assert re.fullmatch(
-        r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", notice.text
-    )
+    slow = move_notice(project, AdvanceResult(now, now, [], True, [{}])).text
+    assert re.fullmatch(r"Stopped at 12:00:00: your shop takes \d+\.\d+ s for each of 3 webhooks.", slow)
+
+
+FOREIGN = "This form does not come from this sandbox. Open the sandbox's own page and click there."
+FORMS = {
+    "without a token": (lambda sandbox: "", FOREIGN),
+    "with an invented token": (lambda sandbox: "0" * 64, FOREIGN),
+    "of another project": (
+        lambda sandbox: Dashboard(Sandbox(sandbox.server)).token,
+        "This form belongs to another project. Load the page of this project and click again.",
+    ),
+    "of a server before its restart": (
+        lambda sandbox: token_of_another_server(),
+        "The server was restarted. Load the page and click again.",
+    ),
+}
 
 
 def token_of_another_server() -> str:
     """Return the token of a page that was loaded before a restart."""
     with make_server(seed=1) as server:
-        token: str = Dashboard(Sandbox(server)).open("settings/").forms[-1].fields["token"]
-        return token
+        return Dashboard(Sandbox(server)).token
 
 
-@pytest.mark.parametrize(
-    ("token", "message"),
-    [
-        ("", "This form does not come from this sandbox. Open the sandbox's own page and click there."),
-        (
-            "0" * 64,
-            "This form does not come from this sandbox. Open the sandbox's own page and click there.",
-        ),
-        (
-            "another project",
-            "This form belongs to another project. Load the page of this project and click again.",
-        ),
-    ],
-)
-def test_a_foreign_form_is_distinguished_from_an_old_one(sandbox: Sandbox, token: str, message: str) -> None:
-    """A foreign form's message does not mention a restart."""
-    browser = Dashboard(sandbox)
-    page = browser.open("settings/")
-    if token == "another project":
-        token = Dashboard(Sandbox(sandbox.server)).open("settings/").forms[-1].fields["token"]
-    refused = browser.send(page.forms[-1], {"token": token}, page, 403)
-    assert refused.ids["refused"] == "Load the page again"
-    assert message in refused.text
-    assert "restarted" not in refused.text
-
-
-def test_a_form_of_a_server_that_was_restarted() -> None:
-    """Every form reports the restart and offers to load the page again."""
+@pytest.mark.parametrize(("make_token", "message"), FORMS.values(), ids=FORMS)
+def test_a_refused_form_says_where_it_comes_from(make_token: Callable[[Sandbox], str], message: str) -> None:
+    """Every form of a page offers to load it again, and distinguishes foreign forms from those before a restart."""
     with make_server(seed=1) as server:
         sandbox = Sandbox(server)
-        order = sandbox.authorized()
+        order, token = sandbox.authorized(), make_token(sandbox)
         browser = Dashboard(sandbox)
         page = browser.open(f"orders/{order['id']}/")
         forms = [form for form in page.forms if "token" in form.fields]
         assert len(forms) > 5
-        other_token = token_of_another_server()
         for form in forms:
-            form.fields["token"] = other_token
-            refused = browser.send(form, {}, page, 403)
+            refused = browser.send(form, {"token": token}, page, 403)
             assert refused.ids["refused"] == "Load the page again"
-            assert "The server was restarted. Load the page and click again." in refused.text
+            assert message in refused.text
+            assert ("restarted" in refused.text) == ("restarted" in message)
             assert "Not allowed" not in refused.text
 
 
 @pytest.mark.parametrize(
-    "path",
-    [f"orders/?before={NOBODY}", "orders/?before=nothing", "requests/?before=x"],
+    ("path", "remark"),
+    [
+        (f"orders/?before={NOBODY}", "no longer exists"),
+        ("orders/?before=nothing", "no longer exists"),
+        ("requests/?before=x", "no longer exists"),
+        ("orders/?show=payed", "This filter does not exist"),
+        ("requests/?show=payed", "This filter does not exist"),
+    ],
 )
-def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str) -> None:
-    """An invalid position shows the list from its beginning with a remark."""
+def test_a_wrong_place_or_filter_shows_the_whole_list(watched: Sandbox, path: str, remark: str) -> None:
+    """An unknown position or filter is named in a remark, and the list shows everything."""
     order = watched.pay(watched.place(card(), merchant_order_id="shop-77"))
     watched.settle()
     watched.read(order)
     browser = Dashboard(watched)
     page = browser.open(path)
-    assert "no longer exists" in page.ids["remark"]
+    assert remark in page.ids["remark"]
     assert "shop-77" in page.text
+    assert "no-match" not in page.ids
     assert "remark" not in browser.open(path.partition("?")[0]).ids
 
 
@@ -140,18 +130,3 @@ def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
     settings: dict[str, Any] = sandbox.get("/control/project/").json()["settings"]
     assert settings["aliases"] == {"my-bank-button": "bank-redirect-nl"}
     assert settings["expires_after"] == "P7D"
-
-
-def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
-    """The button shows the date of an event on another day."""
-    sandbox.authorized(expiration_period="P3D")
-    assert Dashboard(sandbox).open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
-
-
-def test_a_stopped_move_reports_its_result(watched: Sandbox) -> None:
-    """A stopped clock move is reported as requested, not as a failure."""
-    project = watched.project_in_process
-    now = project.now()
-    notice = move_notice(project, AdvanceResult(now, now, [], True, [], True))
-    assert notice.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
-    assert not notice.is_refusal

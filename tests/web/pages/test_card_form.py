@@ -10,18 +10,22 @@ from payment_sandbox.web.pages.language import DEFAULT_TAG, Language
 from tests.support.driver import Sandbox, card, details
 from tests.support.payer import Payer, payment_page, placed
 
+WITH_A_STEP = {"challenge", "challenge-configurable", "insufficient-funds"}
 TYPED = {"expiry": "12/31", "cvc": "123", "holder": "J. de Vries"}
 
 
+@pytest.mark.rule("CARD-06", "CARD-07", "CARD-08")
+@pytest.mark.parametrize("is_typed", [True, False])
 @pytest.mark.parametrize("name", sorted(CARDS))
-def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, name: str) -> None:
-    """A card with a challenge has an extra step, and a declined card fails."""
+def test_each_test_card_plays_its_part(live: Sandbox, payer: Payer, name: str, is_typed: bool) -> None:
+    """A card that is typed or chosen has an extra step if it has a challenge, and a declined card fails."""
     test_card = CARDS[name]
     assert is_luhn(test_card.number)
     order = placed(live, "credit-card")
     number = " ".join(test_card.number[i : i + 4] for i in range(0, 16, 4))
-    page = payer.press(payer.open(payment_page(order)), "pay", number=number, **TYPED)
-    if test_card.needs_confirmation:
+    fields = {"number": number, **TYPED} if is_typed else {"card": name}
+    page = payer.press(payer.open(payment_page(order)), "pay", **fields)
+    if name in WITH_A_STEP:
         assert live.status(order) == ("processing", "processing")
         payer.press(page, "pay")
     expected = "error" if test_card.refusal else "completed"
@@ -30,22 +34,6 @@ def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, n
         live.read(order)["transactions"][0]["payment_method_details"]["truncated_pan"]
         == test_card.truncated_pan
     )
-
-
-@pytest.mark.rule("CARD-06", "CARD-07", "CARD-08")
-@pytest.mark.parametrize(
-    ("name", "has_step"), [("frictionless", False), ("challenge", True), ("challenge-configurable", True)]
-)
-def test_the_cards_with_a_challenge_have_a_step_for_it(
-    live: Sandbox, payer: Payer, name: str, has_step: bool
-) -> None:
-    """Only cards with a challenge have the extra step."""
-    order = placed(live, "credit-card")
-    step = payer.press(payer.open(payment_page(order)), "pay", card=name)
-    assert live.status(order)[0] == ("processing" if has_step else "completed")
-    if has_step:
-        payer.press(step, "pay")
-    assert live.status(order) == ("completed", "completed")
 
 
 @pytest.mark.rule("FLOW-04", "FLOW-07")
@@ -90,8 +78,6 @@ WRONG_CARDS = [
     ({"expiry": "13/31"}, "expiry", "error_expiry"),
     ({"expiry": ""}, "expiry", "error_expiry"),
     ({"expiry": "02/26"}, "expiry", "error_expired"),
-    ({"expiry": "12/30" + " " * 300 + "x"}, "expiry", "error_expiry"),
-    ({"cvc": "123" + " " * 300 + "x"}, "cvc", "error_cvc"),
     ({"number": "4111111111111111" + "-" * 300 + "1"}, "number", "error_number"),
     ({"cvc": "12"}, "cvc", "error_cvc"),
     ({"cvc": "1234"}, "cvc", "error_cvc"),
@@ -163,6 +149,10 @@ def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> No
         {"number": CARDS["visa"].number, **TYPED, "cvc": "١٢٣"},
     ):
         assert payer.press(page, "pay", **fields).status == 400
+    form = page.form_with("pay")
+    data, headers = {**form.fields, "action": "pay"}, {"Origin": live.url}
+    answer = payer.http.post(f"{form.action}?typed=1", data=data, headers=headers)
+    assert answer.status_code == 400, "the button for typed cards does not pay with the selected test card"
     assert live.status(order) == ("processing", "processing")
 
 
@@ -174,18 +164,3 @@ def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Paye
     assert number not in page.answer.text
     page = payer.press(page, "pay", number="1", holder="J. de Vries")
     assert page.form_with("pay").fields["holder"] == "J. de Vries"
-
-
-def test_an_empty_form_for_typed_cards_pays_nothing(sandbox: Sandbox) -> None:
-    """The button for typed cards requires all fields; the other button pays with the selected test card."""
-    payer = Payer(sandbox)
-    order = sandbox.place(card())
-    page = payer.open(payment_page(order))
-    form = page.form_with("pay")
-    answer = payer.http.post(
-        f"{form.action}?typed=1",
-        data={**form.fields, "action": "pay"},
-        headers={"Origin": sandbox.url},
-    )
-    assert answer.status_code == 400
-    assert sandbox.read(order)["status"] == "processing"

@@ -7,7 +7,7 @@ import pytest
 
 from payment_sandbox.methods import ALL_METHODS, METHODS_BY_NAME
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox
-from tests.support.payer import RETURN, Payer, order_page, placed
+from tests.support.payer import RETURN, Payer, order_page
 
 PANEL = {"expire", "cancel"}
 """The outcomes that a tester can choose before a method is chosen."""
@@ -77,35 +77,39 @@ def test_after_a_failed_attempt_another_can_be_chosen(
     assert (final["status"], len(final["transactions"])) == ("completed", 2)
 
 
+def choose_wallet(live: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
+    """Choose a method on the page of an order."""
+    return live.acted(order, "customer choose", payment_method="wallet-web")
+
+
 ENDED: list[tuple[str, Callable[[Sandbox, dict[str, Any]], Any]]] = [
     ("result-expired", lambda live, order: live.advance("P1D")),
     ("result-cancelled", lambda live, order: live.delete(f"/v1/orders/{order['id']}/")),
-    ("result-paid", lambda live, order: live.acted(order, "customer choose", payment_method="wallet-web")),
+    ("result-paid", lambda live, order: live.pay(choose_wallet(live, order))),
 ]
 
 
+@pytest.mark.rule("GEN-06")
 @pytest.mark.parametrize(("result", "end"), ENDED)
 def test_the_page_of_an_ended_order_shows_its_result(
     live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
 ) -> None:
-    """An expired, cancelled or paid order shows its result and offers no method."""
-    order = live.place()
+    """An ended order shows its result and offers no method; with a return_url, its page redirects to the shop."""
+    order, returning = live.place(), live.place(return_url=RETURN)
     stale = payer.open(order_page(order))
-    end(live, order)
-    if result == "result-paid":
-        live.acted(order, "customer pay")
+    for each in (order, returning):
+        end(live, each)
     page = payer.open(order_page(order))
     assert result in page.ids
     assert page.buttons == set()
     before = live.read(order)
     assert result in payer.press(stale, "credit-card").ids
     assert live.read(order) == before
-
-
-def test_the_page_of_an_order_continues_to_its_attempt(live: Sandbox, payer: Payer) -> None:
-    """The order's page continues to the current attempt."""
-    order = placed(live, "wallet-web")
-    assert "pay" in payer.open(order_page(order)).buttons
+    payer.open(order_page(returning))
+    assert payer.arrived is not None
+    assert payer.arrived.startswith(RETURN.partition("?")[0])
+    (returned,) = live.get("/control/journal/").json()["returns"]
+    assert returned["order_id"] == returning["id"]
 
 
 def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
@@ -114,23 +118,6 @@ def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
     page = payer.open(order_page(order))
     assert "sandbox-leave" in page.ids
     assert "result-open" in payer.open(f"{live.url}{next(x for x in page.links if 'result' in x)}").ids
-
-
-@pytest.mark.rule("GEN-06")
-@pytest.mark.parametrize(("result", "end"), ENDED)
-def test_the_page_of_an_ended_order_redirects_to_the_shop(
-    live: Sandbox, payer: Payer, result: str, end: Callable[[Sandbox, dict[str, Any]], Any]
-) -> None:
-    """If there is a return_url, the page redirects to it, and the journal records the return."""
-    order = live.place(return_url=RETURN)
-    end(live, order)
-    if result == "result-paid":
-        live.acted(order, "customer pay")
-    payer.open(order_page(order))
-    assert payer.arrived is not None
-    assert payer.arrived.startswith(RETURN.partition("?")[0])
-    (returned,) = live.get("/control/journal/").json()["returns"]
-    assert returned["order_id"] == order["id"]
 
 
 def test_a_tester_ends_an_order_before_a_method_is_chosen(sandbox: Sandbox, payer: Payer) -> None:

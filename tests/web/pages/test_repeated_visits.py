@@ -1,12 +1,13 @@
-"""Double clicks, second tabs, late posts and HEAD requests have no further effect."""
+"""Double clicks, second tabs, late posts and HEAD requests have no further effect, also on the ETag."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import requests
 
-from tests.support.driver import Sandbox
+from tests.support.driver import Sandbox, card
 from tests.support.payer import Payer, order_page, payment_page, placed
 
 
@@ -56,24 +57,19 @@ def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> Non
     assert live.status(order) == ("expired", "expired")
 
 
-def test_a_head_request_is_no_visit(live: Sandbox) -> None:
-    """A HEAD request, as sent for link previews, changes no status."""
-    order = placed(live, "wallet-web")
-    assert requests.head(f"http://{payment_page(order)}").status_code == 200
-    assert live.status(order) == ("new", "new")
-
-
-def test_a_head_request_to_a_code_is_no_visit(live: Sandbox) -> None:
-    """A HEAD request to a code's URL changes no status."""
+@pytest.mark.parametrize("path", ["", "scan/"])
+def test_a_head_request_is_no_visit(live: Sandbox, path: str) -> None:
+    """A HEAD request, as sent for link previews, changes no status, also at the address of a code."""
     order = placed(live, "wallet-qr")
-    requests.head(f"http://{payment_page(order)}scan/")
+    assert requests.head(f"http://{payment_page(order)}{path}").status_code == 200
     assert live.status(order) == ("new", "new")
 
 
 def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
-    """Two concurrent posts of one form lead to the same page."""
+    """Two concurrent posts of one form lead to the same page; a reloaded form creates a new order."""
     request = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
     address = request["qr_url"].removesuffix(".png") + "/"
+    addresses = set()
     for _ in range(10):
         page = requests.get(address).text
         (token,) = re.findall(r'name="token" value="([^"]+)"', page)
@@ -85,3 +81,39 @@ def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
         with ThreadPoolExecutor(2) as threads:
             first, second = threads.map(send, range(2))
         assert first == second
+        addresses.add(first)
+    assert len(addresses) == 10
+
+
+def read_etag(sandbox: Sandbox, order: dict[str, Any]) -> str:
+    """Read the order's ETag."""
+    return sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"]
+
+
+@pytest.mark.parametrize("hosted", [True, False])
+def test_reloading_a_page_keeps_the_etag(sandbox: Sandbox, hosted: bool) -> None:
+    """Only the first visit may change the order, so ``If-Match`` succeeds after later visits."""
+    order = sandbox.place() if hosted else sandbox.place(card())
+    page = order["order_url"] if hosted else order["transactions"][0]["payment_url"]
+    assert requests.get(f"http://{page}").status_code == 200
+    before = read_etag(sandbox, order)
+    for _ in range(2):
+        assert requests.get(f"http://{page}").status_code == 200
+    assert read_etag(sandbox, order) == before
+    answer = sandbox.put(f"/v1/orders/{order['id']}/", {"description": "new"}, headers={"If-Match": before})
+    assert answer.status_code == 200
+    assert read_etag(sandbox, order) != before
+
+
+def test_a_second_visit_by_a_call_changes_nothing(sandbox: Sandbox) -> None:
+    """A second visit returns the ETag of the first."""
+    order = sandbox.place(card())
+    first = sandbox.act(order, "customer visit").headers["ETag"]
+    assert sandbox.act(order, "customer visit").headers["ETag"] == first
+
+
+def test_an_update_without_changes_keeps_the_etag(sandbox: Sandbox) -> None:
+    """An update with the order's current values keeps the ETag."""
+    order = sandbox.place(card(), description="socks")
+    before = read_etag(sandbox, order)
+    assert sandbox.put(f"/v1/orders/{order['id']}/", order).headers["ETag"] == before

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from payment_sandbox.kernel.patterns import make_printable
-from payment_sandbox.operations.review.creations import (
+from payment_sandbox.operations.review.creation_checks import (
     find_blind_retries,
     find_duplicate_orders,
     find_ignored_keys,
@@ -26,7 +26,7 @@ from payment_sandbox.operations.review.evidence import (
     start_of,
 )
 from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, NOTICE_PAYMENTS, Lesson, lesson_of
-from payment_sandbox.operations.review.money import (
+from payment_sandbox.operations.review.money_checks import (
     VAULT_TOKEN,
     calls_during,
     charges_during,
@@ -38,29 +38,29 @@ from payment_sandbox.operations.review.money import (
     find_unrefunded_cancellations,
     find_unreturned_surplus,
 )
-from payment_sandbox.operations.review.payments import (
+from payment_sandbox.operations.review.payment_checks import (
     find_charges_after_decline,
     find_lapsed_authorizations,
     find_refused_calls,
     lapsed_authorizations,
     series_of,
 )
-from payment_sandbox.operations.review.setup import (
+from payment_sandbox.operations.review.setup_checks import (
     count_unsent_changes,
     find_missing_webhook_url,
     find_mixed_schemes,
     find_unmatched_rules,
     unmatched_rules,
 )
-from payment_sandbox.operations.review.webhooks import (
+from payment_sandbox.operations.review.webhook_checks import (
     find_polling,
     find_trusted_returns,
     find_unanswered_webhooks,
     find_unread_webhooks,
 )
 from payment_sandbox.orders.amounts import convert_cents, euros
-from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, ReachedStatus

@@ -8,11 +8,11 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from payment_sandbox.projects.rehearsal import NO_REHEARSAL
+from payment_sandbox.projects.rehearsal_hooks import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, build_environ
-from payment_sandbox.testing.shops.callers import current_caller
+from payment_sandbox.testing.shops.call_origins import current_caller
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.shop_requests import DeliverHeld, ShopRequest, current_request
 from payment_sandbox.web.call import ClientConnection

@@ -23,14 +23,14 @@ from payment_sandbox.web.answers.plain_records import Json, Moment, Strings
 
 if TYPE_CHECKING:
     from payment_sandbox.operations import coverage, history
-    from payment_sandbox.web.answers import order
+    from payment_sandbox.web.answers import order_tables
 else:
     coverage = lazy("payment_sandbox.operations.coverage")
     history = lazy("payment_sandbox.operations.history")
-    order = lazy("payment_sandbox.web.answers.order")
+    order_tables = lazy("payment_sandbox.web.answers.order_tables")
 
 Order = Json
-"""An order or a refund; the tables in ``web.answers.order`` define its fields."""
+"""An order or a refund; the tables in ``web.answers.order_tables`` define its fields."""
 
 
 class Health(TypedDict):
@@ -449,7 +449,7 @@ class RefundRow(OrderRow):
 class OrderOverview(TypedDict):
     """An order with its actions, decisions, agenda, webhooks, refunds and pages."""
 
-    order: Annotated[Order, Like(lambda: order.ORDER.shape)]
+    order: Annotated[Order, Like(lambda: order_tables.ORDER.shape)]
     actions: Actions
     decisions: list[TransactionDecision]
     agenda: list[AgendaItem]

@@ -11,7 +11,7 @@ from flask import Response
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.edit import IfMatch
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.order import order_record
+from payment_sandbox.web.answers.order_tables import order_record
 from payment_sandbox.web.bodies import json_line
 from payment_sandbox.web.call import Call
 

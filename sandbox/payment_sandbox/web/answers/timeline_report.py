@@ -20,7 +20,6 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
-from payment_sandbox.web.addresses import is_same_path
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
     delivery_record,
@@ -28,6 +27,7 @@ from payment_sandbox.web.answers.control import (
     journal_record,
     journal_summary,
 )
+from payment_sandbox.web.page_urls import is_same_path
 
 PAGE_PARAMETERS: Final = ("limit", "before", "summary")
 """The pagination parameters; without them, the response is the entire journal, including its other lists."""

@@ -13,8 +13,8 @@ from payment_sandbox.operations.review import (
     review_order,
 )
 from payment_sandbox.orders.authorization import Authorization
-from payment_sandbox.orders.ledger import ledger_of
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order_ledger import ledger_of
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.overview import OrderReview

@@ -1,10 +1,10 @@
 """The control API."""
 
-from payment_sandbox.web.control import orders, traffic
-from payment_sandbox.web.control.blueprint import CONTROL
-from payment_sandbox.web.control.projects import HEALTH_FACE, PROJECTS_FACE
-from payment_sandbox.web.control.waiting import WATCHING
+from payment_sandbox.web.control import order_routes, traffic_routes
+from payment_sandbox.web.control.control_face import CONTROL
+from payment_sandbox.web.control.project_routes import HEALTH_FACE, PROJECTS_FACE
+from payment_sandbox.web.control.waiting_routes import WATCHING
 
 FACES = (PROJECTS_FACE, CONTROL, WATCHING)
 
-__all__ = ["FACES", "HEALTH_FACE", "orders", "traffic"]
+__all__ = ["FACES", "HEALTH_FACE", "order_routes", "traffic_routes"]

@@ -20,7 +20,7 @@ from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
-from payment_sandbox.web.answers.order import OrderForm
+from payment_sandbox.web.answers.order_tables import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.answers.records import OrderRow
 from payment_sandbox.web.answers.reproductions import creation_body, creation_of

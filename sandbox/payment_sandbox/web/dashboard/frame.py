@@ -17,8 +17,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.packaged import read_packaged
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.sentences import fault_in_words
-from payment_sandbox.web.addresses import accepts_snapshot, base_path
-from payment_sandbox.web.auth import redirect_without_secrets, require_same_site
+from payment_sandbox.web.auth import redirect_without_secrets, refuse_cross_site
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, csp_headers, is_browser, redirect
 from payment_sandbox.web.call import Call
@@ -42,8 +41,9 @@ from payment_sandbox.web.dashboard.signing_in import (
     visible_projects,
 )
 from payment_sandbox.web.error_answers import answer_for
-from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.faces import CallNext, Face, let_others_run, release_held_webhooks, with_headers
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run, with_headers
+from payment_sandbox.web.page_urls import accepts_snapshot, base_path
 from payment_sandbox.web.placing import catch_up_call
 from payment_sandbox.web.routes import FactsBlueprint, route
 
@@ -94,11 +94,10 @@ VIEW_TITLES: Final = {
 dashboard = FactsBlueprint("dashboard", __name__)
 
 
-def refuse_large_forms(call: Call, call_next: CallNext) -> Response:
+def refuse_large_forms(call: Call) -> None:
     """Refuse forms above the size limit, which would be parsed incompletely."""
     if not accepts_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form must not exceed {BODY_BYTES_MAX} bytes")
-    return call_next(call)
 
 
 class SignInRequired(Exception):
@@ -166,7 +165,7 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
         _refuse_wrong_form(call, project_id)
     if catches_up:
         catch_up_call(call, project)
-    call.owner = project
+    call.project = project
     call.real_at = project.services.real.wall_now()
     return project
 
@@ -313,8 +312,8 @@ def answer_error(call: Call, error: Exception) -> Response:
         "back": call.request.referrer or f"{call.site.base_path}/dashboard/",
     }
     if call.owner is not None and call.request.method == "GET":
-        return show(call, "refused", call.owner, "", answer.status_code, **details)
-    body = call.site.render("dashboard/refused.html", **details)
+        return show(call, "dashboard_refused", call.owner, "", answer.status_code, **details)
+    body = call.site.render("dashboard/dashboard_refused.html", **details)
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
@@ -344,11 +343,11 @@ LIVE_HEADER: Final = "Sandbox-Live"
 """The header sent when a page refreshes itself."""
 
 MIDDLEWARES: Final = (
-    let_others_run,
+    Middleware(let_others_run),
     with_headers(HEADERS),
-    require_same_site,
-    redirect_without_secrets,
-    refuse_large_forms,
-    release_held_webhooks,
+    Middleware(refuse_cross_site),
+    Middleware(redirect_without_secrets),
+    Middleware(refuse_large_forms),
+    RELEASE_WEBHOOKS,
 )
 FACE: Final = Face(dashboard, MIDDLEWARES, answer_error)

@@ -25,9 +25,8 @@ from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.scenarios.sentences import rule_in_words
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variation_catalogue import offers_in
-from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.overview import scenario_record
-from payment_sandbox.web.answers.qr import QrForm
+from payment_sandbox.web.answers.qr_tables import QrForm
 from payment_sandbox.web.browsers import redirect
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.comparison import create_manual_order
@@ -42,8 +41,9 @@ from payment_sandbox.web.dashboard.frame import (
     url,
 )
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
-from payment_sandbox.web.dashboard.order import parse_cents
+from payment_sandbox.web.dashboard.order_page import parse_cents
 from payment_sandbox.web.dashboard.snippets import command
+from payment_sandbox.web.page_urls import qr_page_path
 from payment_sandbox.web.routes import route
 
 SIMULATE_PATH: Final = f"{PROJECT_PATH}/simulate/"

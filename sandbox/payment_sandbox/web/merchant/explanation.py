@@ -12,9 +12,8 @@ from payment_sandbox.operations.act import possible_calls
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import error_override
-from payment_sandbox.web.answers.order import FIELD_RULES
+from payment_sandbox.web.answers.order_tables import FIELD_RULES
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.merchant.reading import add_note_headers
 
 EXPLAIN_HEADER: Final = "Sandbox-Explain"
@@ -57,9 +56,8 @@ def _mentions(text: str, *paths: str) -> bool:
 require_own_rules(FIELD_RULES)
 
 
-def explain_call(call: Call, call_next: CallNext) -> Response:
+def explain_call(call: Call, response: Response) -> Response:
     """Name ignored keys, and explain a refusal."""
-    response = call_next(call)
     add_note_headers(call, response)
     if response.status_code >= REFUSED_STATUS_MIN:
         explain(call, response, call.owner)

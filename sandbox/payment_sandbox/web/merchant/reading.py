@@ -12,7 +12,6 @@ from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.faces import CallNext
 from payment_sandbox.web.routes import Facts
 
 IGNORED_HEADER: Final = "Sandbox-Ignored-Fields"
@@ -45,7 +44,7 @@ def handle_unknown(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]
     return []
 
 
-def note_unknown_query(call: Call, call_next: CallNext) -> Response:
+def note_unknown_query(call: Call) -> None:
     """Note unknown query parameters as ``?name``, like unknown keys of a body.
 
     Raises:
@@ -53,7 +52,6 @@ def note_unknown_query(call: Call, call_next: CallNext) -> Response:
     """
     if call.request.environ.get("QUERY_STRING"):  # the common case
         _note_query(call)
-    return call_next(call)
 
 
 def _note_query(call: Call) -> None:

@@ -16,9 +16,9 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.addresses import base_path, dashboard_path
 from payment_sandbox.web.browsers import HTML, redirect
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.page_urls import base_path, dashboard_path
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
 from payment_sandbox.web.placing import catch_up_call
@@ -173,7 +173,7 @@ def find_project(call: Call, project_id: str) -> Project:
     if project is None:
         raise Unknown("this page does not exist")
     catch_up_call(call, project)
-    call.owner = project
+    call.project = project
     return project
 
 

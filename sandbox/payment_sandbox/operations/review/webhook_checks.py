@@ -1,0 +1,327 @@
+"""Checks on webhooks: no answer, no read of the order, and polling."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.review.creation_checks import is_creation
+from payment_sandbox.operations.review.evidence import (
+    Finding,
+    ReviewedHistory,
+    end_of,
+    format_attempt,
+    format_request,
+    format_times,
+    is_answer_lost,
+    is_from_shop,
+    number_in_words,
+    start_of,
+)
+from payment_sandbox.operations.review.lessons import FAILING_REFUNDS, READ_ORDER
+from payment_sandbox.orders.webhooks import (
+    LISTEN,
+    NOT_DELIVERED_TO,
+    NOT_SENT_IN_TESTS,
+    Delivery,
+    DeliveryState,
+    WebhookAttempt,
+)
+from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.scenarios.effects import WebhooksFirst
+
+POLLS_MAX: Final = 4
+CLIENT_ERROR: Final = 400
+SERVER_ERROR: Final = 500
+OUTCOME_LENGTH_MAX: Final = 200
+TIMEOUT_ERROR: Final = "no answer within"
+CLOSED_CONNECTION_ERROR: Final = "closed the connection without a response"
+EARLY_WEBHOOK_ADVICE: Final = (
+    "The webhook arrived before the response with the order's id: store your own number first, and find "
+    "the purchase by merchant_order_id, or answer 503 until you know the order."
+)
+FAST_ANSWER_ADVICE: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
+EARLIEST_TIME: Final = datetime.min.replace(tzinfo=UTC)
+EARLY_MARGIN: Final = timedelta(seconds=1)
+LISTEN_ADVICE: Final = f"{LISTEN} this address, or correct the address."
+CRASH_ADVICE: Final = "Your handler crashed, or closed the connection without a response: check its log."
+RETRY_SENTENCE: Final = "The service retries every two minutes, up to ten attempts."
+LOG_ADVICE: Final = f"Your handler failed: check its log. {RETRY_SENTENCE}"
+EXCEPTION_ADVICE: Final = f"Your handler failed with an exception, which the timeline shows. {RETRY_SENTENCE}"
+ADVICE_BY_ERROR: Final = {  # advice, by words in the error
+    TIMEOUT_ERROR: FAST_ANSWER_ADVICE,
+    CLOSED_CONNECTION_ERROR: CRASH_ADVICE,
+    NOT_SENT_IN_TESTS: (
+        "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test."
+    ),
+    NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
+}
+MERCHANT_CALL: Final = re.compile(r"/(?:captures|voids)/")
+ACCEPTED_STATUSES: Final = range(200, 300)
+NO_ANSWER_STATUS: Final = 999
+POLL_INTERVAL_MIN: Final = timedelta(hours=1)
+
+
+def _status(attempt: WebhookAttempt) -> int:
+    """Return the status of the shop's response; 999 if there was none."""
+    return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER_STATUS
+
+
+def _is_acknowledged(attempt: WebhookAttempt) -> bool:
+    """Whether the shop acknowledged the attempt."""
+    return is_from_shop(attempt) and _status(attempt) < 300
+
+
+def find_unread_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find acknowledged webhooks without a subsequent read of the order."""
+    acknowledged: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
+    for webhook in history.webhooks:
+        acknowledged[webhook.order_id] += [
+            (webhook, attempt) for attempt in filter(_is_acknowledged, webhook.delivery_attempts)
+        ]
+    for order_id, attempts in acknowledged.items():
+        newest = max(map(start_of, history.attempted_reads[order_id]), default=EARLIEST_TIME)
+        unread = [
+            (webhook, attempt)
+            for webhook, attempt in attempts
+            if newest < attempt.real_at and not _is_captured_since(history, webhook)
+        ]
+        if unread and _can_know(history, order_id) and not _is_cancelled_by_shop(history, order_id):
+            yield _report_unread_webhooks(history, order_id, unread)
+
+
+def _is_captured_since(history: ReviewedHistory, webhook: Delivery) -> bool:
+    """Whether the shop has captured or voided since the announced change, and so knows of it."""
+    return any(
+        entry.order_id == webhook.order_id
+        and MERCHANT_CALL.search(entry.path)
+        and entry.status in ACCEPTED_STATUSES
+        and not is_answer_lost(entry)
+        and entry.at >= webhook.created
+        for entry in history.requests
+    )
+
+
+def _report_unread_webhooks(
+    history: ReviewedHistory, order_id: str, unread: list[tuple[Delivery, WebhookAttempt]]
+) -> Finding:
+    order = history.orders.get(order_id)
+    is_refund = order is not None and order.is_refund
+    lesson = FAILING_REFUNDS if is_refund else READ_ORDER
+    return Finding(
+        "HOOK-08",
+        f"Your shop answered a webhook{' for a refund' if is_refund else ''}, "
+        f"but did not read the {'refund' if is_refund else 'order'}",
+        "A refund can fail: GET it when its webhook arrives, and record it as done once it is completed."
+        if is_refund
+        else "A webhook carries no status: GET the order before you fulfil it.",
+        order_id,
+        tuple(format_attempt(attempt) for _, attempt in unread),
+        risk=lesson.risk,
+        page=lesson.path,
+        amount=history.amount(order_id),
+        shown_by=tuple(attempt_id(*pair) for pair in unread),
+    )
+
+
+def _can_know(history: ReviewedHistory, order_id: str) -> bool:
+    """Whether the shop can know an order: no fault withheld the only responses with its id."""
+
+    def mentions_order(entry: JournalEntry) -> bool:
+        return entry.order_id == order_id or order_id.encode() in entry.response
+
+    was_lost = any(mentions_order(entry) for entry in history.requests if is_answer_lost(entry))
+    return not was_lost or any(
+        mentions_order(entry) for entry in history.requests if not is_answer_lost(entry)
+    )
+
+
+def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
+    """Return the id of an attempt in the timeline."""
+    return f"{webhook.id}/{webhook.attempts.index(attempt) + 1}"
+
+
+def _is_cancelled_by_shop(history: ReviewedHistory, order_id: str) -> bool:
+    """Whether the shop cancelled the order itself, and so knows the status."""
+    return history.status(order_id) == "cancelled" and any(
+        entry.order_id == order_id and entry.method == "DELETE" and history.statuses[entry.id] == "cancelled"
+        for entry in history.requests
+    )
+
+
+def find_trusted_returns(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find customer returns without a subsequent read of the order."""
+    notified = {
+        webhook.order_id
+        for webhook in history.webhooks
+        if any(map(_is_acknowledged, webhook.delivery_attempts))
+    }
+    for visit in history.return_visits:
+        order_id = visit.order_id or ""
+        if order_id not in notified and not any(
+            start_of(e) >= visit.real_at for e in history.attempted_reads[order_id]
+        ):
+            yield Finding(
+                "FLOW-15",
+                "The customer came back, but your shop did not read the order",
+                "Customers come back to return_url whether they paid or not: GET the order there.",
+                order_id,
+                (f"{timestamp(visit.at)}  back to the shop",),
+                amount=history.amount(order_id),
+                shown_by=(visit.id,),
+            )
+
+
+FailedAttempts = list[tuple[Delivery, WebhookAttempt]]
+"""Attempts with the same failure, and their webhooks."""
+
+
+def find_unanswered_webhooks(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find webhooks without a 2xx response, with one finding per order and kind of failure."""
+    early = {each.order_id: end_of(each) for each in history.requests if _sends_webhooks_first(history, each)}
+    by_failure: dict[tuple[str, int, str], FailedAttempts] = defaultdict(list)
+    for webhook in history.webhooks:
+        for attempt in filter(_has_failed, webhook.delivery_attempts):
+            kind = webhook.order_id, _status(attempt), _describe_recovery(webhook)
+            by_failure[kind].append((webhook, attempt))
+    for (order_id, _, healed), failed in by_failure.items():
+        first = failed[0][1]
+        was_early = first.real_at < early.get(order_id, EARLIEST_TIME) + EARLY_MARGIN
+        yield Finding(
+            "HOOK-09",
+            _describe_failure(failed),
+            EARLY_WEBHOOK_ADVICE if was_early else _advice_on_failure(first),
+            order_id,
+            tuple(format_attempt(attempt) for _, attempt in failed),
+            amount=history.amount(order_id),
+            healed=healed,
+            shown_by=tuple(attempt_id(*pair) for pair in failed),
+        )
+
+
+def _has_failed(attempt: WebhookAttempt) -> bool:
+    """Whether the shop did not answer with 2xx."""
+    return is_from_shop(attempt) and not 200 <= _status(attempt) < 300
+
+
+def _describe_failure(failed: FailedAttempts) -> str:
+    """Describe a failure of webhooks and its repetitions."""
+    first, webhooks = failed[0][1], len({webhook.id for webhook, _ in failed})
+    status, error = _status(first), _shorten_error(first.reply.error)
+    number = number_in_words(webhooks)
+    repetitions = ""
+    if len(failed) > webhooks:
+        repetitions = (
+            f" {format_times(len(failed))}"
+            if webhooks == 1
+            else f", in {number_in_words(len(failed))} attempts"
+        )
+    if status == NO_ANSWER_STATUS:
+        verb = {1: "did not answer the webhook", 2: "answered neither of two webhooks"}.get(
+            webhooks, f"answered none of {number} webhooks"
+        )
+        return f"Your shop {verb}{repetitions}: {error}"
+    webhooks_text = {1: "the webhook", 2: "both webhooks"}.get(webhooks, f"{number} webhooks")
+    reaction = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
+    break_off = f", and the response broke off: {error}" if error else ""
+    return f"Your shop answered {webhooks_text} {reaction} ({status}){repetitions}{break_off}"
+
+
+def _sends_webhooks_first(history: ReviewedHistory, entry: JournalEntry) -> bool:
+    """Whether the webhooks of a create call arrived before its response."""
+    is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
+    return is_creation(entry) and (is_early or history.webhooks_first)
+
+
+def _describe_recovery(webhook: Delivery) -> str:
+    """Describe the later successful attempt; empty if all attempts failed."""
+    last = webhook.delivery_attempts[-1]
+    if webhook.state is not DeliveryState.DELIVERED or not _is_acknowledged(last):
+        return ""
+    return f"attempt {last.number} at {last.at:%H:%M:%S} was answered with {_status(last)}"
+
+
+def _shorten_error(error: str | None) -> str | None:
+    """Shorten an error to its first line; some libraries include chains of exceptions."""
+    if not error:
+        return None
+    first = error.splitlines()[0]
+    return first if len(first) <= OUTCOME_LENGTH_MAX else f"{first[:OUTCOME_LENGTH_MAX]}..."
+
+
+def _advice_on_failure(attempt: WebhookAttempt) -> str:
+    """Return the advice about a webhook without a 2xx response."""
+    status = _status(attempt)
+    if status == NO_ANSWER_STATUS:
+        error = attempt.reply.error or ""
+        other = EXCEPTION_ADVICE if attempt.reply.traceback else LISTEN_ADVICE
+        return next((advice for words, advice in ADVICE_BY_ERROR.items() if words in error), other)
+    if status < CLIENT_ERROR:
+        return "A redirect counts as delivered, and your handler never ran: is this your return page?"
+    if status < SERVER_ERROR:
+        return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
+    return EXCEPTION_ADVICE if attempt.reply.traceback else LOG_ADVICE
+
+
+def _read_reasons(history: ReviewedHistory) -> dict[str, list[datetime]]:
+    """Return the times of all reasons to read an order: webhooks, returns, and the shop's own calls."""
+    reasons: dict[str, list[datetime]] = defaultdict(list)
+    for webhook in history.webhooks:
+        first_sent: dict[int, datetime] = {}  # copies count as sent at the same time
+        reasons[webhook.order_id] += [
+            first_sent.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
+        ]
+    for visit in history.return_visits:
+        reasons[visit.order_id or ""].append(visit.real_at)
+    for entry in history.requests:
+        if entry.order_id is not None and entry.method != "GET":
+            reasons[entry.order_id].append(start_of(entry))
+    return reasons
+
+
+def _longest_run(
+    history: ReviewedHistory, entries: Sequence[JournalEntry], reasons: list[datetime]
+) -> list[JournalEntry]:
+    """Return consecutive unprompted reads with the same result, up to one above the limit."""
+    run: list[JournalEntry] = []
+    for entry in entries:
+        run = [*run, entry] if run and _is_polling(history, run, entry, reasons) else [entry]
+        if len(run) > POLLS_MAX + _count_copies(run[0], reasons):
+            break
+    return run
+
+
+def _count_copies(first: JournalEntry, reasons: list[datetime]) -> int:
+    """Count the duplicates of the webhook before a read; each justifies another read."""
+    before = [at for at in reasons if at <= start_of(first)]
+    return before.count(before[-1]) - 1 if before else 0
+
+
+def _is_polling(
+    history: ReviewedHistory, run: list[JournalEntry], entry: JournalEntry, reasons: list[datetime]
+) -> bool:
+    """Whether a read soon repeats the run's result without a new reason."""
+    is_apart = entry.at - run[-1].at >= POLL_INTERVAL_MIN
+    has_reason = is_apart or any(start_of(run[-1]) < at <= start_of(entry) for at in reasons)
+    is_same = entry.status != 200 or history.statuses[entry.id] == history.statuses[run[0].id]
+    return is_same and not has_reason
+
+
+def find_polling(history: ReviewedHistory) -> Iterator[Finding]:
+    """Find repeated reads by a shop that should wait for the webhook."""
+    reasons = _read_reasons(history)
+    for order_id, entries in history.reads.items():
+        if len(entries) <= POLLS_MAX:
+            continue
+        run = _longest_run(history, entries, sorted(reasons[order_id]))
+        if len(run) > POLLS_MAX + _count_copies(run[0], sorted(reasons[order_id])):
+            yield Finding(
+                "HOOK-02",
+                f"Your shop read the order at least {format_times(len(run))} without a change in between",
+                "Wait for the webhook: every status change sends one.",
+                order_id,
+                tuple(map(format_request, run)),
+                shown_by=tuple(entry.id for entry in run),
+            )

@@ -1,0 +1,411 @@
+"""Orders and refunds in requests and responses, with a common shape."""
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from marshmallow import ValidationError, fields
+
+from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, checks
+from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.order_fields import CUSTOMER_RULES, SENT_FIELDS, SentField
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
+from payment_sandbox.orders.authorization import EntryKind
+from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
+from payment_sandbox.orders.order import Order, reduce_customer
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
+from payment_sandbox.web.answers.transaction_tables import (
+    EVENT,
+    TRANSACTION,
+    TransactionForm,
+    request_rules,
+    transaction_record,
+)
+
+ON_CREATE: Final = (CREATE,)
+LINE_STATUSES: Final = ("authorized", "captured", "voided")
+
+LINE_ID: Final = "merchant_order_line_id"
+LINE: Final[Table[OrderLine]] = Table(
+    "OrderLine",
+    "An order line.",
+    (
+        RecordField(
+            "type",
+            attrgetter("type"),
+            reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
+            on=ON_CREATE,
+            always=True,
+            rule="LINE-01",
+        ),
+        RecordField(
+            "amount",
+            attrgetter("amount_cents"),
+            reads=Whole(
+                -AMOUNT_CENTS_MAX,
+                AMOUNT_CENTS_MAX,
+                required=True,
+                about="Cents per item, including VAT; negative for some types only.",
+            ),
+            on=ON_CREATE,
+            always=True,
+            rule="LINE-02",
+        ),
+        RecordField(
+            "currency",
+            attrgetter("currency"),
+            reads=Choice((CURRENCY,), load_default=CURRENCY, about="EUR."),
+            on=ON_CREATE,
+            always=True,
+            rule="LINE-03",
+        ),
+        RecordField(
+            "merchant_order_line_id",
+            attrgetter("merchant_order_line_id"),
+            reads=Text(
+                about="The id that captures, voids and refunds use for this line; unique in its order."
+            ),
+            on=ON_CREATE,
+            rule="LINE-04",
+        ),
+        RecordField(
+            "name",
+            attrgetter("name"),
+            reads=Text(about="Shown to the customer."),
+            on=ON_CREATE,
+            rule="LINE-05",
+        ),
+        RecordField(
+            "quantity",
+            attrgetter("quantity"),
+            reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
+            on=ON_CREATE,
+            always=True,
+            rule="LINE-06",
+        ),
+        RecordField(
+            "vat_percentage",
+            attrgetter("vat_percentage"),
+            reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
+            on=ON_CREATE,
+            rule="SET-30",
+        ),
+    ),
+)
+
+
+@checks(although_invalid=True)
+def check_sign(self: Form, data: Mapping[str, Any], sent: Any, **options: object) -> None:
+    """Allow negative amounts only for some types (A18)."""
+    if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
+        types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
+        raise ValidationError(f"may be negative for {types} only", "amount")
+
+
+OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, check_sign=check_sign)
+
+
+class LineDetail:
+    """A quantity of a line in one status."""
+
+    __slots__ = ("line", "quantity", "status")
+
+    def __init__(self, line: OrderLine, quantity: int, status: str) -> None:
+        self.line = line
+        self.quantity = quantity
+        self.status = status
+
+
+LINE_DETAIL: Final[Table[LineDetail]] = Table(
+    "LineDetail",
+    "The quantity of a line in one status; numbers are strings.",
+    (
+        RecordField(
+            "amount", lambda detail: str(detail.line.amount_cents), text(), always=True, rule="LDET-04"
+        ),
+        RecordField("currency", attrgetter("line.currency"), text(), always=True, rule="LDET-01"),
+        RecordField(
+            "merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text(), rule="LDET-01"
+        ),
+        RecordField("name", attrgetter("line.name"), text(), rule="LDET-01"),
+        RecordField("quantity", lambda detail: str(detail.quantity), text(), always=True, rule="LDET-04"),
+        RecordField(
+            "type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True, rule="LDET-01"
+        ),
+        RecordField(
+            "vat_percentage",
+            lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
+            text(),
+            rule="LDET-04",
+        ),
+        RecordField(
+            "status", attrgetter("status"), text(enum=list(LINE_STATUSES)), always=True, rule="LDET-02"
+        ),
+    ),
+)
+
+
+def order_line_details(order: Order) -> list[dict[str, Any]]:
+    """Return one entry per line and status, without quantities of 0 (LDET-01 to LDET-04)."""
+    return [
+        LINE_DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
+        for status, quantities in _quantities_by_status(order)
+        for index, quantity in quantities.items()
+        if quantity
+    ]
+
+
+def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
+    attempt = order.paying_transaction
+    if attempt is None:
+        return
+    authorization = attempt.authorization
+    if authorization is None:
+        if attempt.captured_cents:
+            yield "captured", {index: line.quantity for index, line in enumerate(order.order_lines)}
+        return
+    captured = authorization.quantities(EntryKind.CAPTURED)
+    voided = authorization.quantities(EntryKind.VOIDED)
+    if not authorization.remaining_cents:
+        captured, voided = authorization.settled_quantities()
+    elif not authorization.is_over:
+        yield "authorized", authorization.remaining_quantities()
+    yield "captured", captured
+    yield "voided", voided
+
+
+ON_CREATE_AND_UPDATE: Final = (CREATE, UPDATE)
+LINE_DETAILS_NAME: Final = "order_line_details"
+AMOUNT_DETAILS_NAME: Final = "amount_details"
+
+
+class ShownOrder(NamedTuple):
+    """An order and its project."""
+
+    project: Project
+    order: Order
+
+    @property
+    def customer(self) -> dict[str, Any] | None:
+        """The customer, in full or reduced, depending on the settings."""
+        customer: dict[str, Any] | None = self.order.sent.get("customer")
+        if customer is not None and self.project.settings.reduced_customer:
+            return reduce_customer(customer)
+        return customer
+
+    @property
+    def extra(self) -> dict[str, Any] | None:
+        """The merchant's extra data, plus the QR request's id on QR orders."""
+        extra: dict[str, Any] | None = self.order.sent.get("extra")
+        if self.order.bankqr_id is None:
+            return extra
+        return {**(extra or {}), "bankqr_id": self.order.bankqr_id}
+
+
+SPECIAL_GETTERS: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
+    "customer": attrgetter("customer"),
+    "extra": attrgetter("extra"),
+}
+"""The getters of fields that are not echoed."""
+
+
+def _echo_field(field: SentField) -> RecordField[ShownOrder]:
+    """Define a field that is stored and echoed unchanged."""
+
+    def echo(shown: ShownOrder) -> Any:
+        return shown.order.sent.get(field.name)
+
+    on = ON_CREATE_AND_UPDATE if field.changes else ON_CREATE
+    return RecordField(
+        field.name, SPECIAL_GETTERS.get(field.name, echo), reads=field.reads, on=on, rule=field.rule
+    )
+
+
+AMOUNTS_TABLE: Final[Table[Order]] = Table(
+    "Amounts",
+    "The amount by state, in cents: captured + voided + remaining = original.",
+    (
+        RecordField("original", attrgetter("amount_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("captured", attrgetter("captured_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("voided", attrgetter("voided_cents"), number(), always=True, rule="ADET-01"),
+        RecordField("remaining", attrgetter("remaining_cents"), number(), always=True, rule="ADET-01"),
+    ),
+)
+
+ORDER: Final[Table[ShownOrder]] = Table(
+    "Order",
+    "An order or a refund.",
+    (
+        RecordField("id", attrgetter("order.id"), text(), always=True, rule="ORD-01"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="ORD-22"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="ORD-22"),
+        RecordField(
+            "status",
+            attrgetter("order.status"),
+            text(enum=[status.value for status in OrderStatus]),
+            always=True,
+            rule="STA-01",
+        ),
+        RecordField(
+            "currency",
+            attrgetter("order.currency"),
+            reads=Choice((CURRENCY,), required=True, about="EUR."),
+            on=ON_CREATE,
+            always=True,
+            rule="ORD-03",
+        ),
+        RecordField(
+            "amount",
+            attrgetter("order.amount_cents"),
+            number("Cents."),
+            Cents(required=True, about="Cents; it can change until the customer has acted."),
+            ON_CREATE,
+            always=True,
+            rule="SET-11",
+        ),
+        *map(_echo_field, SENT_FIELDS),
+        RecordField(
+            "payment_methods",
+            lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
+            reads=Items(Text(), about="The methods that the hosted page may offer."),
+            on=ON_CREATE,
+            rule="ORD-13",
+        ),
+        RecordField(
+            "order_lines",
+            lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
+            fields.List(fields.Nested(LINE.shape)),
+            Items(
+                FormPart(OrderLineForm),
+                most=LINES_MAX,
+                about="The items bought; they can change until the customer has acted.",
+            ),
+            ON_CREATE_AND_UPDATE,
+            rule="ORD-16",
+        ),
+        RecordField(
+            "transactions",
+            lambda shown: [transaction_record(*shown, attempt) for attempt in shown.order.transactions],
+            fields.List(fields.Nested(TRANSACTION.shape)),
+            Items(
+                FormPart(TransactionForm),
+                most=1,
+                about="Omit it for the hosted page; send one transaction to choose the method.",
+            ),
+            ON_CREATE,
+            always=True,
+            rule="SET-17",
+        ),
+        RecordField(
+            "client",
+            attrgetter("order.client"),
+            reads=Anything(about="Free-form data; responses repeat it."),
+            on=ON_CREATE,
+            always=True,
+            rule="ORD-18",
+        ),
+        RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True, rule="SET-26"),
+        RecordField(
+            "reason",
+            attrgetter("order.reason"),
+            text("When the status is error: the reason, written for the customer."),
+            rule="ORD-25",
+        ),
+        RecordField(
+            "order_url",
+            lambda shown: page_urls.order_url(*shown) if shown.order.has_page else None,
+            text("The hosted payment page, without a scheme unless absolute_urls is set."),
+            rule="ORD-24",
+        ),
+        RecordField(
+            "refund_of_order_id",
+            attrgetter("order.refund_of_order_id"),
+            text("On refunds: the id of the refunded order."),
+            rule="SET-48",
+        ),
+        RecordField(
+            "created", lambda shown: timestamp(shown.order.created), moment(), always=True, rule="ORD-19"
+        ),
+        RecordField(
+            "modified", lambda shown: timestamp(shown.order.modified), moment(), always=True, rule="ORD-19"
+        ),
+        RecordField(
+            "completed",
+            lambda shown: None if shown.order.completed is None else timestamp(shown.order.completed),
+            moment(),
+            rule="ORD-20",
+        ),
+        RecordField(
+            "last_transaction_added",
+            lambda shown: (
+                None
+                if shown.order.last_transaction_added is None
+                else timestamp(shown.order.last_transaction_added)
+            ),
+            moment(),
+            rule="ORD-21",
+        ),
+        RecordField(LINE_DETAILS_NAME, lambda shown: None, fields.List(fields.Nested(LINE_DETAIL.shape))),
+        RecordField(AMOUNT_DETAILS_NAME, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
+    ),
+)
+EXTRA_BLOCKS: Final = {LINE_DETAILS_NAME: order_line_details, AMOUNT_DETAILS_NAME: AMOUNTS_TABLE.record}
+"""The serializers of the optional blocks, which ``fields[]`` requests."""
+
+
+@checks(although_invalid=True)
+def check_line_ids(self: Form, data: Mapping[str, Any], sent: Any, **options: object) -> None:
+    """Refuse lines with the same id; the path of each names another (A19)."""
+    first: dict[str, int] = {}
+    problems: dict[int, dict[str, list[str]]] = {}
+    for index, line in enumerate(data.get("order_lines", ())):
+        other = first.setdefault(line.get(LINE_ID, index), index)
+        for path, same in ((index, other), (other, index)) if other != index else ():
+            message = f"must be unique in the order, as order_lines[{same}].{LINE_ID} has the same value"
+            problems[path] = {LINE_ID: [message]}
+    if problems:
+        raise ValidationError({"order_lines": problems})
+
+
+OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE, check_line_ids=check_line_ids)
+UpdateForm: Final = ORDER.form(
+    "UpdateForm",
+    "The fields of an order that can change.",
+    UPDATE,
+    check_line_ids=check_line_ids,
+    amount=Cents(about="Cents; it can change until the customer has acted."),
+)
+READ_ONLY_FIELDS: Final = ORDER.read_only_fields(UPDATE) - {"amount"}
+COMPARED_FIELDS: Final = READ_ONLY_FIELDS - EXTRA_BLOCKS.keys()
+CUSTOMER_FIELD_RULES: Final = {f"customer.{name}": rule for name, rule in CUSTOMER_RULES.items()}
+FIELD_RULES: Final = {
+    **ORDER.rules(),
+    **CUSTOMER_FIELD_RULES,
+    **LINE.rules("order_lines."),
+    **request_rules(),
+}
+RECORD_RULES: Final = {
+    **ORDER.all_rules(),
+    **CUSTOMER_FIELD_RULES,
+    **LINE.all_rules("order_lines."),
+    **TRANSACTION.all_rules("transactions."),
+    **EVENT.all_rules("transactions.events."),
+    **LINE_DETAIL.all_rules(f"{LINE_DETAILS_NAME}."),
+    **AMOUNTS_TABLE.all_rules(f"{AMOUNT_DETAILS_NAME}."),
+    "transactions": "ORD-17",
+}
+"""The rules of all fields of an order, by their paths without indices."""
+
+
+def order_record(project: Project, order: Order) -> dict[str, Any]:
+    """Serialize an order or a refund for a response."""
+    return ORDER.record(ShownOrder(project, order))
+
+
+def amount_details(order: Order) -> dict[str, Any]:
+    """Serialize the amounts by state; a paid sale counts as captured (ADET-01)."""
+    return AMOUNTS_TABLE.record(order)

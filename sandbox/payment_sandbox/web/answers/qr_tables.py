@@ -1,0 +1,168 @@
+"""The format of bank QR requests in the API."""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from marshmallow import fields
+
+from payment_sandbox.forms import Cents, Choice, DateTime, Flag, Text, WebUrl, Whole, repairs
+from payment_sandbox.orders.amounts import CURRENCY, decimal_text
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, number, text
+
+ON_CREATE: Final = (CREATE,)
+BENEFICIARY: Final = "Sandbox Merchant"
+
+
+class ShownQrRequest(NamedTuple):
+    """A QR request and its project."""
+
+    project: Project
+    request: QrRequest
+
+
+def _euros(cents: int | None) -> str | None:
+    return decimal_text(cents) if cents is not None else None
+
+
+QR: Final[Table[ShownQrRequest]] = Table(
+    "Qr",
+    "A bank QR request.",
+    (
+        RecordField("id", attrgetter("request.id"), text(), always=True, rule="QR-23"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="QR-23"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="QR-23"),
+        RecordField("merchant_sub_id", lambda shown: 1, number(), always=True, rule="QR-24"),
+        RecordField(
+            "beneficiary",
+            lambda shown: shown.project.settings.name or BENEFICIARY,
+            text(),
+            always=True,
+            rule="QR-25",
+        ),
+        RecordField(
+            "amount",
+            lambda shown: _euros(shown.request.amount_cents),
+            text("Euros with two decimals."),
+            Cents(about="Cents; required when the payer may not change it."),
+            ON_CREATE,
+            rule="QR-02",
+        ),
+        RecordField(
+            "amount_changeable",
+            attrgetter("request.amount_changeable"),
+            fields.Boolean(),
+            Flag(about="Whether the payer may change the amount; false by default."),
+            ON_CREATE,
+            always=True,
+            rule="QR-03",
+        ),
+        RecordField(
+            "amount_min",
+            lambda shown: _euros(shown.request.amount_min_cents),
+            text(),
+            Cents(about="The minimum amount for the payer, in cents."),
+            ON_CREATE,
+            rule="QR-09",
+        ),
+        RecordField(
+            "amount_max",
+            lambda shown: _euros(shown.request.amount_max_cents),
+            text(),
+            Cents(about="The maximum amount for the payer, in cents."),
+            ON_CREATE,
+            rule="QR-07",
+        ),
+        RecordField(
+            "currency",
+            attrgetter("request.currency"),
+            reads=Choice((CURRENCY,), about="EUR."),
+            on=ON_CREATE,
+            always=True,
+            rule="QR-10",
+        ),
+        RecordField(
+            "description",
+            attrgetter("request.description"),
+            reads=Text(about="Shown to the payer."),
+            on=ON_CREATE,
+            rule="QR-11",
+        ),
+        RecordField(
+            "one_off",
+            attrgetter("request.one_off"),
+            fields.Boolean(),
+            Flag(about="Whether the code is for one payment; true by default."),
+            ON_CREATE,
+            always=True,
+            rule="QR-12",
+        ),
+        RecordField(
+            "expiration",
+            lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
+            text("YYYY-MM-DD HH:MM, UTC."),
+            DateTime(about="The time until which the code can be scanned; after one year by default."),
+            ON_CREATE,
+            always=True,
+            rule="QR-16",
+        ),
+        RecordField(
+            "merchant_order_id",
+            attrgetter("request.merchant_order_id"),
+            reads=Text(about="The merchant's own id for the payment."),
+            on=ON_CREATE,
+            rule="QR-18",
+        ),
+        RecordField(
+            "size",
+            attrgetter("request.size_pixels"),
+            number(),
+            Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default."),
+            ON_CREATE,
+            always=True,
+            rule="QR-20",
+        ),
+        RecordField(
+            "return_url",
+            attrgetter("request.return_url"),
+            reads=WebUrl(about="The URL for the payer's return after the payment."),
+            on=ON_CREATE,
+            rule="QR-21",
+        ),
+        RecordField(
+            "webhook_url",
+            attrgetter("request.webhook_url"),
+            reads=WebUrl(about="The URL for the webhooks of the orders."),
+            on=ON_CREATE,
+            rule="QR-22",
+        ),
+        RecordField(
+            "qr_url",
+            lambda shown: page_urls.qr_image_url(*shown),
+            text("The URL of the QR code image.", format="uri"),
+            always=True,
+            rule="QR-26",
+        ),
+    ),
+)
+
+
+@repairs
+def drop_zero_amount(self: Any, data: Any, **options: Any) -> Any:
+    """Treat a changeable amount of 0 as no amount (A23)."""
+    if not isinstance(data, Mapping) or data.get("amount_changeable") is not True:
+        return data
+    amount = data.get("amount")
+    is_zero = isinstance(amount, int) and not isinstance(amount, bool) and amount == 0
+    return {key: value for key, value in data.items() if key != "amount"} if is_zero else data
+
+
+QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, drop_zero_amount=drop_zero_amount)
+
+
+def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
+    """Serialize a QR request: amounts in decimal euros, expiration to the minute in UTC."""
+    return QR.record(ShownQrRequest(project, request))

@@ -1,0 +1,208 @@
+"""Transactions in requests and responses."""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from marshmallow import fields
+
+from payment_sandbox.forms import Choice, Form, FormPart, PeriodText, Text
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.methods import details_fields
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction, TransactionEvent
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import page_urls
+from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
+
+ON_CREATE: Final = (CREATE,)
+STATUSES: Final = [status.value for status in TransactionStatus]
+MSC_RATE_PER_MILLE: Final = 18
+MSC_FIXED_CENTS: Final = 5
+
+DetailsForm: Final = type(
+    "DetailsForm",
+    (Form,),
+    {
+        "__doc__": "Details that some payment methods require or accept.",
+        "__module__": __name__,
+        **{
+            name: Choice(field.choices, about=field.about)
+            if field.choices
+            else Text(pattern=field.pattern, expected=field.expected, about=field.about)
+            for name, field in details_fields().items()
+        },
+    },
+)
+
+
+class ShownTransaction(NamedTuple):
+    """A transaction with its order and project."""
+
+    project: Project
+    order: Order
+    attempt: Transaction
+
+    @property
+    def charge_cents(self) -> int | None:
+        """The service's charge for a completed card payment (TX-17); the rate is an assumption (A26)."""
+        if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
+            return None
+        return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
+
+
+EVENT: Final[Table[TransactionEvent]] = Table(
+    "Event",
+    "A status reached by a transaction.",
+    (
+        RecordField("id", attrgetter("id"), text(), always=True, rule="EVT-02"),
+        RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True, rule="EVT-01"),
+        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True, rule="EVT-03"),
+        RecordField("source", lambda event: "set_status", text(), always=True, rule="EVT-04"),
+    ),
+)
+
+TRANSACTION: Final[Table[ShownTransaction]] = Table(
+    "Transaction",
+    "A transaction: one attempt to pay.",
+    (
+        RecordField("id", attrgetter("attempt.id"), text(), always=True, rule="TX-01"),
+        RecordField("order_id", attrgetter("order.id"), text(), always=True, rule="TX-01"),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True, rule="TX-01"),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True, rule="TX-01"),
+        RecordField("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True, rule="TX-15"),
+        RecordField(
+            "payment_method",
+            attrgetter("attempt.payment_method"),
+            reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
+            on=ON_CREATE,
+            always=True,
+            rule="TRQ-02",
+        ),
+        RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True, rule="TX-10"),
+        RecordField(
+            "payment_method_details",
+            lambda shown: page_urls.resolve_details(*shown),
+            fields.Dict(metadata={"description": "Details from the payment method."}),
+            FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
+            ON_CREATE,
+            always=True,
+            rule="TRQ-07",
+        ),
+        RecordField(
+            "payment_url",
+            lambda shown: page_urls.payment_url(*shown) if shown.attempt.has_page else None,
+            text("The page where the customer pays, without a scheme unless absolute_urls is set."),
+            rule="TX-12",
+        ),
+        RecordField("product_type", lambda shown: "ecommerce", text(), always=True, rule="TX-14"),
+        RecordField("channel", lambda shown: "ecom", text(), always=True, rule="SET-29"),
+        RecordField(
+            "amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True, rule="TX-02"
+        ),
+        RecordField("currency", attrgetter("order.currency"), text(), always=True, rule="TX-02"),
+        RecordField("description", attrgetter("order.description"), text(), rule="TX-03"),
+        RecordField(
+            "balance",
+            lambda shown: "test" if shown.order.is_test else "internal",
+            text(enum=["test", "internal"]),
+            always=True,
+            rule="TX-04",
+        ),
+        RecordField(
+            "credit_debit",
+            attrgetter("attempt.credit_debit"),
+            text(enum=["credit", "debit"]),
+            always=True,
+            rule="TX-05",
+        ),
+        RecordField(
+            "capture_mode",
+            attrgetter("attempt.capture_mode"),
+            reads=Choice(
+                ("manual", "delayed"),
+                about="manual: capture with a call; delayed: captured after expiration_period.",
+            ),
+            on=ON_CREATE,
+            rule="TRQ-06",
+        ),
+        RecordField(
+            "expiration_period",
+            attrgetter("attempt.expiration_period"),
+            reads=PeriodText(
+                about="The time until the attempt expires, and then until its authorization does."
+            ),
+            on=ON_CREATE,
+            always=True,
+            rule="TRQ-03",
+        ),
+        RecordField(
+            "is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True, rule="SET-27"
+        ),
+        RecordField(
+            "is_fully_captured",
+            attrgetter("attempt.is_fully_captured"),
+            fields.Boolean(),
+            always=True,
+            rule="SET-27",
+        ),
+        RecordField("reason", attrgetter("attempt.reason"), text("The reason for a failure."), rule="SET-28"),
+        RecordField(
+            "customer_message",
+            attrgetter("attempt.customer_message"),
+            text("The reason, written for the customer."),
+            rule="SET-28",
+        ),
+        RecordField(
+            "events",
+            lambda shown: [EVENT.record(event) for event in shown.attempt.events],
+            fields.List(fields.Nested(EVENT.shape)),
+            always=True,
+            rule="TX-16",
+        ),
+        RecordField(
+            "created", lambda shown: timestamp(shown.attempt.created), moment(), always=True, rule="TX-06"
+        ),
+        RecordField(
+            "modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True, rule="TX-06"
+        ),
+        RecordField(
+            "completed",
+            lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
+            moment(),
+            rule="TX-07",
+        ),
+        RecordField(
+            "msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents."), rule="TX-17"
+        ),
+        RecordField(
+            "msc_calculation_type",
+            lambda shown: None if shown.charge_cents is None else "blended",
+            text(),
+            rule="TX-17",
+        ),
+        RecordField(
+            "msc_currency",
+            lambda shown: None if shown.charge_cents is None else shown.order.currency,
+            text(),
+            rule="TX-17",
+        ),
+    ),
+)
+
+TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one attempt to pay.", CREATE)
+
+
+def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
+    """Serialize a transaction for a response."""
+    return TRANSACTION.record(ShownTransaction(project, order, attempt))
+
+
+def request_rules() -> Mapping[str, str]:
+    """Map the paths of a transaction's fields to the rules broken by wrong values."""
+    details = {
+        f"transactions.payment_method_details.{name}": field.rule for name, field in details_fields().items()
+    }
+    return {**TRANSACTION.rules("transactions."), **details}

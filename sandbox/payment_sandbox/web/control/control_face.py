@@ -1,0 +1,50 @@
+"""The blueprint of the routes for one project."""
+
+from functools import cache
+from typing import Final
+
+from payment_sandbox.forms import NOTHING, Form, read
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.web.auth import refuse_cross_site, require_project
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.faces import RELEASE_WEBHOOKS, Face, Middleware, let_others_run
+from payment_sandbox.web.routes import FactsBlueprint
+
+METHODS_WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
+
+
+@cache
+def _cached_form(form: type[Form]) -> Form:
+    """Return one form for all requests, because building a form is slow."""
+    return form()
+
+
+def refuse_unknown_keys(call: Call) -> None:
+    """Refuse query keys and bodies that the route does not accept.
+
+    Raises:
+        Invalid: lists all unknown keys, with suggestions.
+    """
+    assert call.route is not None, "a route must match"
+    facts = call.route.facts
+    read(_cached_form(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
+    duplicates = [key for key, values in call.request.args.lists() if len(values) > 1]
+    if duplicates:
+        raise Invalid([Violation(key, "is given more than once") for key in duplicates])
+    if facts.reads is None and call.request.method in METHODS_WITH_BODY:
+        read(NOTHING, json_body(call, empty_is={}))
+
+
+BODY_ERRORS: Final = (400, 401, 413, 415)
+
+control = FactsBlueprint("control", __name__, url_prefix="/control")
+MIDDLEWARES: Final = (
+    Middleware(let_others_run),
+    Middleware(refuse_cross_site),
+    Middleware(require_project),
+    Middleware(refuse_unknown_keys),
+    RELEASE_WEBHOOKS,
+)
+CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

@@ -1,0 +1,287 @@
+"""Routes for the server as a whole, its projects and their clocks."""
+
+import json
+from hmac import compare_digest
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.extensions import COMPANY_DISTRIBUTION, METRICS_GROUP, NotInstalled
+from payment_sandbox.extensions import load as load_extension
+from payment_sandbox.forms import read
+from payment_sandbox.operations import move_clock as clocks
+from payment_sandbox.operations.advance import AdvanceLimits
+from payment_sandbox.operations.agenda import agenda
+from payment_sandbox.operations.review import review
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
+from payment_sandbox.storage import snapshot
+from payment_sandbox.version import __version__
+from payment_sandbox.web.answers import records
+from payment_sandbox.web.answers.control import (
+    advance_limit_record,
+    advance_record,
+    clock_record,
+    project_record,
+    server_record,
+)
+from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.auth import refuse_cross_site
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.control.control_face import BODY_ERRORS, control, refuse_unknown_keys
+from payment_sandbox.web.control.control_forms import ClockForm, PruneForm, StateForm
+from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, find_known_keys
+from payment_sandbox.web.error_bodies import RequestRefused
+from payment_sandbox.web.faces import Face, Middleware
+from payment_sandbox.web.routes import FactsBlueprint, declare_list, route
+from payment_sandbox.web.shared_forms import AdvanceForm
+from payment_sandbox.web.site import OK
+from payment_sandbox.web.statistics import Statistics
+
+health = FactsBlueprint("health", __name__)
+projects = FactsBlueprint("projects", __name__, url_prefix="/control")
+
+
+@route(health, "GET", "/health/", answers=records.Health, errors=())
+def get_health(call: Call) -> Response:
+    """Check that the server has started and is ready (CTL-05)."""
+    status = call.site.status()
+    return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
+
+
+@route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
+def get_metrics(call: Call) -> Response:
+    """Get the server's metrics since its start, in the text format of Prometheus."""
+    server_context = call.site.server_context
+    commit_count = server_context.shared.commit_count if server_context.shared is not None else 0
+    try:
+        metrics = load_extension(METRICS_GROUP, "prometheus", COMPANY_DISTRIBUTION, "/metrics")
+    except NotInstalled as missing:
+        raise RequestRefused(501, str(missing)) from None
+    text = metrics(server_context.statistics or Statistics(), call.site.registry, commit_count)
+    return Response(text, mimetype="text/plain")
+
+
+def require_control_token(call: Call) -> None:
+    """Require the control token if one is set."""
+    token = call.site.control_token
+    scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
+    is_bearer = scheme.lower() == "bearer"  # schemes are case-insensitive
+    if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
+        challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
+        raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+
+
+HEALTH_FACE: Final = Face(health, (), answer_for)
+PROJECTS_FACE: Final = Face(
+    projects,
+    (Middleware(refuse_cross_site), Middleware(require_control_token), Middleware(refuse_unknown_keys)),
+    answer_for,
+)
+
+
+def refuse_beyond_quota(call: Call) -> None:
+    """Refuse a project beyond the server's quota.
+
+    Raises:
+        RequestRefused: 429.
+    """
+    projects_max = call.site.registry.services.quotas.projects
+    if projects_max is not None and call.site.registry.count() >= projects_max:
+        value = f"this server has the maximum of {projects_max} projects (--max-projects); delete one first"
+        raise RequestRefused(429, value)
+
+
+def refuse_known_keys(registry: Registry, settings: Any) -> None:
+    """Refuse settings that contain another project's API key.
+
+    Raises:
+        RequestRefused: 400.
+    """
+    if any(GENERATED_KEY.fullmatch(key) for key in find_known_keys(registry, json.dumps(settings))):
+        raise RequestRefused(
+            400, "the settings must not contain an API key, because they are stored and shown unmasked"
+        )
+
+
+@route(
+    projects,
+    "POST",
+    "/projects/",
+    reads=NewProjectForm,
+    answers=records.NewProject,
+    status=201,
+    needs_body=False,
+    errors=(400, 401, 413, 415, 429),
+    example={"mode": "live", "seed": 7},
+    slow=True,
+)
+def post_project(call: Call) -> Response:
+    """Create a project; only this response contains its API key (CTL-06)."""
+    refuse_beyond_quota(call)
+    all_projects: Registry = call.site.registry
+    settings: Any = json_body(call, empty_is={})
+    refuse_known_keys(all_projects, settings)
+    project, api_key = all_projects.create(settings)
+    return json_answer({"api_key": api_key, **project_record(project)}, 201)
+
+
+@route(projects, "GET", "/projects/", answers=declare_list(records.Project, "Projects"))
+def get_projects(call: Call) -> Response:
+    """List the projects, without their API keys."""
+    return list_answer([project_record(each) for each in call.site.registry.all()])
+
+
+@route(
+    projects,
+    "GET",
+    "/projects/review/",
+    answers=declare_list(records.ProjectFindings, "AllFindings"),
+    slow=True,
+)
+def get_reviews(call: Call) -> Response:
+    """List the mistakes in all projects; projects without findings are omitted."""
+    reviews = ((each, review(each.epoch)) for each in call.site.registry.all())
+    return list_answer(
+        {
+            "project_id": each.project_id,
+            "name": each.settings.name,
+            "findings": [finding._asdict() for finding in findings],
+        }
+        for each, findings in reviews
+        if findings
+    )
+
+
+@route(
+    projects,
+    "POST",
+    "/projects/prune/",
+    reads=PruneForm,
+    answers=records.DeletedProjects,
+    errors=(400, 401, 413, 415),
+    example={"unused_for": "P7D"},
+    slow=True,
+)
+def post_prune(call: Call) -> Response:
+    """Delete the projects idle for a given time, except the default project."""
+    data = read(PruneForm(), json_body(call))
+    return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
+
+
+@route(projects, "GET", "/servers/", answers=declare_list(records.Server, "Servers"), slow=True)
+def get_servers(call: Call) -> Response:
+    """List the servers of the cluster; a single server lists itself."""
+    shared = call.site.server_context.shared
+    if shared is not None:
+        return list_answer([server_record(each) for each in shared.servers()])
+    own = {"url": call.site.public_url, "version": __version__, "status": OK}
+    return list_answer([{**own, "projects": len(call.site.registry.loaded_projects())}])
+
+
+@route(control, "GET", "/project/", answers=records.Project)
+def get_project(call: Call) -> Response:
+    """Get the project."""
+    return json_answer(project_record(call.project))
+
+
+@route(
+    control,
+    "PATCH",
+    "/project/",
+    reads=SettingsForm,
+    answers=records.Project,
+    errors=BODY_ERRORS,
+    example={"mode": "live"},
+)
+def patch_project(call: Call) -> Response:
+    """Change some settings (CTL-01, CTL-07)."""
+    call.project.change_settings(json_body(call))
+    return json_answer(project_record(call.project))
+
+
+@route(control, "DELETE", "/project/", answers=records.DeletedProject)
+def delete_project(call: Call) -> Response:
+    """Delete the project; its API key stops working."""
+    call.site.registry.delete(call.project)
+    return json_answer({"deleted": call.project.project_id})
+
+
+@route(control, "POST", "/reset/", answers=records.Project)
+def post_reset(call: Call) -> Response:
+    """Reset the project to its initial state (CTL-09)."""
+    call.project.reset()
+    return json_answer(project_record(call.project))
+
+
+@route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
+def get_state(call: Call) -> Response:
+    """Take a snapshot of the whole project (CTL-10)."""
+    return streamed_answer(snapshot.snapshot_parts(call.project))
+
+
+@route(
+    control,
+    "PUT",
+    "/state/",
+    reads=StateForm,
+    answers=records.Project,
+    errors=(*BODY_ERRORS, 409),
+    slow=True,
+)
+def put_state(call: Call) -> Response:
+    """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
+    snapshot.restore(call.project, json_body(call, is_snapshot=True))
+    return json_answer(project_record(call.project))
+
+
+CLOCK_FORM = ClockForm()
+ADVANCE_FORM = AdvanceForm()
+
+
+@route(control, "GET", "/clock/", answers=records.Clock)
+def get_clock(call: Call) -> Response:
+    """Get the clock."""
+    return json_answer(clock_record(call.project))
+
+
+@route(
+    control,
+    "PATCH",
+    "/clock/",
+    reads=ClockForm,
+    answers=records.MovedClock,
+    errors=(*BODY_ERRORS, 409),
+    example={"mode": "running", "rate": 3600},
+    waits=True,
+)
+def patch_clock(call: Call) -> Response:
+    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
+    result = clocks.change_clock(call.project, **read(CLOCK_FORM, json_body(call)))
+    return json_answer({**clock_record(call.project), **advance_limit_record(result)})
+
+
+@route(
+    control,
+    "POST",
+    "/clock/advance/",
+    reads=AdvanceForm,
+    answers=records.Advance,
+    errors=(*BODY_ERRORS, 409),
+    example={"by": "PT30M"},
+    waits=True,
+)
+def post_advance(call: Call) -> Response:
+    """Advance the clock, event by event (CTL-13)."""
+    target = read(ADVANCE_FORM, json_body(call))
+    events_max, timeout_seconds = target.pop("max_events", None), target.pop("timeout", None)
+    given_limits = {"events_max": events_max, "timeout_seconds": timeout_seconds}
+    limits = AdvanceLimits(**{name: limit for name, limit in given_limits.items() if limit is not None})
+    return json_answer(advance_record(clocks.advance_clock(call.project, target, limits)))
+
+
+@route(control, "GET", "/agenda/", answers=declare_list(records.AgendaItem, "Agenda"), slow=True)
+def get_agenda(call: Call) -> Response:
+    """List the scheduled events, including failed ones (CTL-17)."""
+    return list_answer(agenda(call.project.epoch))

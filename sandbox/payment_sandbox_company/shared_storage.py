@@ -1,0 +1,445 @@
+"""A project in a database for any number of servers; the database serializes edits, and memory follows.
+
+An edit starts by locking the row of its project. If the row is newer than this server's memory, the edit
+first reads the newer records. Each record, even a deleted one, has the version of its last write.
+
+A claim in the project's row determines its courier, the one server that sends webhooks, in order, for all
+servers. An advance claims the clock in the same way. Claims expire if they are not renewed.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from threading import Event, Lock
+from typing import Any, Final
+from zlib import crc32
+
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
+from payment_sandbox.projects.caller import RequestCommit
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.events import Events, shorten
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.journal import Journal, Record
+from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.store import ChangeSet, Counters, ServerSync, Storage
+from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.journal_rows import journal_row, read_records
+from payment_sandbox.storage.rows import Row, RowChanges, RowStore
+from payment_sandbox_company.following import catch_up
+from payment_sandbox_company.replicas import (
+    CLAIM_SECONDS,
+    JOB,
+    LOST_VERSION,
+    STOP_SUFFIX,
+    Anchor,
+    Changes,
+    Head,
+    Replica,
+    SharedChanges,
+    SharedDatabase,
+    commit_name,
+    encode_job,
+)
+
+WRITE_DELAY_SECONDS: Final = 0.05
+ATTEMPT_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # with the connection to the receiver
+DELETED_MESSAGE: Final = "the project was deleted in the meantime"
+
+
+class SharedStorage(Storage):
+    """Creates a project's stores, one per epoch, which share a replica."""
+
+    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
+        self.replica = replica
+        self._database = database
+        self._identity = identity
+
+    def store(self) -> "SharedStore":
+        """Create an empty store; its first commit deletes the records of an earlier epoch."""
+        return SharedStore(self._database, self._identity, self.replica)
+
+    @contextmanager
+    def transaction(self, project: Any) -> Iterator[None]:
+        """Lock the project's row, and refresh memory from it.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        replica = self.replica
+        if not replica.version:  # a new project, not added yet
+            yield
+            return
+        session = self._database.begin(replica.project_id, replica.version)
+        try:
+            if session.head is None:
+                raise ProjectReset(DELETED_MESSAGE)
+            self._check_failover()
+            catch_up(project, replica, session.head, session.changes)
+            replica.update_own_hold(session.head)
+            self.check_stop_request(project)
+            replica.session = session
+            yield
+        finally:
+            try:
+                if replica.releases_courier and replica.courier == self._database.server_id:
+                    session.claim(None, replica.clock_holder, project.real_seconds_until_due())
+                    replica.courier = None
+            finally:
+                replica.session, replica.releases_courier = None, False
+                session.end()
+                self._queue_webhooks(project)
+
+    def take_over(self, project: Any) -> None:
+        """Refresh memory from the database, and become the courier if there is none.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        with project.locked():
+            self._claim_orphan(project)
+
+    def follow(self, project: Project) -> None:
+        """Refresh memory from the database.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        with project.blocking_edits():
+            changes = self._database.changes(self.replica.project_id, max(self.replica.version, 0))
+            if changes is None:
+                raise ProjectReset(DELETED_MESSAGE)
+            self._check_failover()
+            catch_up(project, self.replica, changes.head, lambda since: self._read_changes(changes, since))
+            self._queue_webhooks(project)
+
+    @property
+    def needs_courier(self) -> bool:
+        """Whether webhooks are waiting and no server is the courier."""
+        return bool(self.replica.jobs) and self.replica.courier is None
+
+    def is_current(self, project: Project, head: Head) -> bool:
+        """Return whether memory has this version; update the claims from the head.
+
+        The claims stay unchanged during an edit, which has locked the row and has newer claims.
+        """
+        replica = self.replica
+        with project.try_blocking_edits() as is_free:
+            if is_free:
+                replica.update_claims(head)
+        is_same_generation = replica.generation == self._database.generation
+        return is_same_generation and (replica.version, replica.last) == (head.version, head.last)
+
+    def check_stop_request(self, project: Any) -> None:
+        """Stop the advance on this server if another server has requested a stop."""
+        replica = self.replica
+        if replica.own_hold is not None and replica.clock_holder == f"{replica.own_hold}{STOP_SUFFIX}":
+            replica.clock_holder = replica.own_hold
+            project.epoch.is_stopping |= not replica.releases_clock  # unless that advance has ended
+            project.epoch.outbox.wake()
+
+    def _check_failover(self) -> None:
+        """Invalidate memory if the database, perhaps a promoted standby, lacks the last commit."""
+        replica, generation = self.replica, self._database.generation
+        if replica.generation == generation:
+            return
+        if replica.version > 0 and not self._database.has_commit(
+            replica.project_id, replica.version, replica.last
+        ):
+            replica.version = LOST_VERSION
+        replica.generation = generation
+
+    def _claim_orphan(self, project: Project) -> None:
+        """Claim the webhooks if no server has a valid claim, and release a stale hold of the clock."""
+        replica, session = self.replica, self.replica.session
+        if session is None or project.epoch.advance_log is not None:
+            return
+        if replica.jobs and replica.courier is None:
+            replica.courier = self._database.server_id
+        if self.is_hold_stale:
+            replica.clock_holder, replica.own_hold, replica.releases_clock = None, None, False
+        session.claim(replica.courier, replica.clock_holder, project.real_seconds_until_due())
+
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """Return any server's answer to an executed request."""
+        return self._database.answer(self.replica.project_id, request_id)
+
+    def watch(self, project: Any) -> None:
+        """Subscribe to events from other servers."""
+        self._database.watch([self.replica.project_id])
+        self.replica.is_watched = True
+
+    def _read_changes(self, read: Changes, since: int) -> Changes:
+        if since > 0:
+            return read
+        return self._database.changes(self.replica.project_id, 0) or read
+
+    @property
+    def awaits_courier(self) -> bool:
+        """Whether another server is sending the project's webhooks."""
+        return bool(self.replica.jobs) and self.replica.courier not in (None, self._database.server_id)
+
+    @property
+    def is_hold_stale(self) -> bool:
+        """Whether an advance on this server has ended, but its release of the clock is not stored."""
+        replica = self.replica
+        is_own = _server_of(replica.clock_holder) == replica.server_id
+        return is_own and (replica.releases_clock or replica.clock_holder != replica.own_hold)
+
+    def hold_clock(self, project: Any) -> bool:
+        """Claim the clock and the webhooks for an advance; return False if another server holds the clock."""
+        replica, me = self.replica, self._database.server_id
+        with project.locked():
+            if replica.session is None or (replica.clock_holder is not None and not self.is_hold_stale):
+                return False
+            replica.hold_count += 1
+            hold = f"{me}:{replica.hold_count}"
+            courier = me if replica.courier in (None, me) else replica.courier
+            replica.session.claim(courier, hold, None)
+            replica.clock_holder = replica.own_hold = hold
+            replica.courier, replica.releases_clock = courier, False
+        return True
+
+    def stop_advance(self, project: Any) -> None:
+        """Add a stop request to the claim on the clock, to be read by the server that holds the clock."""
+        replica = self.replica
+        with project.locked():
+            if replica.session is not None and replica.clock_holder is not None:
+                replica.session.claim(replica.courier, f"{replica.clock_holder}{STOP_SUFFIX}", None)
+
+    def release_clock(self) -> None:
+        """Release the clock with the next commit."""
+        self.replica.releases_clock = True
+
+    def _queue_webhooks(self, project: Project) -> None:
+        """Queue the webhooks in this server's outbox if it is the courier."""
+        replica = self.replica
+        if replica.courier != self._database.server_id:
+            replica.queued.clear()
+            return
+        for number, queued in list(replica.jobs.items()):
+            if number not in replica.queued:
+                replica.queued.add(number)
+                project.put(project.epoch, queued)
+
+
+NUMBERING_START: Final = datetime(2020, 1, 1, tzinfo=UTC)
+SLOTS: Final = 1024
+
+
+class RecordNumbers:
+    """Numbers for records, increasing with time, and unique among servers."""
+
+    def __init__(self, real: RealTime, server_id: str) -> None:
+        self._real = real
+        self._slot = crc32(server_id.encode()) % SLOTS
+        self._newest = 0
+        self._lock = Lock()
+
+    def __iter__(self) -> "RecordNumbers":
+        return self
+
+    def __next__(self) -> int:
+        now = (self._real.wall_now() - NUMBERING_START) // timedelta(microseconds=1)
+        with self._lock:
+            self._newest = max(self._newest + 1, now)
+            return self._newest * SLOTS + self._slot
+
+
+def flush_all(database: SharedDatabase) -> None:
+    """Write new journal records and events of all projects.
+
+    Raises:
+        NotStored: writing failed; the next call retries.
+    """
+    unflushed = database.unflushed
+    histories, events = [], []
+    while unflushed:
+        try:
+            project_id, (journal, replica) = unflushed.popitem()
+        except KeyError:  # another thread has removed the last entry
+            break
+        histories.append((project_id, (journal, replica), list(journal.take_unstored())))
+        events += [(project_id, *event) for event in _take_new_events(journal.events, replica)]
+    rows = [(project_id, journal_row(record)) for project_id, _, records in histories for record in records]
+    try:
+        database.write_journal_rows(rows)
+    except NotStored:
+        for project_id, (journal, replica), records in histories:
+            journal.requeue(records)
+            unflushed.setdefault(project_id, (journal, replica))
+        raise
+    if events:
+        with suppress(NotStored):  # if this fails, watchers miss these events
+            database.put_events(events)
+
+
+def _take_new_events(events: Events, replica: Replica) -> list[tuple[str, str]]:
+    """Return the new events, as kind and data, if other servers watch the project."""
+    new_events = []
+    with suppress(IndexError):
+        while events.outbound:
+            new_events.append(events.outbound.popleft())
+    if not replica.is_watched:
+        return []
+    return [
+        (kind, json.dumps(events.masking.mask_record(shorten(entry.summary())))) for kind, entry in new_events
+    ]
+
+
+class SharedStore(RowStore):
+    """A store that writes to the database, and commits in the project's open transaction."""
+
+    is_shared = True
+    database: SharedDatabase
+
+    def __init__(self, database: SharedDatabase, identity: Identity, replica: Replica) -> None:
+        super().__init__(database, identity, database.real)
+        self.replica = replica
+        self._read_at: datetime | None = None  # when the journal was last read
+
+    @property
+    def is_clock_held(self) -> bool:
+        """Whether another server is advancing the clock."""
+        return self.replica.clock_holder is not None and self.replica.clock_holder != self.replica.own_hold
+
+    def holds_clock(self) -> bool:
+        """Return whether the advance on this server still holds the clock."""
+        return self.replica.own_hold is not None and self.replica.clock_holder == self.replica.own_hold
+
+    def must_send(self, queued: QueuedDelivery) -> bool:
+        """Return whether the delivery is pending and this server, as the courier, must send it.
+
+        If another server advances the clock, that server becomes the courier here, between two attempts.
+        """
+        replica, me = self.replica, self.database.server_id
+        if not queued.job:
+            return True
+        if replica.courier == me and self.is_clock_held and replica.session is not None:
+            courier = _server_of(replica.clock_holder)
+            replica.session.claim(courier, replica.clock_holder, None)
+            replica.courier = courier
+        return replica.courier == me and queued.job in replica.jobs
+
+    def reserve_attempt(self, queued: QueuedDelivery) -> None:
+        """Renew this server's claim, so that no other server sends webhooks during the attempt.
+
+        Raises:
+            NotStored: the claim could not be renewed, or this server has paused since, so it may end
+                during the attempt.
+        """
+        replica, monotonic_seconds = self.replica, self.database.real.monotonic_seconds
+        if not queued.job or replica.session is None:
+            return
+        before_seconds = monotonic_seconds()
+        replica.session.claim(replica.courier, replica.clock_holder, None)
+        if monotonic_seconds() - before_seconds > CLAIM_SECONDS - ATTEMPT_SECONDS_MAX:
+            raise NotStored("the claim on the webhooks", "this server was suspended", is_full=False)
+
+    def is_pending(self, queued: QueuedDelivery) -> bool:
+        """Return whether no server has recorded the response to the delivery yet."""
+        return not queued.job or queued.job in self.replica.jobs
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether this server has a claim on the project."""
+        return self.replica.own_hold is not None or self.replica.courier == self.database.server_id
+
+    def share(self, journal: Journal) -> None:
+        """Connect a journal to the records that other servers write to it, with unique record numbers."""
+        numbers = RecordNumbers(self.database.real, self.database.server_id)
+        journal.share(numbers, self._read_newer_records, self._schedule_flush)
+
+    def _schedule_flush(self, journal: Journal) -> None:
+        """Schedule the new journal records, and watched events, for publication to other servers."""
+        self.database.unflushed[self.replica.project_id] = journal, self.replica
+
+    def _read_newer_records(self) -> Iterator[Record]:
+        project_id = self.identity.project_id
+        if not self.replica.version:  # a new project, not added yet
+            return iter(())
+        Event().wait(WRITE_DELAY_SECONDS)  # other servers write their records shortly after they answer
+        rows, self._read_at = self.database.read_newer_history(project_id, self._read_at)
+        return read_records(project_id, rows)
+
+    def stop_sending(self) -> None:
+        """Release the courier's claim at the end of this transaction."""
+        self.replica.releases_courier = True
+
+    def has_jobs(self) -> bool:
+        """Return whether any server has webhooks to send."""
+        return bool(self.replica.jobs)
+
+    def write(self, change: ChangeSet, row_changes: RowChanges) -> None:
+        """Commit a change set in the project's transaction."""
+        replica, shared = self.replica, self._shared_changes(change, row_changes)
+        replica.version = (
+            self.database.add(shared) if replica.session is None else replica.session.commit(shared)
+        )
+        self._update_replica(change, shared)
+
+    def _update_replica(self, change: ChangeSet, row_changes: SharedChanges) -> None:
+        replica = self.replica
+        if row_changes.replaces_all:
+            replica.jobs.clear()
+            replica.queued.clear()
+        others = change.server_sync
+        assert others is not None, "a change set of a shared store has it"
+        replica.jobs |= {queued.job: queued for queued in others.jobs}
+        for number in others.finished_jobs:
+            replica.jobs.pop(number, None)
+        replica.last = commit_name(row_changes.part)
+        replica.courier, replica.clock_holder = row_changes.courier, row_changes.clock_holder
+        if row_changes.clock_holder != replica.own_hold:  # ignore the flag, which may be set during the write
+            replica.own_hold, replica.releases_clock = None, False
+        if row_changes.chosen is not None:
+            replica.chosen = row_changes.chosen
+
+    def _shared_changes(self, change: ChangeSet, row_changes: RowChanges) -> SharedChanges:
+        replica, others = self.replica, change.server_sync
+        assert others is not None, "a change set of a shared store has it"
+        releases_clock = replica.releases_clock and replica.clock_holder == replica.own_hold
+        jobs = [Row(JOB, str(queued.job), encode_job(queued)) for queued in others.jobs]
+        jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
+        return SharedChanges(
+            **{**vars(row_changes), "rows": [*row_changes.rows, *jobs]},
+            part=others.part or RequestCommit(token_hex(8), 1),
+            courier=self._choose_courier(others, releases_clock=releases_clock),
+            clock_holder=None if releases_clock or self.is_new else replica.clock_holder,
+            due_in_seconds=others.due_in_seconds,
+            unused_seconds_max=others.unused_seconds_max,
+        )
+
+    def _choose_courier(self, others: ServerSync, *, releases_clock: bool) -> str | None:
+        """Return the courier after a commit: the current one, or this server if webhooks wait."""
+        replica, me, finished = self.replica, self.database.server_id, set(others.finished_jobs)
+        if replica.courier not in (None, me) and not self.is_new:
+            return replica.courier
+        if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
+            return self._courier_of_advance(others)
+        known = set() if self.is_new else set(replica.jobs)
+        holds_clock = self.holds_clock() and not releases_clock
+        return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
+
+    def _courier_of_advance(self, others: ServerSync) -> str | None:
+        """Return the server that is advancing the clock, or this server during an attempt."""
+        replica, me = self.replica, self.database.server_id
+        return me if replica.courier == me and not others.finished_jobs else _server_of(replica.clock_holder)
+
+    def clock_anchor(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+        """Return the clock's anchor: a clock time, and the corresponding real time."""
+        assert change.server_sync is not None, "a change set of a shared store has it"
+        clock, real, anchor = change.server_sync.clock, self.real, self.replica.anchor
+        if anchor is None or anchor.clock is not clock:
+            passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
+            anchor = self.replica.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
+        return anchor.at, anchor.real_at
+
+
+def _server_of(hold: str | None) -> str | None:
+    return hold.partition(":")[0] if hold is not None else None
