@@ -121,7 +121,9 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
 
 def test_starting_imports_only_needed_modules() -> None:
     """Modules that are needed only later are not imported at startup."""
-    late_modules = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
+    late_modules = (
+        "requests segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
+    )
     script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late_modules.split()!r} if name in sys.modules])"
     assert run_python(script).stdout.strip() == "[]"
 
