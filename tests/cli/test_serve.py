@@ -148,24 +148,6 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
 
 
-def test_a_killed_server_restarts_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
-    """Acknowledged orders are restored, and due entries run."""
-    state = str(tmp_path / "state.db")
-    process, first_line = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
-    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-    key = ("sandbox-key", "")
-    order = requests.post(f"{url_in(first_line)}/v1/orders/", json=body, auth=key).json()
-    process.kill()
-    process.wait()
-    _, restarted_line = serve("--state", state)
-    url = f"{url_in(restarted_line)}/v1/orders/{order['id']}/"
-    assert requests.get(url, auth=key).json()["status"] == "new"
-    by = {"by": "PT30M"}
-    advanced = requests.post(f"{url_in(restarted_line)}/control/clock/advance/", json=by, auth=key).json()
-    assert advanced["from"].startswith("2027-01-01T00:00:00")
-    assert requests.get(url, auth=key).json()["status"] == "expired"
-
-
 def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     """A wrong state file prints one line, exits with code 2, and is not changed."""
     state = tmp_path / "state.db"

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from tests.requirements import name_of, requirements
 from tests.support.commands import run_program
 from tests.support.documentation import ROOT
+from tests.support.tools import require
 
 OLD_PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 1
@@ -39,6 +40,7 @@ def make_run(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that make reads."""
+    require("make")
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path

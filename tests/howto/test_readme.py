@@ -109,6 +109,7 @@ curl -sf $SANDBOX_URL/ > answer
 @pytest.mark.timeout(900)
 def test_every_command_works_in_a_fresh_clone(clone: Path, tmp_path: Path) -> None:
     """Each command runs as written; servers get a free port, and ``make test`` runs the tests of one folder."""
+    require("curl", "make", "git")
     make_run, *_, own_server, make_test = COMMANDS
     ready = 'make run PORT=0 ARGS="--ready-file run.json --stop-with-stdin"'
     assert make_run == "make run"

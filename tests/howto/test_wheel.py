@@ -11,6 +11,7 @@ import pytest
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import PAGE_NAMES
 from tests.support.documentation import ROOT, SHOP, run_command
+from tests.support.tools import require
 
 pytestmark = pytest.mark.prove
 
@@ -68,6 +69,7 @@ curl -sf -u sandbox-key: $URL/control/fidelity/
 
 def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
     """The server has the documentation, translated pages, a ready-made scenario, and the ledger."""
+    require("curl")
     result = run(installed, SERVED, tmp_path)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     assert all(rule["tests"] for rule in json.loads(result.stdout.splitlines()[-1])["items"])
